@@ -23,6 +23,7 @@ from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
 from app.http.limits import FairSemaphore
 from app.http.server import Drain, RequestMiddleware
+from app.inference_protocols import endpoints as inference
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.routes import output_routers
@@ -47,7 +48,6 @@ from app.platform.settings import Settings
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
-from app.scoring import inference_endpoints as inference
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training

@@ -60,7 +60,7 @@ from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Model
 from app.scoring import turns
-from app.scoring.endpoints import ModelsDep
+from app.scoring.dependencies import ModelsDep
 from app.scoring.service import ModelCache
 from app.training import service
 from benchmarks import at_least_one

@@ -43,7 +43,7 @@ from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import probabilities, reasons, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
-from app.scoring.endpoints import ModelsDep, is_json, is_lenient
+from app.scoring.dependencies import ModelsDep, is_json, is_lenient
 from app.scoring.probabilities import PROBABILITY_DOCS, options_of
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
 from app.scoring.schemas import (

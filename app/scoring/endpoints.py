@@ -28,7 +28,7 @@ from app.access.authentication import (
 )
 from app.datasets.description import Format, check_encoding, check_format
 from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
 from app.ingest.formats import CHOICES
@@ -37,6 +37,15 @@ from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
+from app.scoring.dependencies import (
+    IdQuery,
+    LabelQuery,
+    ModelsDep,
+    Text,
+    is_json,
+    is_lenient,
+    media_type_of,
+)
 from app.scoring.json_rows import Beside, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
@@ -58,9 +67,6 @@ from app.scoring.service import Scores as Rows
 from app.scoring.table_rows import ID, IGNORE, TableOptions, bounds_of
 
 Fields = Mapping[str, str]
-Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
-ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
-IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
 IGNORE_DOCS = (
     "Fields or columns to ignore that are not features, separated by commas; `*`: all of them."
 )
@@ -173,20 +179,6 @@ async def _reason_options(
 ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
 
 
-async def models_of(request: Request) -> ModelCache:
-    """Return the loaded models of this process."""
-    models: ModelCache = request.app.state.models
-    return models
-
-
-ModelsDep = Annotated[ModelCache, Depends(models_of)]
-
-
-def is_lenient(request: Request) -> bool:
-    """Return True if the caller says `Prefer: handling=lenient`."""
-    return preferences(request).get("handling") == "lenient"
-
-
 async def answer_rows(
     request: Request,
     context: Context,
@@ -233,16 +225,6 @@ async def answer_rows(
         seconds = math.inf
     content = await turns.run(context, caller.owner, seconds, work, inline=sent_as == JSON)
     return Response(content, media_type=media_type, headers=headers)
-
-
-def is_json(request: Request) -> bool:
-    """Return True if the Content-Type is JSON."""
-    return media_type_of(request) == JSON
-
-
-def media_type_of(request: Request) -> str:
-    """Return the media type of the body, without its parameters; empty if there is none."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _is_compressed(request: Request, body: bytes) -> bool:
@@ -307,10 +289,6 @@ router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRou
 
 SCORE_PATH = "/v1/models/{ref}/score"
 _ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
-LabelQuery = Annotated[
-    str | None,
-    Query(description="Label whose scores are used. Only for a model with several labels."),
-]
 
 
 class _RowAnswer(NamedTuple):
