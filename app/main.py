@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
 from app.console import pages, session
+from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
@@ -114,7 +115,8 @@ def create_app(settings: Settings) -> Service:
     app.state.health = probes = figures.HealthProbes(
         context.db, settings, context.schema, context.blobs, context.producer
     )
-    problems.install(app, session.show_problem)
+    rows = scores.ROW_PATHS, batch_scores.ROW_PATHS, console_uploads.ROW_PATHS, inference.PATHS
+    problems.install(app, session.show_problem, protocols=[inference.PATHS], rows=rows)
     app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
         training.router,

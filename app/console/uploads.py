@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from fastapi import APIRouter
@@ -15,6 +16,8 @@ from app.http.forms import FORM
 
 router = APIRouter(prefix="/console/uploads", include_in_schema=False, route_class=PassingRoute)
 _HEADERS = ("content-type", "content-length")
+ROW_PATHS = re.compile(r"/console/uploads/batch-scores(/[a-z]+)?")
+"""The paths that take rows."""
 
 
 @router.post("/datasets")

@@ -38,6 +38,8 @@ from app.scoring.service import ModelCache, Scores, Served
 from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
+PATHS = re.compile(r"(?s)/oip/.*|.*(/invocations|:predict)")
+"""The paths of this room, and unknown ones beside them: their problems are written as clients expect."""
 MAX_LISTED = 1000
 """Names in one answer of the repository's index: the protocol has no pages."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -56,6 +57,8 @@ from app.scoring.schemas import (
 from app.scoring.table_rows import TableOptions
 
 PATH = "/v1/batch-scores"
+ROW_PATHS = re.compile(rf"{PATH}(/[a-z]+)?")
+"""The paths that take rows."""
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 
 _MODEL = "model"

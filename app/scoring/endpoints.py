@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -288,6 +289,8 @@ def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
 SCORE_PATH = "/v1/models/{ref}/score"
+ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
+"""The paths that take rows."""
 _ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
 
 
