@@ -15,13 +15,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
 from app.console import pages, session
+from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.http import openapi, problems
+from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
 from app.http.limits import FairSemaphore
 from app.http.server import Drain, RequestMiddleware
+from app.inference_protocols import endpoints as inference
 from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.routes import output_routers
@@ -46,7 +49,6 @@ from app.platform.settings import Settings
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
-from app.scoring import inference_endpoints as inference
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
@@ -113,18 +115,9 @@ def create_app(settings: Settings) -> Service:
     app.state.health = probes = figures.HealthProbes(
         context.db, settings, context.schema, context.blobs, context.producer
     )
-    score_row = scores.score_route(authenticator, served, context)
-    app.entry = RequestMiddleware(
-        app,
-        partial(FastAPI.__call__, app),
-        score_row,
-        settings=settings,
-        metrics=context.metrics,
-        drain=context.drain,
-        memory=context.memory,
-    )
-    problems.install(app, session.show_problem)
-    app.router.routes.append(score_row)
+    rows = scores.ROW_PATHS, batch_scores.ROW_PATHS, console_uploads.ROW_PATHS, inference.PATHS
+    problems.install(app, session.show_problem, protocols=[inference.PATHS], rows=rows)
+    app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
         training.router,
         datasets.router,
@@ -154,6 +147,15 @@ def create_app(settings: Settings) -> Service:
         *pages.ROUTERS,
     ):
         app.router.routes.extend(router.routes)
+    app.entry = RequestMiddleware(
+        app,
+        partial(FastAPI.__call__, app),
+        BodyLimits(settings, app.routes),
+        settings=settings,
+        metrics=context.metrics,
+        drain=context.drain,
+        memory=context.memory,
+    )
     docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 
-ABSENT: Mapping[str, str] = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "simdjson": "pysimdjson"}
+ABSENT: Mapping[str, str] = {"xgboost": "XGBoost", "lightgbm": "LightGBM"}
 
 
 def is_here(module: str) -> bool:

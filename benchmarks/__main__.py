@@ -65,7 +65,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "portfolio": _of(
         "--drawn 150 --settings 2 --seconds .05 --library 2", in_bench=False, within=True
     ),
-    "json_bodies": _of("--rows 10 --turns 1", in_bench=False, within=True),
     "large_table": _of("--rows 2000 --rounds 3 --trained-on 500", in_bench=False),
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
     "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),

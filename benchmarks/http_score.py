@@ -1,13 +1,13 @@
-"""GET score against an endpoint that does nothing, in the same app and in none: requests a second, and their ratio.
+"""GET score against a FastAPI endpoint that does the same, and against an app that does nothing: requests a second.
 
     python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
         [--doors | --probabilities | --processes 2]
 
-One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The null endpoint is a
-route of the same kind in the same router, behind the same middleware and the same authentication; it is asked with
-the same 30 query parameters and answers about as many bytes. 16 keep-alive connections from another process send
-1,000 distinct queries. The bare endpoint is an ASGI function that answers the same bytes on uvicorn as it comes, in a
-process of its own. Short runs of the three alternate, so that whatever else the machine does hits all; each ratio is
+One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The plain endpoint is what
+every other route is: FastAPI calls it with the usual dependencies, behind the same middleware and authentication. It
+reads and scores the same 30 query parameters and answers the same. 16 keep-alive connections from another process
+send 1,000 distinct queries. The bare endpoint is an ASGI function that answers a fixed body on uvicorn as it comes, in
+a process of its own. Short runs of the three alternate, so that whatever else the machine does hits all; each ratio is
 the median over the turns.
 
 With `--doors` the turns are POSTs of one row instead: our own, as JSON, and infer of the Open Inference Protocol with
@@ -42,14 +42,16 @@ import numpy as np
 import orjson
 import uvicorn
 import uvloop
-from starlette.routing import Route
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.access import service as keys
-from app.access.authentication import Authenticator, digest_of
+from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
-from app.http.dependencies import Context
+from app.http.dependencies import CallerDep, Context
 from app.http.server import server_config
 from app.jobs import execution, queue
 from app.main import app_factory, open_context
@@ -57,12 +59,14 @@ from app.platform import migrate
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Model
+from app.scoring import turns
+from app.scoring.dependencies import ModelsDep
 from app.scoring.service import ModelCache
 from app.training import service
 from benchmarks import at_least_one
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
-NULL_PATH = "/v1/nothing/{ref}/score"
+PLAIN_PATH = "/v1/plain/{ref}/score"
 HOST = "127.0.0.1"
 
 
@@ -80,28 +84,31 @@ async def bare(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": BODY})
 
 
-class Null:
-    """Authenticates as the score does, and answers a fixed body."""
+plain_router = APIRouter(route_class=GuardedRoute)
+ANY_QUERY = {"parameters": [{"name": "features", "in": "query", "schema": {"type": "object"}}]}
 
-    def __init__(self, authenticator: Authenticator) -> None:
-        self._authenticator = authenticator
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
-        authorization = None
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                authorization = value
-        await self._authenticator.authenticate(digest_of(authorization), "score", scope)
-        await bare(scope, receive, send)
+@plain_router.get(PLAIN_PATH, openapi_extra=ANY_QUERY)
+@needs("score")
+async def score_plainly(
+    ref: str, request: Request, models: ModelsDep, caller: CallerDep
+) -> Response:
+    """Score one row."""
+    served = await turns.find_model(models, caller.owner, ref)
+    row = served.features.row_of_query(request.scope["query_string"])
+    score, fpr, tpr = served.score_one(row)
+    found = {"model_id": served.model_id, "score": score, "fpr": fpr, "tpr": tpr}
+    if served.calibration is not None:
+        found["probability"] = served.calibration.calibration.probability_of(score)
+    headers = {"Cache-Control": "private", "ETag": served.entity_tag(row)}
+    return Response(orjson.dumps(found), media_type="application/json", headers=headers)
 
 
 def serve(state_dir: Path, port: int) -> None:
     """Run the server process."""
     os.environ["RANKWRIGHT_STATE_DIR"] = str(state_dir)
     app = app_factory()
-    null = Route(NULL_PATH, Null(app.state.authenticator), methods=["GET"])
-    app.router.routes.insert(0, null)
+    app.router.routes[:0] = plain_router.routes
     settings = app.state.context.settings
     uvicorn.Server(server_config(app, settings, host=HOST, port=port, log_config=None)).run()
 
@@ -336,16 +343,16 @@ async def measure(
     """Alternate the three, and print. `servers` are the service and the bare one, each with its port."""
     head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
     queries = [urlencode(row) for row in rows]
-    null, score = (
+    plain, score = (
         [f"GET /v1/{kind}/{model_id}/score?{query} {head}".encode() for query in queries]
-        for kind in ("nothing", "models")
+        for kind in ("plain", "models")
     )
     loads = []
     for process, port in servers:
         await wait_for(port, process)
-        loads.append(await Load.open(port, null, process.pid))
+        loads.append(await Load.open(port, plain, process.pid))
     service, other = loads
-    turns = [("null", service, null), ("score", service, score), ("bare", other, score)]
+    turns = [("plain", service, plain), ("score", service, score), ("bare", other, score)]
     for _, load, requests in turns:
         await load.warm(requests, min(1.0, 4 * args.seconds))
     totals = np.zeros((3, 3))
@@ -363,7 +370,7 @@ async def measure(
         print(f"| {kind} | {answered / seconds:,.0f} | {cpu / answered * 1e6:.1f} µs |")
     cpu = totals[:, 2] / totals[:, 0]
     by_turn = np.array(rates)
-    for column, kind in ((0, "null"), (2, "bare")):
+    for column, kind in ((0, "plain"), (2, "bare")):
         low, median, high = np.quantile(by_turn[:, 1] / by_turn[:, column], [0.25, 0.5, 0.75])
         print(
             f"| score / {kind}, median (quartiles) of {args.pairs} turns | {median:.1%}"

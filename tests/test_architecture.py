@@ -101,20 +101,24 @@ def calls_on_sessions(source: str) -> set[str]:
 # Functions that answer a POST: each opens the one transaction in which the answer is written.
 ANSWERING = {"answer_once", "create", "accept_upload"}
 SEVERAL = {
-    "put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
-    "put_part": "looks before a body of hours is sent, and accepts it",
-    "create_version": "looks before the body is sent; `…/validate` looks once more, and then reads the table",
-    "read_table_again": "`…/validate` looks for the dataset, and then reads the table",
-    "create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
-    "read_job": "looks for the job, and once more after a wait for its end",
-    "read_events": "a stream looks for the job, and then for its events as long as it lasts",
+    "datasets.put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
+    "datasets.put_part": "looks before a body of hours is sent, and accepts it",
+    "datasets.create_version": "looks before the body is sent; `…/validate` looks once more, and then reads the table",
+    "datasets.read_table_again": "`…/validate` looks for the dataset, and then reads the table",
+    "scoring.create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
+    "models.read_model": "reads the model alone, or together with its parts",
+    "jobs.read_job": "looks for the job, and once more after a wait for its end",
+    "jobs.read_events": "a stream looks for the job, and then for its events as long as it lasts",
 }
 
 
 def test_an_endpoint_opens_one_transaction() -> None:
     found: dict[str, tuple[int, bool]] = {}
     for path in sorted(ROOT.glob("app/*/*endpoints.py")):
-        found |= transactions(path.read_text())
+        found |= {
+            f"{path.parent.name}.{name}": opened
+            for name, opened in transactions(path.read_text()).items()
+        }
     assert len(found) > 50
     assert {name for name, (opened, _) in found.items() if opened > 1} == SEVERAL.keys()
     assert not any(handed_on for _, handed_on in found.values())

@@ -206,11 +206,6 @@ class Authenticator:
             rule = f"a key may ask {per_second:g} times a second, and {burst} times at once"
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
-    @property
-    def limits_rates(self) -> bool:
-        """True if keys may ask only so often."""
-        return self._key_rate is not None
-
     async def authenticate(
         self, digest: bytes, scope: Scope, request: MutableMapping[str, Any]
     ) -> Caller:

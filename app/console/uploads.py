@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from fastapi import APIRouter
@@ -10,14 +11,18 @@ from starlette.responses import Response
 from app.access.authentication import needs
 from app.console.api import ApiPath, at, refusal
 from app.console.session import Page, PageDep, PassingRoute
+from app.http.bodies import takes_body
 from app.http.forms import FORM
 
 router = APIRouter(prefix="/console/uploads", include_in_schema=False, route_class=PassingRoute)
 _HEADERS = ("content-type", "content-length")
+ROW_PATHS = re.compile(r"/console/uploads/batch-scores(/[a-z]+)?")
+"""The paths that take rows."""
 
 
 @router.post("/datasets")
 @needs("train")
+@takes_body("max_upload_bytes")
 async def upload_dataset(page: PageDep) -> Response:
     """Stream a form with a table to the API."""
     return _pass_on(page, "POST", at("/v1/datasets"))
@@ -32,6 +37,7 @@ async def validate_dataset(page: PageDep) -> Response:
 
 @router.post("/datasets/{dataset_id}/versions")
 @needs("train")
+@takes_body("max_upload_bytes")
 async def upload_version(dataset_id: str, page: PageDep) -> Response:
     """Stream a new version of a dataset."""
     return _pass_on(page, "POST", at("/v1/datasets", dataset_id, "versions"))
@@ -39,6 +45,7 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/datasets/{dataset_id}/pairs")
 @needs("train")
+@takes_body("max_upload_bytes")
 async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     """Stream the pairs of a dataset of items."""
     return _pass_on(page, "PUT", at("/v1/datasets", dataset_id, "pairs"))
@@ -46,6 +53,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/batch-scores")
 @needs("score")
+@takes_body("max_upload_bytes")
 async def upload_rows(page: PageDep) -> Response:
     """Stream rows to score."""
     return _pass_on(page, "POST", at("/v1/batch-scores"))

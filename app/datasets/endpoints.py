@@ -34,6 +34,7 @@ from app.datasets.uploads import (
     receive,
     shown,
 )
+from app.http.bodies import takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep, Sort
 from app.http.forms import FORM
 from app.http.idempotency import validated
@@ -95,6 +96,7 @@ _READ: dict[int | str, dict[str, Any]] = {
     responses=_READ,
 )
 @needs("train")
+@takes_body("max_upload_bytes")
 async def upload_dataset(sending: TableRequestDep) -> Response:
     """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
 
@@ -224,6 +226,7 @@ def preview_dataset(
     responses={200: {"model": Dataset, "description": "The pairs were read within the wait."}},
 )
 @needs("train")
+@takes_body("max_upload_bytes")
 async def put_pairs(
     *,
     dataset_id: str,
@@ -312,6 +315,7 @@ _VERSION_DOCS: dict[str, Any] = {
     responses=_READ,
 )
 @needs("train")
+@takes_body("max_upload_bytes")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;
     the version in the address does not change.

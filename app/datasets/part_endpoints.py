@@ -27,6 +27,7 @@ from app.datasets.uploads import (
     shown,
     stated,
 )
+from app.http.bodies import takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer, Creation, CreationDep, IdempotencyKeyDep
 from app.jobs.acceptance import PreferWaitDep, answer_accepted, wake_a_worker
@@ -110,6 +111,7 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
     responses={200: {"model": UploadPart, "description": "The part was there, with these bytes."}},
 )
 @needs("train")
+@takes_body("max_upload_bytes")
 async def put_part(
     upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
 ) -> Response:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.http import repository
+from app.http.bodies import VALIDATE
 from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.schemas import Resource, Valid
 from app.platform.database import Database
@@ -24,7 +25,6 @@ from app.platform.sql import Json, Session
 
 MAX_KEY_LENGTH = 255
 
-VALIDATE = "/validate"
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 P = ParamSpec("P")
 

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from app import __version__
-from app.http.idempotency import VALIDATE
+from app.http.bodies import VALIDATE
 from app.http.problems import MEDIA_TYPE
 from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage, StoredText

@@ -6,7 +6,7 @@ import http
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any, cast
 
 from fastapi import FastAPI, Request
@@ -71,26 +71,21 @@ _OF_EMPTY = ("float_parsing", "int_parsing", "string_too_short")
 """Errors that an empty text brings about."""
 
 
-def is_of_protocol(path: str) -> bool:
-    """Return True if a path is one of a standard protocol. There a problem is plain JSON, and its detail is also called
-    `error` (Triton, KServe) and `message` (MLflow), as clients of these read it.
-    """
-    return path.startswith("/oip/") or path.endswith(("/invocations", ":predict"))
-
-
-_SCORING = re.compile(
-    r"/v1/models/[^/]+/(score|rank|explain)|(/v1|/console/uploads)/batch-scores(/[a-z]+)?"
-)
 _ABOUT_ROWS = (400, 413, 415, 422)
 
 
 def is_terse(request: Request, status: int) -> bool:
     """Return True if a refusal is of rows to score, and a setting has these hide what is in them."""
-    path = request.scope["path"]
-    if status not in _ABOUT_ROWS or not (is_of_protocol(path) or _SCORING.fullmatch(path)):
+    state = request.app.state
+    if status not in _ABOUT_ROWS or not _is_one_of(request, state.paths_of_rows):
         return False
-    terse: bool = request.app.state.context.settings.terse_errors
+    terse: bool = state.context.settings.terse_errors
     return terse
+
+
+def _is_one_of(request: Request, paths: Iterable[re.Pattern[str]]) -> bool:
+    path = request.scope["path"]
+    return any(pattern.fullmatch(path) for pattern in paths)
 
 
 def problem(
@@ -123,7 +118,7 @@ def problem(
     if errors:
         body["errors"] = list(errors)
     media_type = MEDIA_TYPE
-    if is_of_protocol(request.scope["path"]):
+    if _is_one_of(request, request.app.state.paths_of_protocols):
         body |= {"error": detail, "error_code": code.upper(), "message": detail}
         media_type = "application/json"
     return Response(
@@ -344,12 +339,23 @@ async def of_address(request: Request, error: ServiceError) -> Response:
     return await _as_page(request, response, plain=True) if of_console else response
 
 
-def install(app: FastAPI, page: Page) -> None:
+def install(
+    app: FastAPI,
+    page: Page,
+    protocols: Sequence[re.Pattern[str]],
+    rows: Sequence[re.Pattern[str]],
+) -> None:
     """Register the error handlers, as coroutines so that they run in the event loop and not in a thread.
 
     `page` is for a browser at an unknown address, at one that takes no GET, and at one that no route can take.
+
+    `protocols` are the paths of standard protocols. There a problem is plain JSON, and its detail is also called
+    `error` (Triton, KServe) and `message` (MLflow), as clients of these read it. `rows` are the paths that take rows to
+    score.
     """
     app.state.page_of_problem = page
+    app.state.paths_of_protocols = protocols
+    app.state.paths_of_rows = rows
 
     async def of_routing(request: Request, error: HTTPException) -> Response:
         response = of_http_exception(request, error)

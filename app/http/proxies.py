@@ -66,8 +66,6 @@ class ProxiedConfig(uvicorn.Config):
         the caller.
         """
         super().load()
-        inner = getattr(self.loaded_app, "app", self.loaded_app)
-        self.answer_from_memory = getattr(getattr(inner, "entry", None), "answer_from_memory", None)
         if self.proxy_headers:
             self.loaded_app = _Proxied(self.loaded_app, self.forwarded_allow_ips or [])
 

@@ -11,7 +11,7 @@ import math
 import re
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address
@@ -23,17 +23,15 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
 
 from app.http import problems
+from app.http.bodies import BodyLimit, BodyLimits, body_too_large
 from app.http.limits import FairSemaphore, Permit, release_at_end
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
@@ -56,18 +54,6 @@ ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
 MAX_PIECE_BYTES = 1 << 18  # of a body; a longer one is sent in pieces, as the caller reads them
 MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
-
-
-class PlainAnswer(NamedTuple):
-    """An answer as it is sent; its headers tell the length of the body."""
-
-    status: int
-    headers: Sequence[tuple[bytes, bytes]]
-    body: bytes
-
-
-AnswerFromMemory = Callable[[Scope], PlainAnswer | None]
-"""Returns the answer of a request if all it needs is in memory; never waits, never raises."""
 
 
 class JoiningTransport:
@@ -118,8 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
     Everything that is not body counts as head: the request line, headers, sizes and extensions of chunks, and
     trailers. A byte of a body, or a complete head, resets the count.
 
-    Heads and small bodies of answers are sent together; uvicorn itself sends them apart. What can be answered from
-    memory is answered where its head is complete, without a task and without the layers of the application.
+    Heads and small bodies of answers are sent together; uvicorn itself sends them apart.
     """
 
     _joining: JoiningTransport
@@ -131,9 +116,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_seconds = head_seconds
         self._places = connections
         self._place: tuple[str, Permit] | None = None
-        self._answer_from_memory: AnswerFromMemory | None = getattr(
-            self.config, "answer_from_memory", None
-        )
         self._head_bytes = 0
         self._in_head = False
         self._in_body = False
@@ -217,13 +199,8 @@ class BoundedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests at once")  # the parser ends the connection
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin a request, or answer it at once."""
+        """Begin a request."""
         scope = cast(Scope, cycle.scope)
-        if self._answer_from_memory is not None and not self.flow.write_paused:
-            answer = self._answer_from_memory(scope)
-            if answer is not None:
-                self._write_answer(cycle, answer)
-                return
         scope[ABORT] = partial(self._abort, cycle)
         scope[FLOW] = self.flow
         cycle.transport = cast(asyncio.Transport, self._joining)
@@ -233,20 +210,6 @@ class BoundedProtocol(HttpToolsProtocol):
         """End the connection; of its requests uvicorn itself tells only the last one."""
         cycle.disconnected = True
         self.transport.abort()
-
-    def _write_answer(self, cycle: RequestResponseCycle, answer: PlainAnswer) -> None:
-        """Write a whole answer, as `RequestResponseCycle.send` does; its headers hold nothing of a caller unchecked."""
-        parts = [STATUS_LINE[answer.status]]
-        for name, value in (*cycle.default_headers, *answer.headers):
-            parts += [name, b": ", value, b"\r\n"]
-        if not cycle.keep_alive:
-            parts.append(b"connection: close\r\n")
-        parts += [b"\r\n", answer.body]
-        self.transport.write(b"".join(parts))
-        cycle.response_started = cycle.response_complete = True
-        if not cycle.keep_alive:
-            self.transport.close()
-        self.on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         """Called for each piece of the body."""
@@ -389,12 +352,6 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-UPLOADS = re.compile(
-    r"/v1/(datasets(/[^/]+/(pairs|versions))?|uploads/[^/]+/parts/[^/]+|batch-scores)"
-    r"|/console/uploads/(datasets(/[^/]+/(pairs|versions))?|batch-scores)"
-)
-LARGE_TABLES = re.compile(r"/v1/models/[^/]+/score")
-"""Where tables may be larger than other bodies; the route itself refuses what is no table."""
 MAX_ADDRESS_BYTES = 60_000
 MAX_HEADERS = 100
 MAX_HEADER_BYTES = 1 << 16  # all names and values together
@@ -424,16 +381,6 @@ class AddressTooLong(ServiceError):
     code, status, title = "uri_too_long", 414, "Address too long"
 
 
-MAX_BODY = "RANKWRIGHT_MAX_BODY_BYTES"
-
-
-class BodyLimit(NamedTuple):
-    """The most bytes of a body, and the setting that says so."""
-
-    bytes: int
-    setting: str
-
-
 class HeadersTooLarge(ServiceError):
     """There are more headers than a client has reason to send."""
 
@@ -441,17 +388,13 @@ class HeadersTooLarge(ServiceError):
 
 
 class RequestMiddleware:
-    """The outermost layer of the service, as plain ASGI.
-
-    `app` is what FastAPI makes of `service`. GETs of the route `busiest` do not pass through it: they cost it more than
-    their answers. Errors become answers by the same handlers.
-    """
+    """The outermost layer of the service, as plain ASGI. `app` is what FastAPI makes of `service`."""
 
     def __init__(
         self,
         service: FastAPI,
         app: ASGIApp,
-        busiest: Route,
+        bodies: BodyLimits,
         *,
         settings: Settings,
         metrics: ApiMetrics,
@@ -460,12 +403,8 @@ class RequestMiddleware:
     ) -> None:
         self._service = service
         self._app = app
-        self._busiest = busiest
         self._root = settings.root_path
-        self._body = BodyLimit(settings.max_body_bytes, MAX_BODY)
-        self._upload = BodyLimit(settings.max_upload_bytes, "RANKWRIGHT_MAX_UPLOAD_BYTES")
-        streamed = BodyLimit(settings.max_streamed_bytes, "RANKWRIGHT_MAX_STREAMED_BYTES")
-        self._table = max(self._body, streamed)
+        self._bodies = bodies
         self.body_seconds = settings.body_seconds
         self._metrics = metrics
         self._drain = drain
@@ -514,14 +453,9 @@ class RequestMiddleware:
             if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
                 await response(scope, receive, paced)
-            elif scope["method"] == "GET" and (
-                match := self._busiest.path_regex.match(scope["path"])
-            ):
-                scope["path_params"] = match.groupdict()
-                await self.answer_busiest(scope, receive, paced)
             else:
                 if method not in ("GET", "HEAD"):
-                    limit = self._limit(scope["path"])
+                    limit = self._bodies.of(scope["path"])
                     receive = _limited(receive, limit, head.length, self.body_seconds)
                     receive = self._in_place(receive, scope)
                 await self._app(scope, receive, paced)
@@ -544,39 +478,6 @@ class RequestMiddleware:
             logs.request_id.reset(token)
             logs.trace_id.reset(trace_token)
 
-    def answer_from_memory(self, scope: Scope) -> PlainAnswer | None:
-        """Return the answer of a GET of the route `busiest` if all it needs is in memory; None for all others, which go
-        through the layers. Nothing else is done for those.
-        """
-        if scope["method"] != "GET" or self._drain.begun:
-            return None
-        match = self._busiest.path_regex.match(scope["path"])
-        if match is None or self._root:
-            return None
-        started = time.perf_counter()
-        try:
-            head = _read_headers(scope)
-            if _refusal(scope, head, "") is not None:
-                return None
-            scope["path_params"] = match.groupdict()
-            answer: PlainAnswer | None = cast(Any, self._busiest.app).answer_from_memory(scope)
-        except Exception:  # it is raised again, and answered, behind the layers
-            return None
-        if answer is None:
-            return None
-        headers = [*answer.headers, (b"x-request-id", head.request_id.encode()), *_HEADERS]
-        headers += self._outage(scope, answer.status)
-        headers += _UNLESS_GIVEN[1:]  # the route says what may be cached
-        scope["request_id"] = head.request_id
-        token = logs.request_id.set(head.request_id)
-        trace_token = logs.trace_id.set(head.trace_id)
-        try:
-            self._note(scope, "GET", answer.status, time.perf_counter() - started)
-        finally:
-            logs.request_id.reset(token)
-            logs.trace_id.reset(trace_token)
-        return answer._replace(headers=headers)
-
     def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
         """Return the header of an answer to a key that was given without the database, and count it; else none."""
         away = self._memory.away_seconds
@@ -584,25 +485,6 @@ class RequestMiddleware:
             return []
         self._metrics.without_database.inc()
         return [(b"x-database-away", b"%.0f" % away)]
-
-    def _limit(self, path: str) -> BodyLimit:
-        """Return the limit of a body."""
-        if UPLOADS.fullmatch(path):
-            return self._upload
-        return self._table if LARGE_TABLES.fullmatch(path) else self._body
-
-    async def answer_busiest(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await self._busiest.app(scope, receive, send)
-        except Exception as error:
-            handlers = self._service.exception_handlers
-            handle = next(
-                (handlers[kind] for kind in type(error).__mro__ if kind in handlers), None
-            )
-            if handle is None:
-                raise
-            response: Response = await cast(Any, handle)(Request(scope), error)
-            await response(scope, receive, send)
 
     def _occupy(self, scope: Scope) -> None:
         """Have a request that waits for its caller hold a permit until its end: one of its address, unless it has one
@@ -863,14 +745,4 @@ def _too_slow(seconds: float, seen: int) -> HTTPException:
         detail=f"after {seen} bytes a body must bring {min_body_rate(seen):.0f} more a second, and may be {seconds:g} "
         "seconds late",
         headers={"Connection": "close"},
-    )
-
-
-def body_too_large(limit: BodyLimit) -> HTTPException:
-    """Return the error for a body that is over the limit."""
-    # An HTTPException because FastAPI lets only these through while it reads a body.
-    return HTTPException(
-        413,
-        detail=f"the body may have at most {limit.bytes} bytes here ({limit.setting})",
-        headers={"Connection": "close"},  # do not read a body that will be thrown away
     )

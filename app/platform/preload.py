@@ -72,7 +72,6 @@ MODULES = (
     "app.ingest.build",
     "app.ingest.pairs",
     "app.evaluation.metrics",
-    "app.scoring.fastpath",
     "app.scoring.table_rows",
     "app.training.tasks",
     "core.artifact",

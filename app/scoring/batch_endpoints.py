@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
@@ -26,6 +27,7 @@ from app.datasets.uploads import (
     accept_upload,
     body_docs,
 )
+from app.http.bodies import takes_body
 from app.http.dependencies import (
     Caller,
     CallerDep,
@@ -42,7 +44,7 @@ from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import probabilities, reasons, table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
-from app.scoring.endpoints import ModelsDep, is_json, is_lenient
+from app.scoring.dependencies import ModelsDep, is_json, is_lenient
 from app.scoring.probabilities import PROBABILITY_DOCS, options_of
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
 from app.scoring.schemas import (
@@ -55,6 +57,8 @@ from app.scoring.schemas import (
 from app.scoring.table_rows import TableOptions
 
 PATH = "/v1/batch-scores"
+ROW_PATHS = re.compile(rf"{PATH}(/[a-z]+)?")
+"""The paths that take rows."""
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 
 _MODEL = "model"
@@ -116,6 +120,7 @@ _DOCS: dict[str, Any] = {
     },
 )
 @needs("score")
+@takes_body("max_upload_bytes")
 async def create_batch_score(
     *, sending: TableRequestDep, models: ModelsDep, caller: CallerDep
 ) -> Response:

@@ -1,8 +1,9 @@
-"""Scoring: one row by GET, on a path kept as short as it can be, and many by POST."""
+"""Scoring: one row by GET, and many by POST."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -27,17 +28,25 @@ from app.access.authentication import (
     require_json,
 )
 from app.datasets.description import Format, check_encoding, check_format
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
+from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.schemas import one_of
-from app.http.server import MAX_BODY, BodyLimit, PlainAnswer, body_too_large
 from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
-from app.scoring.cost import INLINE_SECONDS
+from app.scoring.dependencies import (
+    IdQuery,
+    LabelQuery,
+    ModelsDep,
+    Text,
+    is_json,
+    is_lenient,
+    media_type_of,
+)
 from app.scoring.json_rows import Beside, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
 from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
@@ -59,9 +68,6 @@ from app.scoring.service import Scores as Rows
 from app.scoring.table_rows import ID, IGNORE, TableOptions, bounds_of
 
 Fields = Mapping[str, str]
-Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
-ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
-IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
 IGNORE_DOCS = (
     "Fields or columns to ignore that are not features, separated by commas; `*`: all of them."
 )
@@ -174,20 +180,6 @@ async def _reason_options(
 ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
 
 
-async def models_of(request: Request) -> ModelCache:
-    """Return the loaded models of this process."""
-    models: ModelCache = request.app.state.models
-    return models
-
-
-ModelsDep = Annotated[ModelCache, Depends(models_of)]
-
-
-def is_lenient(request: Request) -> bool:
-    """Return True if the caller says `Prefer: handling=lenient`."""
-    return preferences(request).get("handling") == "lenient"
-
-
 async def answer_rows(
     request: Request,
     context: Context,
@@ -211,7 +203,7 @@ async def answer_rows(
     body, rest = await large_tables.read_up_to(request, context.settings.max_body_bytes)
     if rest is not None:
         if not by_block or is_json(request):
-            raise body_too_large(BodyLimit(context.settings.max_body_bytes, MAX_BODY))
+            raise body_too_large(limit_of(context.settings, MAX_BODY))
         table, options = _table_of(request, fields)
         large = large_tables.LargeTable(ref, table, options, media_type, make)
         parts, headers["X-Model-ID"], done = await large_tables.score(
@@ -234,16 +226,6 @@ async def answer_rows(
         seconds = math.inf
     content = await turns.run(context, caller.owner, seconds, work, inline=sent_as == JSON)
     return Response(content, media_type=media_type, headers=headers)
-
-
-def is_json(request: Request) -> bool:
-    """Return True if the Content-Type is JSON."""
-    return media_type_of(request) == JSON
-
-
-def media_type_of(request: Request) -> str:
-    """Return the media type of the body, without its parameters; empty if there is none."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _is_compressed(request: Request, body: bytes) -> bool:
@@ -307,17 +289,24 @@ def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
 SCORE_PATH = "/v1/models/{ref}/score"
+ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
+"""The paths that take rows."""
 _ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
-LabelQuery = Annotated[
-    str | None,
-    Query(description="Label whose scores are used. Only for a model with several labels."),
-]
+
+
+class _RowAnswer(NamedTuple):
+    """An answer as it is sent; its headers tell the length of the body."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
 
 
 class ScoreRow:
     """GET /v1/models/{ref}/score?age=41&income=52000: plain ASGI, no queue, no write, no model of the parameters.
 
-    Everything is in memory once key and model were seen within the last second.
+    FastAPI's dependencies and answers would cost more than the score. Everything is in memory once key and model were
+    seen within the last second.
     """
 
     needs = "score"
@@ -358,26 +347,8 @@ class ScoreRow:
         status, headers, body = await turns.run(
             self._context, caller.owner, seconds, work, inline=True
         )
-        await send({"type": "http.response.start", "status": status, "headers": [*headers]})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
-
-    def answer_from_memory(self, scope: Scope) -> PlainAnswer | None:
-        """Return the answer if key and model were seen within the last second, and nothing is asked that takes longer
-        than a score; else None. A refusal may be raised.
-        """
-        said = _said(scope)
-        if said.picky or said.forwarded or self._authenticator.limits_rates:
-            return None
-        caller = self._authenticator.keys.cached(digest_of(said.authorization))
-        if caller is None or "score" not in caller.scopes:
-            return None
-        served = self._models.cached(caller.owner, scope["path_params"]["ref"])
-        if served is None or served.cost.of(1) > INLINE_SECONDS:
-            return None
-        if reasons.is_asked(scope["query_string"]) or json_rows.is_asked(scope["query_string"]):
-            return None
-        scope["route"], scope["caller"] = self, caller
-        return self._answer(scope, said, served, *_options_of_query(scope["query_string"], served))
 
     def _answer_with_reasons(
         self,
@@ -390,7 +361,7 @@ class ScoreRow:
         options: ProbabilityOptions,
         asked: bytes,
         beside: QueryIds | None,
-    ) -> PlainAnswer:
+    ) -> _RowAnswer:
         reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
         served = replace(served, reasoner=reasoner)
         asked += repr((wanted, reasoner.described)).encode()
@@ -405,7 +376,7 @@ class ScoreRow:
         options: ProbabilityOptions,
         asked: bytes,
         beside: QueryIds | None = None,
-    ) -> PlainAnswer:
+    ) -> _RowAnswer:
         lenient = said.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
@@ -429,7 +400,7 @@ class ScoreRow:
                 body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]
             out.append((b"content-type", b"application/json"))
             out.append((b"content-length", b"%d" % len(body)))
-        return PlainAnswer(status, out, body)
+        return _RowAnswer(status, out, body)
 
 
 def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
@@ -447,11 +418,10 @@ class _Said(NamedTuple):
     if_none_match: bytes | None
     prefer: bytes | None
     picky: bool
-    forwarded: bool
 
 
 def _said(scope: Scope) -> _Said:
-    authorization, if_none_match, prefer, picky, forwarded = None, None, None, False, False
+    authorization, if_none_match, prefer, picky = None, None, None, False
     for name, value in scope["headers"]:
         if name == b"authorization":
             authorization = value
@@ -461,9 +431,7 @@ def _said(scope: Scope) -> _Said:
             prefer = value
         elif name == b"accept" and value not in _ANYTHING:
             picky = True
-        elif name.startswith(b"x-forwarded-"):
-            forwarded = True
-    return _Said(authorization, if_none_match, prefer, picky, forwarded)
+    return _Said(authorization, if_none_match, prefer, picky)
 
 
 def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
@@ -606,6 +574,7 @@ DESCRIBED = (Score, LabelScore, *ROWS)
     responses=TABLE_ANSWER,
 )
 @needs("score")
+@takes_body(MAX_BODY, "max_streamed_bytes")
 async def score_rows(
     *,
     ref: str,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus, unquote_to_bytes
+from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,6 @@ from app.ingest.values import (
 )
 from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
-
-if TYPE_CHECKING:
-    from app.scoring.fastpath import PlainQuery, PlainRows
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
@@ -75,43 +72,14 @@ class FeatureIndex:
         self._position = {name: i for i, name in enumerate(self.names)}
         self.may_miss = [bool(feature["missing"]) for feature in features]
         self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
-        # A categorical feature without a category would look there like one of numbers.
-        odd = BOOLEAN in self.types or DATETIME in self.types
-        self._is_plain = (
-            not odd and all(texts is None or texts for texts in known) and notation.thousands != "."
-        )
-        self._all_numeric = not odd and not any(self.categories)
+        self._all_numeric = not any(self.categories) and {NUMERIC}.issuperset(self.types)
+        # Where points stand between thousands, a number of a query is no number of JSON.
+        self._reads_as_json = self._all_numeric and notation.thousands != "."
         self._n_features = len(self.names)
         # For a single name it would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
         # A plain query of all features has so many more characters as JSON.
         self._growth = 2 * len(self.names) + 2
-        self._known = known
-        self._plain: PlainQuery | None = None
-        self._rows: PlainRows | None = None
-
-    def load_compiled_readers(self) -> None:
-        """Load compiled readers for the plainest queries and bodies: many times faster, with the same result.
-
-        This takes a moment, or seconds if they must be compiled first: call it in a thread that nobody waits for.
-        """
-        from app.scoring import fastpath
-        from app.scoring.fastpath import PlainQuery, PlainRows, lay_out
-
-        if self._is_plain:
-            plain = PlainQuery([quote_plus(name) for name in self.names], self._known)
-            plain.read(b"")  # a kernel is loaded when it is first called
-            self._plain = plain
-        if DATETIME not in self.types:  # it has many spellings
-            kinds = [
-                fastpath.WORD
-                if texts is not None
-                else (fastpath.BOOLEAN if kind == BOOLEAN else fastpath.NUMBER)
-                for texts, kind in zip(self._known, self.types, strict=True)
-            ]
-            rows = PlainRows(self.names, kinds, lay_out(self._known))
-            rows.read(orjson.dumps({"columns": self.names, "data": []}))
-            self._rows = rows
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
         """Return one row, of shape (1, n_features), from a raw query string `name=value&…`.
@@ -119,12 +87,7 @@ class FeatureIndex:
         An empty value is missing. So is an absent name, if it was missing in training or the caller is lenient. Raises
         Invalid that names every parameter that is unknown, repeated, of the wrong type, or absent.
         """
-        row = None
-        if self._is_plain and query:
-            if self._plain is not None:
-                row = self._plain.read(query)
-            if row is None and self._all_numeric:
-                row = self._row_by_json(query)
+        row = self._row_by_json(query) if self._reads_as_json and query else None
         return self.decode(query, lenient=lenient) if row is None else row
 
     def _row_by_json(self, query: bytes) -> Floats | None:
@@ -184,21 +147,6 @@ class FeatureIndex:
             return read_text(kind, raw.decode(), self._notation), None
         except ValueError:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
-
-    def matrix_of_plain(self, body: bytes) -> Floats | None:
-        """Return the rows of a JSON body in which they are lists, or None if it is not of the plainest kind."""
-        return None if self._rows is None else self._rows.read(body)
-
-    def matrix_of_lines(self, body: bytes) -> Floats | None:
-        """Return the rows of NDJSON with nothing but numbers, or None if it is not of the plainest kind."""
-        if self._rows is None or not self._all_numeric:
-            return None
-        lines = body.removesuffix(b"\n")
-        breaks = lines.count(b"\n")
-        if lines.count(b"}\n") + lines.count(b"}\r\n") != breaks:
-            return None
-        X = self._rows.read(b'{"rows":[%s]}' % lines.replace(b"\n", b","))
-        return X if X is not None and len(X) == breaks + 1 else None  # no two objects in a line
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
         """Return rows given as objects, `[{name: value, …}, …]`; null is missing."""

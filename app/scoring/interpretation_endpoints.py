@@ -15,7 +15,7 @@ from app.models import service as models
 from app.models.schemas import Margins, Part, finite
 from app.scoring import dependence
 from app.scoring import service as scoring
-from app.scoring.endpoints import LabelQuery, ModelsDep
+from app.scoring.dependencies import LabelQuery, ModelsDep
 from app.scoring.schemas import (
     Importance,
     PartialDependence,

@@ -114,10 +114,6 @@ def read(
     Invalid.
     """
     max_rows = bounds.max_rows(len(features.names))
-    plain = None if beside.id is not None else features.matrix_of_plain(body)
-    if plain is not None and len(plain) <= max_rows:
-        beside.check(features.names)
-        return JsonRows(plain, None)
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:

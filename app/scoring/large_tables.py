@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -20,7 +20,6 @@ from app.datasets.uploads import spool
 from app.http.dependencies import Context, context_of
 from app.http.limits import release_at_end
 from app.http.responses import disconnected
-from app.ingest.formats import NDJSON
 from app.platform import resources
 from app.platform.settings import Settings
 from app.scoring.answers import Answer, AnswerFiles
@@ -29,9 +28,7 @@ from app.scoring.table_rows import (
     FileBounds,
     Floats,
     TableOptions,
-    plain_blocks,
     read_file,
-    read_plain_lines,
     refuse_for_workers,
 )
 from app.scoring.turns import find_model
@@ -226,41 +223,10 @@ def _matrices(
     stack: ExitStack,
     look: Look,
 ) -> Iterator[tuple[Floats, pa.Array | None]]:
-    """Yield the rows in blocks, with their ids, as `score_body` reads them: lines of the plainest kind in one pass,
-    others with the reader of their format. A block is valid until the next.
-    """
-    features, dialect = served.features, served.table_dialect
-    done = 0
-    for X in _plain_matrices(served, path, table, bounds, look):
-        if X is None or done + len(X) > bounds.max_rows(len(features.names)):
-            break
-        yield X, None
-        done += len(X)
-    else:
-        if done:
-            return
-    at = -done  # of the rows that were read as plain lines, only errors count now
-    how = (table.format, features, table.options, dialect, bounds)
+    """Yield the rows in blocks, with their ids, as `score_body` reads them. A block is valid until the next."""
+    features = served.features
+    how = (table.format, features, table.options, served.table_dialect, bounds)
     reader, source = read_file(path, *how, stack, look)
     for batch in reader.batches(source):
         look()
-        for X, ids in batch.identified(len(features.names)):
-            known = max(0, -at)
-            at += len(X)
-            if known < len(X):
-                yield X[known:], None if ids is None else ids[known:]
-
-
-def _plain_matrices(
-    served: Served, path: Path, table: LargeTable, bounds: FileBounds, look: Look
-) -> Iterator[Floats | None]:
-    """Yield the rows of plain lines, and None where they are not plain; nothing of other formats."""
-    from app.ingest.stream import Upload
-
-    if table.format.content_type != NDJSON:
-        return
-    upload = Upload(path, table.format.content_encoding, bounds.bytes, look=look)
-    block = replace(table.format, content_encoding=None)
-    how = (block, served.features, table.options, served.table_dialect, bounds)
-    for text in plain_blocks(upload):
-        yield read_plain_lines(text, *how)
+        yield from batch.identified(len(features.names))

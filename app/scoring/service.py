@@ -44,7 +44,6 @@ from app.scoring.table_rows import (
     TableOptions,
     notation_of,
     read_body,
-    read_plain_lines,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ FLAG = "flag"
 """The column that says whether a score reaches the cut of the alias that was asked."""
 MAX_EXPLAINED = 1_000
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
-_BYTES_PER_CATEGORY = 330  # in all indices; its letters count as part of the artifact
+_BYTES_PER_CATEGORY = 150  # in its index; its letters count as part of the artifact
 
 
 class Scores(NamedTuple):
@@ -182,7 +181,6 @@ class ModelCache:
     ) -> None:
         self._reading = reading
         self._blobs = blobs
-        self._later = later
         self._size = size
         self._max_bytes = max_bytes
         self._served: OrderedDict[tuple[str, str], Served] = OrderedDict()  # by owner and id
@@ -339,7 +337,6 @@ class ModelCache:
         measured = cost.measure(
             served.score, [None if words is None else len(words) for words in categories]
         )
-        self._later(served.features.load_compiled_readers)
         return replace(served, cost=measured)
 
 
@@ -514,9 +511,6 @@ def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
 ) -> Scores:
     """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
-    plain = read_plain_lines(body, table, served.features, options, served.table_dialect, bounds)
-    if plain is not None:
-        return served.score(plain)
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))

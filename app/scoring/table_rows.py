@@ -30,7 +30,7 @@ from app.ingest.formats import (
     notation_fields,
 )
 from app.ingest.roles import split_names
-from app.ingest.rows import MAX_LINE_LENGTH, Rows, Source, most_rows
+from app.ingest.rows import Rows, Source, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC, Notation
 from app.platform.documents import TableDialect
 from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.arrow import Claims
-    from app.ingest.stream import Look, Upload
+    from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
 
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
@@ -66,7 +66,6 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
 
 _BLOCK_CELLS = 1 << 16
-_LINES_BYTES = 1 << 22
 _TIMES_MESSAGES = 16  # so many times the messages of a stream in memory may be in a file
 _CELL_BYTES = 8
 
@@ -466,43 +465,6 @@ def read_file(
     upload = Upload(path, table.content_encoding, bounds.bytes, look=look)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
-
-
-def plain_blocks(upload: Upload) -> Iterator[bytes]:
-    """Yield the whole lines of a text in blocks of some megabytes, and at last no bytes where a line is too long."""
-    with upload.open() as stream:
-        rest = b""
-        while piece := stream.read(_LINES_BYTES):
-            end = piece.rfind(b"\n") + 1
-            if end:
-                yield rest + piece[:end]
-            rest = piece[end:] if end else rest + piece
-            if len(rest) > MAX_LINE_LENGTH:
-                yield b""
-                return
-        if rest:
-            yield rest
-
-
-def read_plain_lines(
-    body: bytes,
-    table: Format,
-    features: FeatureIndex,
-    options: TableOptions,
-    table_dialect: TableDialect | None,
-    bounds: Bounds,
-) -> Floats | None:
-    """Return the rows of a table that is NDJSON of the plainest kind, as `read_body` does; else None."""
-    from app.ingest.value_columns import MissingTokens
-
-    if table.content_type != NDJSON or table.content_encoding or options.ignore or options.keep:
-        return None
-    if len(body) > bounds.bytes or len(features.names) > bounds.columns:
-        return None
-    X = features.matrix_of_lines(body)
-    if X is None or len(X) > bounds.max_rows(len(features.names)):
-        return None
-    return MissingTokens(options.missing_of(table_dialect)).blank(X)
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:

@@ -25,7 +25,7 @@ from app.http.server import MAX_PIECE_BYTES
 from tests.app.live_service import Service
 
 CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection
-KINDS = ["whole", "files", "stored", "stream", "busiest"]
+KINDS = ["whole", "files", "stored", "stream"]
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +39,7 @@ def ended() -> threading.Event:
 
 
 @pytest.fixture(autouse=True)
-def _routes(
-    shared: Service, tmp_path: Path, ended: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+def _routes(shared: Service, tmp_path: Path, ended: threading.Event) -> Iterator[None]:
     path = tmp_path / "content"
     path.write_bytes(CONTENT)
 
@@ -67,25 +65,15 @@ def _routes(
                 return Response(CONTENT)
 
     routes = shared.app.router.routes
-    busiest = next(
-        each
-        for each in routes
-        if isinstance(each, Route) and each.path_regex.match(address_of("busiest"))
-    )
-    monkeypatch.setattr(busiest, "app", Response(CONTENT))
     routes.insert(0, route := Route("/large/{kind}", answer))
     yield
     routes.remove(route)
 
 
-def address_of(kind: str) -> str:
-    return "/v1/models/m/score" if kind == "busiest" else f"/large/{kind}"
-
-
 def ask(shared: Service, kind: str, method: str = "GET") -> socket.socket:
     at = urlsplit(shared.url)
     connection = socket.create_connection((at.hostname, at.port), timeout=20)
-    connection.sendall(f"{method} {address_of(kind)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    connection.sendall(f"{method} /large/{kind} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return connection
 
 
@@ -99,14 +87,14 @@ def eventually(condition: Callable[[], bool]) -> None:
 def test_who_reads_gets_all(shared: Service, kind: str) -> None:
     with httpx.Client(base_url=shared.url) as client:
         for _ in range(2):
-            answer = client.get(address_of(kind))
+            answer = client.get(f"/large/{kind}")
             assert (answer.status_code, answer.content == CONTENT) == (200, True)
 
 
 def test_a_head_has_no_body(shared: Service) -> None:
     with httpx.Client(base_url=shared.url) as client:
         for _ in range(2):
-            answer = client.head(address_of("whole"))
+            answer = client.head("/large/whole")
             assert answer.headers["Content-Length"] == str(len(CONTENT))
             assert answer.content == b""
 

@@ -83,9 +83,7 @@ FEATURES: list[ModelFeature] = [
 
 @pytest.fixture
 def index() -> FeatureIndex:
-    found = FeatureIndex(FEATURES)
-    found.load_compiled_readers()
-    return found
+    return FeatureIndex(FEATURES)
 
 
 def test_many_rows_of_dates_are_read_as_one_is(index: FeatureIndex) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import product
@@ -26,7 +25,6 @@ from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.documents import ModelFeature
 from app.platform.errors import Invalid, Malformed
 from app.scoring import json_rows
-from app.scoring.fastpath import PlainQuery
 from app.scoring.features import FeatureIndex
 from app.scoring.table_rows import Bounds, RowReader, TableOptions, read_body
 from tests.app.ingest.corpus.case import typed_body
@@ -38,7 +36,6 @@ from tests.app.ingest.corpus.values import (
     TABLE,
     UPLOAD,
     VALUES,
-    Value,
 )
 from tests.app.uploads import LIMITS, read
 from tests.long_form import long_form
@@ -47,17 +44,13 @@ KINDS = (NUMERIC, BOOLEAN, DATETIME, CATEGORICAL)
 BOUNDS = Bounds(10, 1 << 20, 1 << 20)
 
 
-def index_of(kind: str, *, compiled: bool) -> FeatureIndex:
+def index_of(kind: str) -> FeatureIndex:
     """A model of one feature `a`."""
     feature: ModelFeature = {"name": "a", "type": kind, "missing": False}
-    found = FeatureIndex([feature], [CATEGORIES if kind == CATEGORICAL else None])
-    if compiled:
-        found.load_compiled_readers()
-    return found
+    return FeatureIndex([feature], [CATEGORIES if kind == CATEGORICAL else None])
 
 
-GENERAL = {kind: index_of(kind, compiled=False) for kind in KINDS}
-COMPILED = {kind: index_of(kind, compiled=True) for kind in KINDS}
+INDICES = {kind: index_of(kind) for kind in KINDS}
 
 
 def meant(kind: str, X: np.ndarray[Any, Any]) -> float | str | None:
@@ -131,7 +124,7 @@ def by_table(content_type: str) -> Callable[[str, str], float | str | None]:
 
     def door(kind: str, text: str) -> float | str | None:
         body, table = write([text], [], content_type), Format(content_type, None)
-        reader, source = read_body(body, table, GENERAL[kind], TableOptions(), None, BOUNDS)
+        reader, source = read_body(body, table, INDICES[kind], TableOptions(), None, BOUNDS)
         (batch,) = reader.batches(source)
         (X,) = batch.blocks(1)
         return meant(kind, X)
@@ -154,33 +147,29 @@ def by_batch(folder: Path, content_type: str) -> Callable[[str, str], float | st
         missing = MissingTokens()
         with ExitStack() as stack:
             source = open_source(payload, stack, missing)
-            (batch,) = RowReader(GENERAL[kind], TableOptions(), missing, 10).batches(source)
+            (batch,) = RowReader(INDICES[kind], TableOptions(), missing, 10).batches(source)
             (X,) = batch.blocks(1)
         return meant(kind, X)
 
     return door
 
 
-def by_query(
-    indices: dict[str, FeatureIndex], quoted: Callable[..., str]
-) -> Callable[[str, str], float | str | None]:
+def by_query(quoted: Callable[..., str]) -> Callable[[str, str], float | str | None]:
     """The door of a query string."""
 
     def door(kind: str, text: str) -> float | str | None:
         query = f"a={quoted(text, safe='')}".encode()
-        return meant(kind, indices[kind].row_of_query(query))
+        return meant(kind, INDICES[kind].row_of_query(query))
 
     return door
 
 
-def by_json(
-    indices: dict[str, FeatureIndex], form: str
-) -> Callable[[str, str], float | str | None]:
+def by_json(form: str) -> Callable[[str, str], float | str | None]:
     """The door of a body of JSON."""
 
     def door(kind: str, literal: str) -> float | str | None:
         body = (form % literal).encode("utf-8", "surrogatepass")
-        return meant(kind, json_rows.read(indices[kind], body, json_rows.Beside(), BOUNDS).X)
+        return meant(kind, json_rows.read(INDICES[kind], body, json_rows.Beside(), BOUNDS).X)
 
     return door
 
@@ -191,11 +180,10 @@ DOORS: dict[str, tuple[str, Callable[[str, str], float | str | None]]] = {
     "NDJSON": (TABLE, by_table(NDJSON)),
     "an Arrow stream": (TABLE, by_table(ARROW)),
     "an Arrow file": (TABLE, by_table(ARROW_FILE)),
-    "a query": (QUERY, by_query(GENERAL, quote)),
-    "a form's query, compiled": (QUERY, by_query(COMPILED, quote_plus)),
-    "JSON, rows": (JSON, by_json(GENERAL, ROWS)),
-    "JSON, columns": (JSON, by_json(GENERAL, DATA)),
-    "JSON, columns, compiled": (JSON, by_json(COMPILED, DATA)),
+    "a query": (QUERY, by_query(quote)),
+    "a form's query": (QUERY, by_query(quote_plus)),
+    "JSON, rows": (JSON, by_json(ROWS)),
+    "JSON, columns": (JSON, by_json(DATA)),
 }
 
 
@@ -228,60 +216,14 @@ def test_many_values_of_json_are_read_as_each_is(kind: str) -> None:
     """All at once, in many rows; and with any that is refused among them, none is read."""
     known = [v for v in VALUES if (v.carrier, v.kind) == (JSON, kind) and v.found != REFUSED]
     cells = [json.loads(v.spelling) for v in known] * (200 // len(known) + 1)
-    X = GENERAL[kind].matrix_of_table(["a"], [[cell] for cell in cells])
+    X = INDICES[kind].matrix_of_table(["a"], [[cell] for cell in cells])
     found = [meant(kind, X[i : i + 1]) for i in range(len(known))]
     assert found == [v.found for v in known]
     np.testing.assert_array_equal(X[len(known) :], X[: len(X) - len(known)])
     for odd in ([1], {"a": 1}):
         with pytest.raises(Invalid) as caught:
-            GENERAL[kind].matrix_of_rows([*({"a": cell} for cell in cells), {"a": odd}])
+            INDICES[kind].matrix_of_rows([*({"a": cell} for cell in cells), {"a": odd}])
         assert caught.value.errors[0]["pointer"] == f"/rows/{len(cells)}/a"
-
-
-# --- compiled readers take a part of it --------------------------------------------------------------
-
-PLAIN_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE]-?[0-9]+)?")
-TOO_FINE = {"-0", "5e-324", "1e-400", "-1e-400", "18446744073709551616", "1" + "0" * 300}
-TOO_FINE |= {"123456789012345678901234567890", "0.1000000000000000055511151231257827"}
-"""An integer without its sign, subnormal numbers, and those of more than 19 digits."""
-
-
-def is_left_in_json(value: Value) -> bool:
-    """Return True if the compiled reader leaves a sound literal to the general one."""
-    if value.kind == CATEGORICAL:  # escapes, and numbers whose text is another
-        return bool(re.fullmatch(r"-0|-?[0-9]+[.e].*|.*\\.*", value.spelling))
-    return value.kind == DATETIME or value.spelling in TOO_FINE
-
-
-def is_left_in_query(value: Value) -> bool:
-    """The same of a text in a query."""
-    if value.kind == CATEGORICAL:
-        return value.found is None and not value.spelling.isascii()
-    if value.kind == NUMERIC and value.spelling not in TOO_FINE:
-        text = quote_plus(value.spelling)
-        return text != "" and not PLAIN_NUMBER.fullmatch(text)
-    return True
-
-
-def test_the_compiled_reader_of_json_reads_it_so_or_leaves_it() -> None:
-    for value in VALUES:
-        if value.carrier == JSON:
-            body = (DATA % value.spelling).encode("utf-8", "surrogatepass")
-            X = COMPILED[value.kind].matrix_of_plain(body)
-            assert (X is None) == (value.found == REFUSED or is_left_in_json(value)), value
-            assert X is None or meant(value.kind, X) == value.found, value
-
-
-def test_the_compiled_reader_of_queries_reads_it_so_or_leaves_it() -> None:
-    readers = {
-        NUMERIC: PlainQuery(["a"], [None]),
-        CATEGORICAL: PlainQuery(["a"], [CATEGORIES]),
-    }
-    for value in VALUES:
-        if value.carrier == QUERY and value.kind in readers:
-            row = readers[value.kind].read(f"a={quote_plus(value.spelling)}".encode())
-            assert (row is None) == (value.found == REFUSED or is_left_in_query(value)), value
-            assert row is None or meant(value.kind, row) == value.found, value
 
 
 @pytest.mark.parametrize("content_type", [CSV, ARROW, ARROW_FILE])
@@ -292,7 +234,7 @@ def test_a_row_index_is_no_unknown_column_of_rows_to_score(content_type: str) ->
     else:
         body = typed_body(pa.table({"a": [1.5, 2.5], "__index_level_0__": [7, 8]}), content_type)
     table = Format(content_type, None)
-    reader, source = read_body(body, table, GENERAL[NUMERIC], TableOptions(), None, BOUNDS)
+    reader, source = read_body(body, table, INDICES[NUMERIC], TableOptions(), None, BOUNDS)
     (batch,) = reader.batches(source)
     (X,) = batch.blocks(1)
     assert X.tolist() == [[1.5], [2.5]]

@@ -165,51 +165,6 @@ def key_use_is_noted(service: Service, secret: str) -> bool:
         return session.scalar(used) is not None
 
 
-@pytest.mark.parametrize(
-    ("query", "headers"),
-    [
-        ("", {}),
-        ("", {"Accept": "application/json"}),
-        ("", {"If-None-Match": "*"}),
-        ("", {"If-None-Match": '"other"'}),
-        ("", {"Prefer": "handling=lenient"}),
-        ("", {"X-Request-ID": "mine.1"}),
-        ("&interval=true&prevalence=0.1", {}),
-        ("&probability=false", {}),
-        ("&prevalence=2", {}),
-        ("&unknown=1", {}),
-        ("&age=2", {}),
-        ("", {"Accept": "image/png"}),
-        ("", {"Connection": "close"}),
-        ("", {"Authorization": "Bearer rw_nobody"}),
-        ("", {"Authorization": "Basic x"}),
-    ],
-)
-def test_what_is_answered_at_once_is_what_the_layers_answer(
-    scorer: httpx.Client, model_id: str, query: str, headers: dict[str, str]
-) -> None:
-    """An answer from memory is written where the head of a request is complete; a proxy's header sends it through all
-    layers.
-    """
-    address = f"/v1/models/{model_id}/score?age=0.25&income=-1.5&score+1=0.5{query}"
-    scorer.get(address)  # from now on it is in memory
-    at_once = scorer.get(address, headers=headers)
-    behind = scorer.get(address, headers=headers | {"X-Forwarded-Proto": "http"})
-
-    def same(answer: httpx.Response) -> Any:
-        found = {k: v for k, v in answer.headers.items() if k not in ("date", "x-request-id")}
-        body = answer.json() if answer.content else None
-        if isinstance(body, dict):
-            body.pop("request_id", None)
-        return answer.status_code, found, body
-
-    assert same(at_once) == same(behind)
-    for answer in (at_once, behind):
-        said = headers.get("X-Request-ID")
-        assert said in (None, answer.headers["X-Request-ID"])
-        assert answer.headers["X-Request-ID"]
-
-
 def test_pipelined_scores_come_in_order_and_are_counted(
     shared: Service,
     scorer: httpx.Client,
@@ -230,10 +185,8 @@ def test_pipelined_scores_come_in_order_and_are_counted(
     assert len(set(want)) > 1
     noted.clear()
     head = f"Host: x\r\nAuthorization: {scorer.headers['Authorization']}\r\n"
-    # Every second goes through the layers: it must not be overtaken.
-    more = ("", "X-Forwarded-Proto: http\r\n")
     sent = "".join(
-        f"GET {path}{age} HTTP/1.1\r\n{head}{more[age % 2]}"
+        f"GET {path}{age} HTTP/1.1\r\n{head}"
         f"{'Connection: close' + chr(13) + chr(10) if age == 5 else ''}\r\n"
         for age in range(6)
     )
@@ -246,34 +199,6 @@ def test_pipelined_scores_come_in_order_and_are_counted(
     assert found == want
     eventually(lambda: len(noted) == 6)
     assert set(noted) == {("GET", "/v1/models/{ref}/score", 200)}
-
-
-def test_a_request_in_memory_passes_no_layer(
-    shared: Service, scorer: httpx.Client, model_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    passed: list[str] = []
-    entry = shared.app.entry
-    answer_busiest = entry.answer_busiest
-
-    async def note(scope: Any, receive: Any, send: Any) -> None:
-        passed.append(scope["path"])
-        await answer_busiest(scope, receive, send)
-
-    monkeypatch.setattr(entry, "answer_busiest", note)
-    address = f"/v1/models/{model_id}/score"
-
-    def in_memory() -> bool:
-        scorer.get(address, params=ROW)
-        passed.clear()
-        assert scorer.get(address, params=ROW).status_code == 200
-        return not passed
-
-    eventually(in_memory)
-    assert scorer.get("/v1/models/churn/score", params=ROW).status_code == 200
-    assert len(passed) == 1  # a name asks the database
-    monkeypatch.setattr(shared.context.drain, "begun", True)
-    closing = scorer.get(address, params=ROW)
-    assert (len(passed), closing.headers["Connection"]) == (2, "close")
 
 
 def test_query_strings_are_not_logged(

@@ -29,9 +29,7 @@ def index(missing: bool = False) -> FeatureIndex:
         {"name": "age", "type": "numeric", "missing": False},
         {"name": "colour", "type": "categorical", "missing": missing},
     ]
-    found = FeatureIndex(features, [None, COLOURS])
-    found.load_compiled_readers()
-    return found
+    return FeatureIndex(features, [None, COLOURS])
 
 
 MIXED = index()
@@ -99,7 +97,6 @@ def test_any_words(categories: set[str], text: str) -> None:
     """Both ways of reading a query find what a dictionary would."""
     known = tuple(sorted(categories))
     features = FeatureIndex([{"name": "c", "type": "categorical", "missing": False}], [known])
-    features.load_compiled_readers()
     for word in (text, *known):
         tidy = word.strip(" \t")
         expected = float(known.index(tidy)) if tidy in known else NAN

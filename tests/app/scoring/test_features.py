@@ -16,22 +16,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.platform.errors import Invalid
-from app.scoring.fastpath import PlainQuery
+from app.platform.errors import Invalid, Malformed
 from app.scoring.features import FeatureIndex
+from app.scoring.json_rows import Beside, read
+from app.scoring.table_rows import Bounds
 from tests.sentences import Sentences
 
 
 def index(**types: str) -> FeatureIndex:
     """An index; a type followed by `?` had missing values in training."""
-    found = FeatureIndex(
+    return FeatureIndex(
         [
             {"name": name, "type": kind.rstrip("?"), "missing": kind.endswith("?")}
             for name, kind in types.items()
         ]
     )
-    found.load_compiled_readers()
-    return found
 
 
 TWO = index(age="numeric", income="numeric")
@@ -172,26 +171,6 @@ def test_decimals_are_read_as_python_reads_them(texts: list[str]) -> None:
         np.testing.assert_array_equal(TWO.row_of_query(query.encode()), [expected])
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "income=1&age=1",
-        "age=1",
-        "age=1&income=1&",
-        "age1&income=1",
-        "age=1&incom=1",
-        "age=1&incomes=1",
-        "age=1;income=1",
-        "age=%31&income=1",
-        "",
-        "age",
-        "age=",
-    ],
-)
-def test_other_queries_are_left_to_the_rules(query: str) -> None:
-    assert PlainQuery(TWO.names, [None, None]).read(query.encode()) is None
-
-
 @given(st.binary(max_size=60))
 def test_no_bytes_break_the_reader(query: bytes) -> None:
     try:
@@ -278,3 +257,31 @@ def test_columns_come_in_any_order_and_null_is_missing() -> None:
 
 def test_errors_are_bounded() -> None:
     assert len(refused(TWO.matrix_of_rows, [1] * 5000).errors) == 100
+
+
+BOUNDS = Bounds(10, 8 * 200, 1 << 20)
+"""100 rows of two features."""
+
+
+def test_doubles_of_every_size_are_read_from_json_to_the_last_bit() -> None:
+    bits = np.random.default_rng(0).integers(0, 2**64, 30_000, dtype=np.uint64).view(np.float64)
+    values = np.append(bits[np.isfinite(bits)], [-0.0, 0.0, 5e-324, 1e22, 2.0**53 + 2])
+    rows = values[: len(values) // 2 * 2].reshape(-1, 2)
+    bounds = Bounds(10, 1 << 20, 1 << 30)
+    lists = {"columns": ["income", "age"], "data": rows.tolist()}
+    objects = {"rows": [{"income": income, "age": age} for income, age in rows.tolist()]}
+    for body in (lists, objects):
+        X = read(TWO, orjson.dumps(body), Beside(), bounds).X
+        assert np.array_equal(X.view(np.int64), rows[:, ::-1].copy().view(np.int64))
+
+
+def test_hostile_bodies_are_refused(sentences: Sentences) -> None:
+    head = b'{"columns":["age","income"],"data":['
+    tails = (b'["' * 100_000, b"[" * 100_000, b'["\xf4\x90\x80\x80",1]]}', b"[1,2]]} x", b"[1 2]]}")
+    for tail in tails:
+        with pytest.raises(Malformed):
+            read(TWO, head + tail, Beside(), BOUNDS)
+    full = head + b",".join([b"[1,2]"] * 100)
+    assert len(read(TWO, full + b"]}", Beside(), BOUNDS).X) == 100
+    with sentences.raises(Invalid):
+        read(TWO, full + b",[1,2]]}", Beside(), BOUNDS)

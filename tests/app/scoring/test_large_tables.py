@@ -256,24 +256,6 @@ def test_a_bad_row_at_the_end_is_a_refusal_with_its_line(
         assert error["line"] == line
 
 
-def test_lines_that_are_plain_only_at_first_are_scored_once(tmp_path: Path) -> None:
-    """Of numbers alone: a text in the last line sends all to the slower reader, and no row comes twice."""
-    features = [ModelFeature(name=name, type="numeric", missing=True) for name in "ab"]
-    index = FeatureIndex(features, [None, None])
-    index.load_compiled_readers()
-    seen: list[np.ndarray[Any, Any]] = []
-    plain = b"".join(b'{"a":%d,"b":0.5}\n' % k for k in range(100))
-    for last, want in ((b"", None), (b'{"b":"7","a":null}\n', [np.nan, 7.0])):
-        path = tmp_path / f"body{len(last)}"
-        path.write_bytes(plain + last)
-        seen.clear()
-        score_here(path, index, NDJSON, tmp_path, seen)
-        X = np.concatenate(seen)
-        assert X[:100, 0].tolist() == list(range(100))
-        assert np.all(X[:100, 1] == 0.5)
-        np.testing.assert_array_equal(X[100:], np.array([want or []]).reshape(-1, 2))
-
-
 class _Sums:
     """A ranker whose score is the sum of the features; it keeps what it has seen."""
 

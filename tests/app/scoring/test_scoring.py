@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import orjson
 import pytest
 
 from app.models import service as models
@@ -127,12 +126,10 @@ def test_what_they_take_in_all_is_bounded_and_one_always_stays(bench: Bench) -> 
 
 def test_words_count_as_what_they_take() -> None:
     given: list[ModelFeature] = [{"name": "x", "type": "categorical", "missing": False}]
-    FeatureIndex(given, [["a"]]).load_compiled_readers()  # their kernels
     tracemalloc.start()
     try:
         words = [f"word {i}" for i in range(5_000)]
         features = FeatureIndex(given, [words])
-        features.load_compiled_readers()
         took, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -167,17 +164,3 @@ def test_tags_tell_models_and_inputs_apart(bench: Bench) -> None:
     assert one.entity_tag(row) == one.entity_tag(row.copy())
     assert one.entity_tag(row) != other.entity_tag(row)
     assert one.entity_tag(row) != one.entity_tag(row + 1)
-
-
-def test_rows_are_read_by_compiled_code_once_that_is_loaded_in_the_background(bench: Bench) -> None:
-    served = bench.cache.find(OWNER, bench.train())
-    names = served.features.names
-    query = "&".join(f"{name.replace(' ', '+')}=1.5" for name in names).encode()
-    body = orjson.dumps({"columns": names, "data": [[1.5] * len(names)]})
-    general = served.features.row_of_query(query)
-    assert served.features.matrix_of_plain(body) is None
-    for task in bench.tasks:
-        task()
-    compiled = served.features.matrix_of_plain(body)
-    assert compiled is not None
-    assert compiled.tolist() == served.features.row_of_query(query).tolist() == general.tolist()

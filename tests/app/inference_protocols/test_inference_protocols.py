@@ -1,4 +1,4 @@
-"""The doors for standard clients: the same scores as by our own, in each form, and what each refuses."""
+"""The protocols of other servers: the same scores as by our own, in each form, and what each refuses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 
 from app.access.authentication import scope_of
+from app.inference_protocols.open_inference import infer, read_request
 from app.ingest.errors import BadTable
 from app.platform.documents import ModelFeature
 from app.platform.settings import Settings
 from app.scoring.features import FeatureIndex
-from app.scoring.inference_protocol import infer, read_request
 from app.scoring.service import ModelCache, Served
 from app.scoring.table_rows import Bounds
 from core.registry import ALGORITHMS

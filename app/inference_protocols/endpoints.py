@@ -1,6 +1,4 @@
-"""Doors for clients that nobody here wrote: the Open Inference Protocol under /oip, and the paths of containers of
-MLflow, SageMaker and KServe v1.
-"""
+"""The Open Inference Protocol under /oip, and the paths of containers of MLflow, SageMaker and KServe v1."""
 
 from __future__ import annotations
 
@@ -25,21 +23,23 @@ from app import __version__
 from app.access.authentication import GuardedRoute, keyless, needs
 from app.datasets.description import Format
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep
+from app.inference_protocols import open_inference as protocol
 from app.ingest.formats import CSV
 from app.models import repository as model_repository
 from app.platform.errors import Invalid, Malformed, NotFound, UnsupportedMedia, shown
 from app.scoring import cost, json_rows, turns
-from app.scoring import inference_protocol as protocol
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, Answer, Column
 from app.scoring.cost import PERMIT_SECONDS
-from app.scoring.endpoints import IdQuery, ModelsDep, media_type_of
+from app.scoring.dependencies import IdQuery, ModelsDep, media_type_of
 from app.scoring.json_rows import Beside
 from app.scoring.probabilities import NAMES, options_of
 from app.scoring.service import ModelCache, Scores, Served
 from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
+PATHS = re.compile(r"(?s)/oip/.*|.*(/invocations|:predict)")
+"""The paths of this room, and unknown ones beside them: their problems are written as clients expect."""
 MAX_LISTED = 1000
 """Names in one answer of the repository's index: the protocol has no pages."""
 
@@ -194,7 +194,7 @@ invocations_router = APIRouter(
 
 
 def _served_model(context: Context) -> str:
-    """Return the model that the root's doors serve. NotFound: if no setting names one."""
+    """Return the model that the paths at the root serve. NotFound: if no setting names one."""
     ref = context.settings.served_model
     if ref is None:
         raise NotFound(

@@ -1,0 +1,70 @@
+"""How large the body of a request may be: endpoints declare it by the settings that say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
+
+from app.platform.settings import Settings
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+VALIDATE = "/validate"
+"""How a path ends that only checks a request; of a table it needs the first rows."""
+MAX_BODY = "max_body_bytes"
+"""The setting for endpoints that declare none."""
+
+
+class BodyLimit(NamedTuple):
+    """The most bytes of a body, and the setting that says so."""
+
+    bytes: int
+    setting: str
+
+
+def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
+    """Declare the settings of which the largest limits the body of an endpoint."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`
+        return endpoint
+
+    return mark
+
+
+def limit_of(settings: Settings, *names: str) -> BodyLimit:
+    """Return the largest of these settings."""
+    prefix = settings.model_config["env_prefix"]
+    return max(BodyLimit(getattr(settings, name), f"{prefix}{name.upper()}") for name in names)
+
+
+class BodyLimits:
+    """The limit of each path of an application, as its endpoints declare it."""
+
+    def __init__(self, settings: Settings, routes: Iterable[BaseRoute]) -> None:
+        self._default = limit_of(settings, MAX_BODY)
+        self._declared: list[tuple[re.Pattern[str], BodyLimit]] = []
+        for route in routes:
+            if not isinstance(route, Route) or route.path.endswith(VALIDATE):
+                continue
+            if (names := getattr(route.endpoint, "body_settings", None)) is not None:
+                self._declared.append((route.path_regex, limit_of(settings, *names)))
+
+    def of(self, path: str) -> BodyLimit:
+        """Return the limit of a path."""
+        return next(
+            (limit for pattern, limit in self._declared if pattern.match(path)), self._default
+        )
+
+
+def body_too_large(limit: BodyLimit) -> HTTPException:
+    """Return the error for a body that is over the limit."""
+    # An HTTPException because FastAPI lets only these through while it reads a body.
+    return HTTPException(
+        413,
+        detail=f"the body may have at most {limit.bytes} bytes here ({limit.setting})",
+        headers={"Connection": "close"},  # do not read a body that will be thrown away
+    )

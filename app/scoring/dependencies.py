@@ -1,0 +1,44 @@
+"""What endpoints of scores share: the loaded models, parameters of a query, and what the headers say."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+from starlette.requests import Request
+
+from app.http.dependencies import preferences
+from app.scoring.answers import JSON
+from app.scoring.service import ModelCache
+
+Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
+ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
+IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
+LabelQuery = Annotated[
+    str | None,
+    Query(description="Label whose scores are used. Only for a model with several labels."),
+]
+
+
+async def models_of(request: Request) -> ModelCache:
+    """Return the loaded models of this process."""
+    models: ModelCache = request.app.state.models
+    return models
+
+
+ModelsDep = Annotated[ModelCache, Depends(models_of)]
+
+
+def is_lenient(request: Request) -> bool:
+    """Return True if the caller says `Prefer: handling=lenient`."""
+    return preferences(request).get("handling") == "lenient"
+
+
+def is_json(request: Request) -> bool:
+    """Return True if the Content-Type is JSON."""
+    return media_type_of(request) == JSON
+
+
+def media_type_of(request: Request) -> str:
+    """Return the media type of the body, without its parameters; empty if there is none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
