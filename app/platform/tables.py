@@ -15,7 +15,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     UniqueConstraint,
-    false,
     select,
 )
 from sqlalchemy.orm import (
@@ -220,11 +219,7 @@ class Dataset(UploadRow):
     grades: Mapped[list[Json] | None]
     item: Mapped[str | None]
     labels: Mapped[list[Json] | None]
-    categorical: Mapped[list[str] | None]
-    numeric: Mapped[list[str] | None] = mapped_column("numeric_columns")
-    drop: Mapped[list[str] | None] = mapped_column("dropped")
-    missing: Mapped[list[str] | None]
-    strict: Mapped[bool] = mapped_column(server_default=false())
+    reading: Mapped[Json]
     dialect: Mapped[Json | None]
     rows: Mapped[int | None]
     positives: Mapped[int | None]

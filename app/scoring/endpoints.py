@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -27,11 +27,9 @@ from app.access.authentication import (
     require_json,
 )
 from app.datasets.description import Format, check_encoding, check_format
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
-from app.http.schemas import one_of
 from app.http.server import MAX_BODY, BodyLimit, PlainAnswer, body_too_large
-from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
@@ -56,69 +54,19 @@ from app.scoring.schemas import (
 )
 from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.table_rows import ID, IGNORE, TableOptions, bounds_of
-
-Fields = Mapping[str, str]
-Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
-ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
-IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
-IGNORE_DOCS = (
-    "Fields or columns to ignore that are not features, separated by commas; `*`: all of them."
+from app.scoring.table_rows import (
+    ID,
+    IGNORE,
+    BesideFields,
+    IdFields,
+    RowFields,
+    TableOptions,
+    bounds_of,
 )
 
-
-async def _fields(
-    id: IdQuery = None,
-    ignore: Annotated[
-        Text,
-        Query(
-            description=IGNORE_DOCS,
-            examples=["customer_id,left"],
-        ),
-    ] = None,
-    missing: Annotated[
-        Text,
-        Query(
-            description="For a table: texts that mean a missing value, separated by commas. An empty cell is always "
-            "missing. Default: as in the training dataset.",
-            examples=["NA,unknown,-999"],
-        ),
-    ] = None,
-    encoding: Annotated[
-        Annotated[str, one_of(CHOICES["encoding"])] | None,
-        Query(description="For a CSV: as for an upload."),
-    ] = None,
-    delimiter: Annotated[
-        Annotated[str, one_of(CHOICES["delimiter"])] | None,
-        Query(description="For a CSV: as for an upload."),
-    ] = None,
-    decimal: Annotated[
-        Annotated[str, one_of(CHOICES["decimal"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["decimal"]),
-    ] = None,
-    thousands: Annotated[
-        Annotated[str, one_of(CHOICES["thousands"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["thousands"]),
-    ] = None,
-    dates: Annotated[
-        Annotated[str, one_of(CHOICES["dates"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["dates"]),
-    ] = None,
-) -> Fields:
-    given = {
-        "id": id,
-        "ignore": ignore,
-        "missing": missing,
-        "encoding": encoding,
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "thousands": thousands,
-        "dates": dates,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-FieldsDep = Annotated[Fields, Depends(_fields)]
+IdDep = Annotated[IdFields, Depends(query_of(IdFields))]
+BesideDep = Annotated[BesideFields, Depends(query_of(BesideFields))]
+FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 
 
 async def _probability_options(
@@ -194,7 +142,7 @@ async def answer_rows(
     models: ModelCache,
     caller: Caller,
     ref: str,
-    fields: Fields,
+    fields: RowFields,
     make: Callable[[Served, Rows], Answer],
     asked: ReasonOptions | None = None,
     *,
@@ -256,7 +204,7 @@ def _is_compressed(request: Request, body: bytes) -> bool:
 
 
 def _reader(
-    request: Request, settings: Settings, fields: Fields
+    request: Request, settings: Settings, fields: RowFields
 ) -> Callable[[Served, bytes], Rows]:
     """Return the function that scores the body, by its headers and query; raises for wrong ones before it is read."""
     from app.ingest.stream import Stream
@@ -264,11 +212,11 @@ def _reader(
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if foreign := [name for name in fields if name not in (ID, IGNORE)]:
+        if foreign := [name for name in fields.texts() if name not in BesideFields.model_fields]:
             detail = f"{', '.join(foreign)} can be said of a table only, the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
-        beside = _beside(fields)
+        beside = Beside.of(fields)
         compression = check_encoding(encoding)
         most = settings.max_body_bytes
 
@@ -287,20 +235,12 @@ def _reader(
     )
 
 
-def _beside(fields: Fields) -> Beside:
-    """Return what a query says is beside the features; raises Invalid."""
-    described = table_rows.describe({n: fields[n] for n in (IGNORE,) if n in fields}, lenient=False)
-    return Beside(fields.get(ID), described.ignore)
-
-
-def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
+def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions]:
     """Return the format of a body that is a table, and how it is to be read; raises for wrong headers and fields."""
     headers = request.headers
     encoding = headers.get("content-encoding")
     table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
     described = table_rows.describe(fields, lenient=is_lenient(request))
-    if ID in fields:
-        described = replace(described, keep=(fields[ID],))
     return table, table_rows.check_options(described, table)
 
 
@@ -739,8 +679,7 @@ async def explain_rows(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    id: IdQuery = None,
-    ignore: Annotated[Text, Query(description=IGNORE_DOCS, examples=["left"])] = None,
+    fields: BesideDep,
     label: LabelQuery = None,
     options: ProbabilityDep,
 ) -> Response:
@@ -750,8 +689,7 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    fields = {name: value for name, value in ((ID, id), (IGNORE, ignore)) if value is not None}
-    beside = _beside(fields)
+    beside = Beside.of(fields)
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:

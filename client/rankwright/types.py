@@ -770,22 +770,27 @@ class Dataset(Record):
     """The grades of a dataset of kind `graded`, the worst first; otherwise null."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
-    categorical: list[str] | None
-    """Columns that the upload declared categorical."""
-    numeric: list[str] | None
-    """Columns that the upload declared numeric."""
-    drop: list[str] | None
-    """Columns that were left out."""
-    missing: list[str] | None
-    """Texts that mean a missing value. Null: the default texts."""
-    strict: bool
-    """True if a value that does not fit its column, or a row without a label, is an error."""
     dialect: dict[str, str] | None
     """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning]
     """How values were changed because they could not be used as they are."""
+    categorical: list[str] | None
+    """Columns to read as categories although they hold numbers."""
+    numeric: list[str] | None
+    """Columns to read as numbers. Any other text in them counts as missing."""
+    drop: list[str] | None
+    """Columns to leave out."""
+    missing: list[str] | None
+    """Texts that mean a missing value, in upper or lower case. An empty cell is always missing, and so are
+    `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
+    `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
+    """
+    strict: bool
+    """`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is
+    a warning. Default: `false`.
+    """
 
 class DatasetProfile(Record):
     """The profile of a ready dataset."""
