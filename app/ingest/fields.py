@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -176,6 +178,32 @@ class Whole(Text):
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the number."""
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True)
+class Number(Text):
+    """A finite number, strictly between two bounds."""
+
+    above: float = -math.inf
+    below: float = math.inf
+
+    def read(self, name: str, text: str) -> float:
+        """Return the number."""
+        number = math.nan
+        if text.isascii() and "_" not in text:  # Python takes 1_0e-2 for 0.1
+            with suppress(ValueError):
+                number = float(text)
+        if not self.above < number < self.below:
+            rule = f"lie strictly between {self.above:g} and {self.below:g}"
+            rule = rule if math.isfinite(self.above) else "be a finite number"
+            raise ValueError(f"{name} must {rule}, got {shown(text)}")
+        return number
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the number."""
+        bounds = {"exclusiveMinimum": self.above, "exclusiveMaximum": self.below}
+        return {"type": "number", **{key: at for key, at in bounds.items() if math.isfinite(at)}}
 
 
 class TextFields(BaseModel):

@@ -34,18 +34,18 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import IdempotentRequest, validated
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
-from app.ingest.fields import Text, find_unknown
+from app.ingest.fields import find_unknown
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import create, dry_run
 from app.platform.errors import Invalid, Malformed, TooLarge, refuse_all
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import probabilities, reasons, table_rows
+from app.scoring import table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.endpoints import ModelsDep, is_json, is_lenient
-from app.scoring.probabilities import PROBABILITY_DOCS, options_of
-from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
+from app.scoring.probabilities import ProbabilityFields
+from app.scoring.reasons import ReasonFields
 from app.scoring.schemas import (
     BatchScore,
     BatchScoreRequest,
@@ -61,10 +61,8 @@ router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 _MODEL = "model"
 _SCHEMAS: dict[str, Mapping[str, Any]] = {
     **BatchFields.schemas(),
-    **{
-        name: {**REASON_SCHEMAS.get(name, Text().schema), "description": text}
-        for name, text in (PROBABILITY_DOCS | REASON_DOCS).items()
-    },
+    **ProbabilityFields.schemas(),
+    **ReasonFields.schemas(),
 }
 _TABLE_DOCS = body_docs(
     "RowsForm",
@@ -144,20 +142,19 @@ async def create_batch_score(
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     """What the fields say; every unknown one is named."""
-    errors = find_unknown(given, tuple(_SCHEMAS))
-    fields, wrong = BatchFields.read(given)
-    errors += wrong
+    refuse_all(find_unknown(given, tuple(_SCHEMAS)))
+    fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
         errors.append({"parameter": _MODEL, "detail": detail})
     refuse_all(errors)
     kept = table_rows.describe(fields, lenient=lenient)
     options = replace(kept, id=fields.id, keep=(*kept.keep, *(fields.keep or ())), top=fields.top)
-    probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
+    probability = ProbabilityFields.parse(given).options()
     terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
     if fields.file_name is not None:
         terms[table_rows.FILE_NAME] = fields.file_name
-    wanted = reasons.options_of({name: given[name] for name in reasons.NAMES if name in given})
+    wanted = ReasonFields.parse(given).options()
     if wanted is not None:
         terms[batch_scores.REASON_OPTIONS] = wanted.as_json()
     return UploadRequest(given[_MODEL], terms)

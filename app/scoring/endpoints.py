@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 from fastapi import APIRouter, Depends, Query
-from pydantic import WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -27,6 +26,7 @@ from app.access.authentication import (
     require_json,
 )
 from app.datasets.description import Format, check_encoding, check_format
+from app.datasets.uploads import field_docs
 from app.http.dependencies import Caller, CallerDep, Context, ContextDep, preferences, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.http.server import MAX_BODY, BodyLimit, PlainAnswer, body_too_large
@@ -37,9 +37,8 @@ from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
 from app.scoring.cost import INLINE_SECONDS
 from app.scoring.json_rows import Beside, JsonRows, QueryIds
-from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
-from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
-from app.scoring.reasons import options_of as options_of_reasons
+from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
+from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
 from app.scoring.schemas import (
     ROWS,
     ROWS_BODY,
@@ -56,7 +55,6 @@ from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
 from app.scoring.table_rows import (
     ID,
-    IGNORE,
     BesideFields,
     IdFields,
     RowFields,
@@ -70,53 +68,18 @@ FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 
 
 async def _probability_options(
-    probability: Annotated[
-        str | None, Query(description=PROBABILITY_DOCS[probabilities.PROBABILITY])
-    ] = None,
-    interval: Annotated[
-        str | None, Query(description=PROBABILITY_DOCS[probabilities.INTERVAL])
-    ] = None,
-    prevalence: Annotated[
-        str | None,
-        Query(description=PROBABILITY_DOCS[probabilities.PREVALENCE], examples=["0.02"]),
-    ] = None,
+    fields: Annotated[ProbabilityFields, Depends(query_of(ProbabilityFields))],
 ) -> ProbabilityOptions:
-    parameters = {"probability": probability, "interval": interval, "prevalence": prevalence}
-    return probabilities.options_of(
-        {name: value for name, value in parameters.items() if value is not None}
-    )
+    return fields.options()
 
 
 ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 
 
 async def _reason_options(
-    reasons: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REASONS])] | None,
-        Query(description=REASON_DOCS[reasons.REASONS]),
-    ] = None,
-    reference: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REFERENCE])] | None,
-        Query(description=REASON_DOCS[reasons.REFERENCE]),
-    ] = None,
-    direction: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.DIRECTION])] | None,
-        Query(description=REASON_DOCS[reasons.DIRECTION]),
-    ] = None,
-    threshold: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.THRESHOLD])] | None,
-        Query(description=REASON_DOCS[reasons.THRESHOLD]),
-    ] = None,
+    fields: Annotated[ReasonFields, Depends(query_of(ReasonFields))],
 ) -> ReasonOptions | None:
-    parameters = {
-        "reasons": reasons,
-        "reference": reference,
-        "direction": direction,
-        "threshold": threshold,
-    }
-    return options_of_reasons(
-        {name: value for name, value in parameters.items() if value is not None}
-    )
+    return fields.options()
 
 
 ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
@@ -488,20 +451,15 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "schema": {"type": "object", "additionalProperties": {"type": "string"}},
             "example": {"age": "41", "income": "52000", "contract": "two year"},
         },
-        *(
+        *field_docs(
             {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "description": f"{text} A feature of this name goes first.",
-                "schema": REASON_SCHEMAS.get(name, {"type": "string"}),
+                name: {
+                    **schema,
+                    "description": f"{schema['description']} A feature of this name goes first.",
+                }
+                for fields in (ProbabilityFields, ReasonFields, BesideFields)
+                for name, schema in fields.schemas().items()
             }
-            for name, text in {
-                **PROBABILITY_DOCS,
-                **REASON_DOCS,
-                ID: "Parameter that holds the row's id: it comes back with the score.",
-                IGNORE: "Parameters to ignore that are not features, separated by commas; `*`: all of them.",
-            }.items()
         ),
         {
             "name": "Prefer",
