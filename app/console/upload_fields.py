@@ -207,13 +207,9 @@ def _text_of(value: object) -> str:
     """Return the text that has the API take a value; empty for none, and for what holds anyway."""
     if isinstance(value, list):
         return joined(value) or ","
-    return (
-        ""
-        if value is None or value is False
-        else str(value).lower()
-        if value is True
-        else str(value)
-    )
+    if value is None or value is False:
+        return ""
+    return "true" if value is True else str(value)
 
 
 def joined(names: Iterable[str]) -> str:

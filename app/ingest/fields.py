@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -212,6 +213,7 @@ class TextFields(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
+    @cache
     def types(cls) -> dict[str, Text]:
         """Return the type of each field by its name."""
         return {
@@ -236,7 +238,7 @@ class TextFields(BaseModel):
         """Return the fields by their texts, and what is wrong with some: these have their defaults. Texts of other
         fields are left out.
         """
-        given = {name: given[name] for name in cls.model_fields if name in given}
+        given = {name: given[name] for name in cls.types() if name in given}
         try:
             return cls.model_validate(given), []
         except ValidationError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from email.message import Message
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,6 +92,7 @@ class Dialect(TextFields):
     )
 
     @classmethod
+    @cache
     def choices(cls) -> dict[str, DialectChoice]:
         """Return the fields of a dialect."""
         return {name: each for name, each in cls.types().items() if isinstance(each, DialectChoice)}
