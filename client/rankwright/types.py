@@ -1556,8 +1556,6 @@ class Job(Record):
     """`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the job's
     time that they may take; null: no limit.
     """
-    seed: int | None
-    label_noise: float | None
     timeout_seconds: float
     priority: int
     tags: dict[str, str]
@@ -1583,6 +1581,8 @@ class Job(Record):
     cancel_requested_at: str | None
     keep_requested_at: str | None = None
     """Time of the request to end early and keep the best candidate."""
+    seed: int | None
+    label_noise: float | None
 
 class JobCheck(Record):
     """The job is valid. Nothing was created."""
@@ -1594,8 +1594,6 @@ class JobCheck(Record):
     """As it will be stored: `time_column` names the column by which the newest rows judge."""
     search: dict[str, Any] | None
     controls: dict[str, Any]
-    seed: int
-    label_noise: float | None
     estimate: Estimate
     warnings: list[str]
     """Warnings about the data and the split that the model will have."""
@@ -1603,6 +1601,8 @@ class JobCheck(Record):
     """Rows of the dataset that are equal to another, and where they stand in the job's splits. Null
     without splits of its rows, and without a profile of the dataset.
     """
+    seed: int
+    label_noise: float | None
 
 class JobOutput(Record):
     """The resource that a job makes."""

@@ -1,11 +1,12 @@
-"""One more field of an upload and one more of a dialect: all that a change would declare. Import it before the service;
-run as a program, it prints what the service answers then.
+"""One more field of an upload, of a dialect, and of a training job: all that a change would declare. Import it before
+the service; run as a program, it prints what the service answers then.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,20 @@ class TableFields(fields.TableFields, ReadingFields):
 vars(fields).update(ReadingFields=ReadingFields, TableFields=TableFields)
 
 
+from app.jobs import parameters  # noqa: E402 - which imports the fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingParameters(parameters.TrainingParameters):
+    """A training may be patient."""
+
+    patience: Annotated[int, Field(ge=1)] = 3
+
+
+names = (*parameters.NAMES, "patience")
+vars(parameters).update(TrainingParameters=TrainingParameters, NAMES=names)
+
+
 def main(folder: Path) -> None:
     """Serve, ask at every door, and print the answers as JSON."""
     from app.platform.migrate import upgrade
@@ -72,13 +87,19 @@ def main(folder: Path) -> None:
         told["refused again"] = client.post(f"/v1/datasets/{first}/read", json=wrong).json()
         told["version"] = send(f"/v1/datasets/{first}/versions", comments="dollar")
         told["upload"] = client.post("/v1/uploads", params=said).json()
-        model = service.train(client, first)["output"]["id"]
+        job = told["job"] = service.train(client, first, patience=5)
+        model = job["output"]["id"]
+        refused = {"dataset_id": first, "algorithm": {"name": "rankboost"}, "patience": 0}
+        told["refused job"] = client.post("/v1/jobs", json=refused).json()
+        told["check"] = client.post("/v1/jobs/validate", json=refused | {"patience": 7}).json()
         told["score"] = send(f"/v1/models/{model}/score", comments="slash")
         told["model"] = client.get(f"/v1/models/{model}").json()
         told["batch"] = send("/v1/batch-scores", model=model, comments="slash")
         browser = PlainBrowser(service)
         told["form"] = browser.read("/console/datasets/new")
         told["page"] = browser.read(f"/console/datasets/{first}")
+        told["job page"] = browser.read(f"/console/jobs/{job['id']}")
+        told["job form"] = browser.read(f"/console/train?dataset_id={first}")
         told["batch form"] = browser.read("/console/batch-scores")
     sys.stdout.write(json.dumps(told))
 

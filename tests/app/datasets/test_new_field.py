@@ -1,4 +1,4 @@
-"""A field of an upload, and one of a dialect, that are declared once are at every door of the service."""
+"""A field of an upload, of a dialect or of a training job that is declared once is at every door of the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a service answers that knows both fields. It is a process of its own, for classes are made at import."""
+    """What a service answers that knows the fields. It is a process of its own, for classes are made at import."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.app.datasets.more_fields", str(tmp_path_factory.mktemp("s"))],
         check=True,
@@ -73,3 +73,13 @@ def test_the_console_has_them(told: dict[str, Any]) -> None:
     assert '<option value="dollar">' in told["form"]
     assert re.search(r"<dt>Comments</dt><dd>hash</dd>", told["page"])
     assert re.search(r"<dt>Rounded</dt><dd>age</dd>", told["page"])
+
+
+def test_a_job_has_its_own(told: dict[str, Any]) -> None:
+    schemas = told["openapi"]["components"]["schemas"]
+    for name in ("JobRequest", "JobCheck", "Job"):
+        assert "patience" in schemas[name]["properties"]
+    assert places(told["refused job"], "pointer") == {"/patience"}
+    assert (told["job"]["patience"], told["check"]["patience"]) == (5, 7)
+    assert "<dt>patience</dt><dd>5</dd>" in told["job page"]
+    assert 'name="patience"' in told["job form"]
