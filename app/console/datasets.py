@@ -29,14 +29,12 @@ from app.console.api import at, refusal
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import (
-    FORM_FIELDS,
-    MAIN_FIELDS,
-    OTHER_FIELDS,
-    ROLE_FIELDS,
-    UPLOAD_FIELDS,
     changes_of,
+    for_templates,
+    form_fields,
     joined,
     said_of,
+    upload_fields,
 )
 from app.console.uploads import send_form
 from app.console.words import place_faults
@@ -62,13 +60,6 @@ _ID = re.compile(
 )
 """Names of columns that say whom a row is about."""
 MODES = ("append", "replace")
-_FIELDS = {
-    "fields": UPLOAD_FIELDS,
-    "main": MAIN_FIELDS,
-    "roles": ROLE_FIELDS,
-    "others": OTHER_FIELDS,
-}
-"""What the templates with fields of an upload need."""
 
 
 @router.get("")
@@ -125,13 +116,14 @@ async def upload_sample(page: PageDep) -> Response:
 
 
 def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None = None) -> Response:
+    shown = for_templates(page.request.app)
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
         given=given,
         error=None if error is None else error.problem,
-        faults=place_faults(None if error is None else error.problem, FORM_FIELDS),
-        **_FIELDS,
+        faults=place_faults(None if error is None else error.problem, form_fields(shown["fields"])),
+        **shown,
         most=context_of(page.request).settings.max_body_bytes,
     )
 
@@ -173,7 +165,7 @@ async def read_again(dataset_id: str, page: PageDep) -> Response:
     table, form = page.client.datasets[dataset_id], await page.form()
     dataset = await table.refresh()
     try:
-        changes, reset = changes_of(dataset, form)
+        changes, reset = changes_of(dataset, form, upload_fields(page.request.app))
         if "ticks" in form:
             ticked = form.getlist("tick")
             if not ticked:
@@ -226,6 +218,8 @@ async def _show(
         _if_ready(dataset, partial(table.preview, limit=10)),
         _if_ready(dataset, table.profile),
     )
+    shown = for_templates(page.request.app)
+    said = said_of(dataset, shown["fields"])
     profiles = {} if profile is None else {each.name: each for each in profile.columns}
     return page.show(
         template,
@@ -241,14 +235,15 @@ async def _show(
         dates_unknown="dates" not in suggested
         and any(each.code == "dates_of_unknown_order" for each in dataset.warnings),
         error=None if error is None else error.problem,
-        faults=place_faults(None if error is None else error.problem, FORM_FIELDS),
+        faults=place_faults(None if error is None else error.problem, form_fields(shown["fields"])),
         modes=MODES,
-        given=said_of(dataset) | page.filled(),
+        said=said,
+        given=said | page.filled(),
         ticked=ticked,
         label_step=_label_step(dataset),
         likely_groups=(likely := _likely_groups(dataset, profile)),
         likely_ids=[each for each in likely if _names_an_id(each)][:3],
-        **_FIELDS,
+        **shown,
         job_id=_job_of(dataset),
         most=COLUMNS,
     )

@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankwright.types import Algorithm
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from rankwright.types import Algorithm, Job
 
 from app.console.words import in_labels, title
 
@@ -51,7 +54,10 @@ FIRST: Mapping[str, str] = {
     "graded": "lambdamart",
 }
 """Default algorithm for each kind of dataset."""
-OTHERS = ("controls", "label_noise", "seed", "timeout_seconds", "priority", "tags")
+PLACED = ("dataset_id", "algorithm", "name", "objective", "validation", "search")
+"""The fields of a request that have a place of their own on the form; the others stand below."""
+NOT_RECORDED = ("controls", "timeout_seconds", "priority", "tags")
+"""Those of the others that a job does not show as they were asked for."""
 TITLES: Mapping[str, str] = {
     "algorithm.name": "Algorithm",
     "name": "Name of the model",
@@ -78,6 +84,36 @@ MAX_BRACKETS = 100
 _INTEGER = re.compile(r"[+-]?\d{1,300}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE)
 _RANGE = re.compile(r"(\S+)\s+to\s+(\S+?)(\s+log)?", re.IGNORECASE)
+
+
+_schemas: dict[str, Any] = {}
+
+
+def schemas_of(app: FastAPI) -> dict[str, Any]:
+    """Return the schemas of a training job's request, made once: the document of the whole API takes seconds."""
+    if not _schemas:
+        routes = [
+            route
+            for route in app.routes
+            if isinstance(route, APIRoute)
+            and route.path == "/v1/jobs"
+            and "POST" in (route.methods or ())
+        ]
+        made = get_openapi(title=app.title, version=app.version, routes=routes)
+        _schemas.update(made["components"]["schemas"])
+    return _schemas
+
+
+def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
+    """Return the plain parameters that a job was asked for; without `defaults`, those that have no default value."""
+    shown, request = job.to_json(), schemas_of(app)["JobRequest"]["properties"]
+    return {
+        name: shown[name]
+        for name, schema in request.items()
+        if name not in (*PLACED, *NOT_RECORDED)
+        and shown.get(name) is not None
+        and (defaults or shown[name] != schema.get("default"))
+    }
 
 
 @dataclass
@@ -157,7 +193,7 @@ class JobForm:
             for name, schema in parameters.items()
             if self.search and self.search[0].value
         ]
-        self.others = [self._field(name, request[name]) for name in OTHERS]
+        self.others = [self._field(name, request[name]) for name in request if name not in PLACED]
         self.unplaced: list[str] = []
 
     @property

@@ -24,8 +24,9 @@ from rankwright.types import (
 )
 from starlette.responses import Response
 
-from app.console import charts
+from app.console import charts, words
 from app.console.api import at
+from app.console.job_form import asked_of
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -200,6 +201,8 @@ async def _show(
         again=await again_address(page, job) if final and job.kind == "train" else None,
         advice=_advice(job),
         may_retry=_may_retry(job),
+        asked=asked_of(job, page.request.app, defaults=True) if job.kind == "train" else {},
+        title_of=words.title,
         error=None if error is None else error.problem,
     )
 
@@ -415,8 +418,7 @@ async def again_address(page: Page, job: Job) -> str | None:
         "objective": job.objective,
         "validation": job.validation,
         "search": job.search,
-        "seed": job.seed or None,
-        "label_noise": job.label_noise,
+        **asked_of(job, page.request.app, defaults=False),
         "timeout_seconds": job.timeout_seconds if job.state == "timed_out" else None,
     }
     fields = dict(_flat(job_fields))

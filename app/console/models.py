@@ -29,7 +29,7 @@ from app.console.model_curve import (
 )
 from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.upload_fields import UPLOAD_FIELDS
+from app.console.upload_fields import upload_fields
 from app.http.static import POLICY
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -221,7 +221,7 @@ async def _show_lineage(
         status,
         problem=problem,
         parameters=parameters,
-        kinds=UPLOAD_FIELDS["kind"].choices,
+        kinds=upload_fields(page.request.app)["kind"].choices,
         gone=await page.find_gone(model.dataset_id, None if other is None else other.id),
     )
 

@@ -19,7 +19,7 @@ from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
 from app.console.row_score import cuts_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.upload_fields import UPLOAD_FIELDS
+from app.console.upload_fields import UploadField, describe_form, form_fields, upload_fields
 from app.console.uploads import send_form
 from app.console.words import Field, place_faults
 from app.http.dependencies import context_of
@@ -30,7 +30,6 @@ router = APIRouter(
 )
 MAX_NAMED = 100
 """Columns that the service names at most in a refusal."""
-FIELDS = ("missing", "encoding", "delimiter", "decimal", "thousands", "dates")
 LABELS = {
     "model": "Model",
     "dataset_id": "Dataset",
@@ -39,9 +38,8 @@ LABELS = {
     "reasons": "Reasons for each row",
     "top": "Only the best rows",
     "prevalence": "Share of positives",
-    **{name: UPLOAD_FIELDS[name].title for name in FIELDS},
 }
-"""The fields of both forms by name, and their labels."""
+"""The fields of both forms by name, and their labels; but those that say how a table is written."""
 
 
 @router.get("")
@@ -74,6 +72,8 @@ async def _list(
             ),
             "cuts": await _cuts(page, named),
         }
+    written = _table_fields(page)
+    labels = {name: Field(name, label) for name, label in LABELS.items()}
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],
@@ -83,12 +83,18 @@ async def _list(
         given=given or page.query,
         of_rows=of_rows,
         labels=LABELS,
-        faults=place_faults(error, {name: Field(name, label) for name, label in LABELS.items()}),
-        fields=UPLOAD_FIELDS,
-        written=FIELDS,
+        faults=place_faults(error, labels | form_fields(written)),
+        fields=written,
+        written=list(written),
         most=context_of(page.request).settings.max_body_bytes,
         **offered,
     )
+
+
+def _table_fields(page: Page) -> dict[str, UploadField]:
+    """Return the fields of an upload that a table to be scored has, too: how it is written."""
+    taken = describe_form(page.request.app, "/v1/batch-scores")
+    return {name: each for name, each in upload_fields(page.request.app).items() if name in taken}
 
 
 async def _cuts(page: Page, named: str) -> dict[str, float | None]:

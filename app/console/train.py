@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
+from fastapi import APIRouter
 from rankwright.errors import ProblemError
 from rankwright.types import Dataset
 from starlette.responses import Response
 
 from app.console.api import path_segment
 from app.console.choices import offer_datasets
-from app.console.job_form import CHOICES, JobForm, as_curl, as_python
+from app.console.job_form import CHOICES, JobForm, as_curl, as_python, schemas_of
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
 from app.http.proxies import root_path_of
 
@@ -80,28 +78,10 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
     form = JobForm(
         given,
         algorithms=algorithms,
-        schemas=_job_schemas(page.request.app),
+        schemas=schemas_of(page.request.app),
         kind=kind,
     )
     return form, dataset
-
-
-_schemas: dict[str, Any] = {}
-
-
-def _job_schemas(app: FastAPI) -> dict[str, Any]:
-    """Return the schemas of a training job's request, made once: the document of the whole API takes seconds."""
-    if not _schemas:
-        routes = [
-            route
-            for route in app.routes
-            if isinstance(route, APIRoute)
-            and route.path == "/v1/jobs"
-            and "POST" in (route.methods or ())
-        ]
-        made = get_openapi(title=app.title, version=app.version, routes=routes)
-        _schemas.update(made["components"]["schemas"])
-    return _schemas
 
 
 def _about(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -15,14 +14,10 @@ from app.access.authentication import GuardedRoute, check_reads, needs
 from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
-    DIALECT_FIELDS,
-    FIELD_TEXTS,
-    Description,
-    NewVersion,
     describe,
     describe_version,
-    schema_of,
 )
+from app.datasets.fields import TableFields, VersionFields
 from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck, TableReading
 from app.datasets.uploads import (
     Received,
@@ -30,6 +25,7 @@ from app.datasets.uploads import (
     UploadHandler,
     accept_upload,
     body_docs,
+    field_docs,
     read_dataset_again,
     receive,
     shown,
@@ -45,35 +41,13 @@ from app.platform.tables import DatasetStatus, VersionMode
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_class=GuardedRoute)
 
-Table = Received[Description]
-_FIELDS_EXAMPLES = {
-    "categorical": {"example": "zip,shop"},
-    "drop": {"example": 'customer_id,"name, first"'},
-    "missing": {"example": "NA,unknown,-999"},
-}
-
-
-def field_docs(fields: Mapping[str, str]) -> list[dict[str, Any]]:
-    """OpenAPI's words for fields of the address."""
-    return [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "description": text,
-            "schema": schema_of(name),
-            **_FIELDS_EXAMPLES.get(name, {}),
-        }
-        for name, text in fields.items()
-    ]
-
-
+Table = Received[TableFields]
 _UPLOAD_DOCS: dict[str, Any] = {
-    "parameters": field_docs(FIELD_TEXTS),
+    "parameters": field_docs(TableFields.schemas()),
     "requestBody": body_docs(
         "TableForm",
         "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n",
-        FIELD_TEXTS,
+        TableFields.schemas(),
     ),
 }
 
@@ -286,21 +260,13 @@ def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> N
 PATH = "/v1/datasets/{dataset_id}/versions"
 versions_router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
 
-VersionTable = Received[NewVersion]
-_FIELDS = {
-    "mode": "`append`: the rows of the old version, then those of the upload. `replace`: only those of the upload. "
-    "Default: `append`.",
-    **{
-        name: f"{text} What the version says, unless it is given."
-        for name, text in DIALECT_FIELDS.items()
-    },
-}
-
-
+VersionTable = Received[VersionFields]
 _VERSION_DOCS: dict[str, Any] = {
-    "parameters": field_docs(_FIELDS),
+    "parameters": field_docs(VersionFields.schemas()),
     "requestBody": body_docs(
-        "VersionForm", "age,income,contract,left\n37,48000,one year,no\n", _FIELDS
+        "VersionForm",
+        "age,income,contract,left\n37,48000,one year,no\n",
+        VersionFields.schemas(),
     ),
 }
 

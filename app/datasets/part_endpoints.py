@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import orjson
 from fastapi import APIRouter
@@ -14,13 +15,13 @@ from starlette.responses import JSONResponse, Response
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import parts
 from app.datasets import service as datasets
-from app.datasets.description import FIELD_TEXTS
-from app.datasets.endpoints import field_docs
+from app.datasets.fields import TableFields, VersionFields
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
 from app.datasets.uploads import (
     QuotaUse,
     Received,
     body_docs,
+    field_docs,
     query_fields,
     read_dataset_again,
     receive,
@@ -30,18 +31,23 @@ from app.datasets.uploads import (
 from app.http.bodies import takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Answer, Creation, CreationDep, IdempotencyKeyDep
+from app.ingest.fields import MAX_TEXT_LENGTH
 from app.jobs.acceptance import PreferWaitDep, answer_accepted, wake_a_worker
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
 
 PATH = "/v1/uploads"
 router = APIRouter(prefix=PATH, tags=["datasets"], route_class=GuardedRoute)
-_FIELDS = {
-    **FIELD_TEXTS,
-    parts.VERSION_OF: "Id of the dataset of which the files are a new version. Beside it there can only be `mode`, and "
-    "the fields of a CSV.",
-    parts.MODE: "With `version_of`. `append`: the rows of that dataset, then those of the files. `replace`: only those "
-    "of the files. Default: `append`.",
+_FIELDS: dict[str, dict[str, Any]] = {
+    **TableFields.schemas(),
+    parts.VERSION_OF: {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_TEXT_LENGTH,
+        "description": "Id of the dataset of which the files are a new version. Beside it there can only be `mode`, "
+        "and the fields of a CSV.",
+    },
+    parts.MODE: VersionFields.schemas()["mode"],
 }
 
 

@@ -20,13 +20,12 @@ from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import (
-    Description,
     Format,
-    NewVersion,
     describe,
     describe_version,
     find_dialect,
 )
+from app.datasets.fields import TableFields, VersionFields
 from app.datasets.files_tasks import folder_of, hash_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
@@ -414,7 +413,7 @@ def _listed(numbers: Collection[int]) -> str:
     return f"{len(numbers)}: {shown}" + (", …" if len(numbers) > _MAX_NAMED else "")
 
 
-def _description_of(session: Session, upload: Upload, format_: Format) -> Description:
+def _description_of(session: Session, upload: Upload, format_: Format) -> TableFields:
     """Return what is said of the table; raises NotFound or Conflict if it is a version that can no longer be made."""
     if VERSION_OF not in upload.fields:
         return describe(upload.fields)
@@ -423,7 +422,7 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> Descri
     return datasets.describe_as(parent, new, format_)
 
 
-def _version_of(fields: Mapping[str, str]) -> tuple[str, NewVersion]:
+def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
     """Return which dataset an upload is a version of, and what is said of the version; raises Invalid."""
     if VERSION_OF not in fields:
         detail = f"{MODE} needs {VERSION_OF}: a dataset that the files are a version of"

@@ -116,10 +116,7 @@ _LARGE = (
     Dataset.errors,
     Dataset.warnings,
     Dataset.labels,
-    Dataset.categorical,
-    Dataset.numeric,
-    Dataset.drop,
-    Dataset.missing,
+    Dataset.reading,
     Dataset.queries,
     Dataset.grades,
 )

@@ -7,64 +7,44 @@ from collections.abc import Mapping
 from app.access import service as access
 from app.datasets import repository
 from app.datasets import service as datasets
-from app.datasets.description import FOREIGN, LISTS, Description, Format, describe
+from app.datasets.description import Format, describe
+from app.datasets.fields import TableFields
+from app.ingest.fields import Column, Columns, join_names, split_names
 from app.ingest.formats import merge
-from app.ingest.roles import join_names, split_names
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetKind, VersionMode
+from app.platform.tables import Dataset, VersionMode
 
 Changes = Mapping[str, str | None]
 """Fields of an upload that are another text from now on; None: their default."""
-_COLUMN_FIELDS = ("weight", "group", "query", "item", "labels", "categorical", "numeric", "drop")
-"""The fields that give columns a role, but for the label."""
 _APART = (("group", "query"), ("query", "group"))
 
 
-def fields_of(dataset: Dataset) -> dict[str, str]:
-    """Return what is known of a dataset's table as the fields of an upload. Of a ready one they are also what the
-    service decided itself: label, positive value, item.
-    """
-    found = {"name": dataset.name, "kind": dataset.kind, **(dataset.dialect or {})}
-    for name in ("label", "positive", "weight", "group", "query", "item"):
-        found[name] = getattr(dataset, name)
-    for name in ("categorical", "numeric", "drop"):
-        found[name] = join_names(getattr(dataset, name) or ())
-    if dataset.labels is not None:
-        found["labels"] = join_names(each["name"] for each in dataset.labels)
-    if dataset.missing is not None:
-        found["missing"] = (
-            join_names(dataset.missing) or ","
-        )  # no text but the empty one is missing
-    if dataset.strict:
-        found["strict"] = "true"
-    return {name: text for name, text in found.items() if text}
-
-
-def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dict[str, str]]:
+def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dict[str, str]]:
     """Return the description of a table that is read again, and its fields; raises Invalid.
 
     A field that is not changed stays, unless it contradicts one that is: `positive` belongs to its label, some fields
     belong to one kind, a column has one role, and rows have groups or queries.
     """
+    types, before = TableFields.types(), TableFields.of(dataset).texts()
     said = {name: text for name, text in changes.items() if text is not None}
-    kept = {name: text for name, text in fields_of(dataset).items() if name not in changes}
-    for name in FOREIGN.get((kept | said).get("kind", DatasetKind.BIPARTITE), {}):
-        kept.pop(name, None)
+    kept = {name: text for name, text in before.items() if name not in changes}
+    kind = (kept | said).get("kind", TableFields().kind)
+    kept = {name: text for name, text in kept.items() if kind not in types[name].not_for}
     for given, other in _APART:
         if given in said:
             kept.pop(other, None)
     kept = {name: text for name, text in merge(kept, said).items() if name not in said}
-    taken = {
-        column for name in ("label", *_COLUMN_FIELDS) for column in _columns(name, said.get(name))
-    }
-    for name in kept.keys() & {"label", *_COLUMN_FIELDS}:
-        left = [column for column in _columns(name, kept[name]) if column not in taken]
+    taken = {column for name, text in said.items() for column in _columns(name, text)}
+    for name, text in list(kept.items()):
+        if not (columns := _columns(name, text)):
+            continue
+        left = [column for column in columns if column not in taken]
         if left:
-            kept[name] = join_names(left) if name in LISTS else left[0]
+            kept[name] = join_names(left) if isinstance(types[name], Columns) else left[0]
         else:
             del kept[name]
     if (kept | said).get("label") != dataset.label:
@@ -78,11 +58,12 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[Description, dic
         raise
 
 
-def _columns(name: str, text: str | None) -> list[str]:
+def _columns(name: str, text: str) -> list[str]:
     """Return the columns that a field names."""
-    if text is None:
-        return []
-    return split_names(text) if name in LISTS else [text]
+    type_ = TableFields.types().get(name)
+    if isinstance(type_, Columns):
+        return split_names(text)
+    return [text] if isinstance(type_, Column) else []
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:

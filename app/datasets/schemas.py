@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AliasPath,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
-from app.datasets.description import CONTENT_ENCODINGS, FIELD_TEXTS, MAX_LIST_LENGTH, schema_of
+from app.datasets.description import CONTENT_ENCODINGS
+from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
 from app.datasets.service import COPIES, describe_copies, is_constant
-from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of
+from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of, with_members
 from app.ingest.archives import ZIP
-from app.ingest.formats import CONTENT_TYPES
+from app.ingest.fields import MAX_LIST_LENGTH, Flag, Text
+from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.tables import DatasetStatus, VersionMode
 
@@ -327,6 +337,15 @@ class ListedDataset(DatasetSummary):
     n_columns: int = Field(description="Number of columns; 0 until the table was read.")
 
 
+@with_members(
+    {
+        name: (
+            field.annotation,
+            Field(description=field.description, validation_alias=AliasPath("reading", name)),
+        )
+        for name, field in ReadingFields.model_fields.items()
+    }
+)
 class Dataset(DatasetSummary):
     """An uploaded table."""
 
@@ -347,19 +366,8 @@ class Dataset(DatasetSummary):
     labels: list[Label] | None = Field(
         description="The labels of a dataset of kind `multilabel`; otherwise null."
     )
-    categorical: list[str] | None = Field(
-        description="Columns that the upload declared categorical."
-    )
-    numeric: list[str] | None = Field(description="Columns that the upload declared numeric.")
-    drop: list[str] | None = Field(description="Columns that were left out.")
-    missing: list[str] | None = Field(
-        description="Texts that mean a missing value. Null: the default texts."
-    )
-    strict: bool = Field(
-        description="True if a value that does not fit its column, or a row without a label, is an error."
-    )
     dialect: dict[str, str] | None = Field(
-        description="How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."
+        description=f"How the text of the upload is written: `{'`, `'.join(Dialect.model_fields)}`."
     )
     columns: list[Column]
     errors: list[TableFault]
@@ -373,19 +381,31 @@ class Dataset(DatasetSummary):
         return value or []
 
 
+def _text_of(value: Any) -> Any:
+    """Take true and false as they are; every field may be a text, as in an upload."""
+    return str(value).lower() if isinstance(value, bool) else value
+
+
 # A bounded text must be valid Unicode; `describe` tells the bound of each field.
 _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 
-def _field(name: str) -> Any:
+def _changed(type_: Text, schema: dict[str, Any]) -> Any:
     """Return a field of an upload as a member of a body."""
-    return Field(
-        default=None,
-        description=FIELD_TEXTS[name],
-        json_schema_extra={"anyOf": [schema_of(name), {"type": "null"}]},
-    )
+    is_flag = isinstance(type_, Flag)
+    text = Annotated[_FieldText, BeforeValidator(_text_of)] if is_flag else _FieldText
+    booleans = [{"type": "boolean"}] if is_flag else []
+    types: list[Any] = [*booleans, type_.schema, {"type": "null"}]
+    words = schema["description"]
+    return text | None, Field(default=None, description=words, json_schema_extra={"anyOf": types})
 
 
+@with_members(
+    {
+        name: _changed(TableFields.types()[name], schema)
+        for name, schema in TableFields.schemas().items()
+    }
+)
 class TableReading(Body):
     """Fields of an upload that are to be others, as text. A field that is not given stays as the dataset says; null is
     the default of `POST /v1/datasets`.
@@ -395,42 +415,9 @@ class TableReading(Body):
         json_schema_extra={"examples": [{"positive": "yes", "group": "customer"}]}
     )
 
-    name: _FieldText | None = _field("name")
-    label: _FieldText | None = _field("label")
-    positive: _FieldText | None = _field("positive")
-    weight: _FieldText | None = _field("weight")
-    group: _FieldText | None = _field("group")
-    query: _FieldText | None = _field("query")
-    item: _FieldText | None = _field("item")
-    labels: _FieldText | None = _field("labels")
-    categorical: _FieldText | None = _field("categorical")
-    numeric: _FieldText | None = _field("numeric")
-    drop: _FieldText | None = _field("drop")
-    missing: _FieldText | None = _field("missing")
-    strict: bool | None = Field(
-        default=None,
-        description=FIELD_TEXTS["strict"] + " As a text or as a boolean.",
-        json_schema_extra={"anyOf": [{"type": "boolean"}, schema_of("strict"), {"type": "null"}]},
-    )
-    encoding: _FieldText | None = _field("encoding")
-    delimiter: _FieldText | None = _field("delimiter")
-    decimal: _FieldText | None = _field("decimal")
-    thousands: _FieldText | None = _field("thousands")
-    dates: _FieldText | None = _field("dates")
-    kind: _FieldText | None = _field("kind")
-
-    @field_validator("strict", mode="before")
-    @classmethod
-    def _of_text(cls, value: Any) -> Any:
-        """Every field may be a text, as in an upload."""
-        return value == "true" if value in ("true", "false") else value
-
     def changes(self) -> dict[str, str | None]:
         """Return the fields that are given, as an upload has them."""
-        given = {name: getattr(self, name) for name in self.model_fields_set}
-        if given.get("strict") is not None:
-            given["strict"] = str(given["strict"]).lower()
-        return given
+        return {name: getattr(self, name) for name in self.model_fields_set}
 
 
 class DatasetPage(PageOf[ListedDataset]):

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any, cast
 from app.datasets import repository
 from app.datasets import tasks as ingest_job
 from app.datasets.description import (
-    MAX_TEXT_LENGTH,
-    Description,
     Format,
-    NewVersion,
     find_dialect,
     refuse_clash,
 )
+from app.datasets.fields import TableFields, VersionFields
 from app.ingest import hints
-from app.ingest.formats import ANY_FORMAT, CSV, merge
+from app.ingest.fields import MAX_TEXT_LENGTH
+from app.ingest.formats import CSV, Dialect, merge, notation_fields
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.platform.blobs import BlobStore
@@ -234,7 +233,7 @@ def accept(
     session: Session,
     settings: Settings,
     owner: str,
-    description: Description,
+    fields: TableFields,
     upload: Upload,
     source: VersionSource | None = None,
     upload_id: str | None = None,
@@ -253,7 +252,7 @@ def accept(
         settings,
         owner=owner,
         kind=jobs.INGEST if upload_id is None else jobs.INGEST_FILES,
-        name=description.name,
+        name=fields.name,
         spec=spec,
         dataset_id=dataset_id,
         adds_bytes=0 if upload_id is not None else upload.size,
@@ -263,16 +262,14 @@ def accept(
         session,
         id=dataset_id,
         owner=owner,
-        name=description.name,
-        kind=description.kind,
         job_id=job.id,
         content_type=upload.format.content_type,
         content_encoding=upload.format.content_encoding,
-        labels=description.labels and [{"name": name} for name in description.labels],
-        dialect=find_dialect(description, upload.format),
+        reading=fields.reading(),
+        dialect=find_dialect(fields, upload.format),
         upload_key=upload.key,
         bytes=upload.size,
-        **ingest_job.declared(description),
+        **fields.roles(),
         **columns,
     )
 
@@ -280,7 +277,7 @@ def accept(
 def check_table(
     blobs: BlobStore,
     settings: Settings,
-    description: Description,
+    fields: TableFields,
     upload: Path,
     kind: Format,
     append_to: Dataset | None = None,
@@ -307,13 +304,9 @@ def check_table(
         limits = cast(Mapping[str, int], ingest_job.limits(settings))
         small = bounded(upload, *table, limits, most, workdir)
         payload: ingest_job.IngestPayload = {
+            **ingest_job.describe_fields(fields, find_dialect(fields, kind), settings, workdir),
             **cast(ingest_job.BoundedBytes, small),
-            "dataset_kind": description.kind,
-            "labels": description.labels,
-            **ingest_job.declared(description),
-            "dialect": find_dialect(description, kind),
             "parent": parent,
-            "workdir": str(workdir),
         }
         result = ingest_job.read_file(payload, lambda step, of, info: None)
     finally:
@@ -342,7 +335,7 @@ def accept_version(
     settings: Settings,
     owner: str,
     parent_id: str,
-    new: NewVersion,
+    new: VersionFields,
     upload: Upload,
     upload_id: str | None = None,
 ) -> Dataset:
@@ -364,7 +357,7 @@ def check_version(
     blobs: BlobStore,
     settings: Settings,
     parent: Dataset,
-    new: NewVersion,
+    new: VersionFields,
     upload: Path,
     kind: Format,
 ) -> dict[str, Any]:
@@ -392,23 +385,19 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
         ingest_job.check_newest(session, parent)
 
 
-def describe_as(parent: Dataset, new: NewVersion, kind: Format) -> Description:
-    """Return the description of a version: the parent's, but for a CSV's dialect that is given anew."""
-    own: dict[str, str] = parent.dialect or {}
+def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
+    """Return the fields of a version: the parent's, but for a CSV's dialect that is given anew."""
+    fields = TableFields.of(parent)
+    own = fields.dialect or {}
     if kind.content_type == CSV:
         encoding = {} if kind.charset is None else {"encoding": kind.charset}
         own = own | encoding
     else:
-        own = {field: word for field, word in own.items() if field == ANY_FORMAT}
+        choices = Dialect.choices()
+        own = {field: word for field, word in own.items() if choices[field].formats is None}
     dialect = merge(own, new.dialect or {})
     refuse_clash(dialect)
-    return Description(
-        name=parent.name,
-        kind=parent.kind,
-        labels=None if parent.labels is None else [label["name"] for label in parent.labels],
-        dialect=dialect or None,
-        **ingest_job.declared(parent),
-    )
+    return fields.model_copy(update={**dict.fromkeys(Dialect.model_fields), **dialect})
 
 
 def refuse_pair_fields(given: Mapping[str, str]) -> None:
@@ -568,13 +557,10 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
     """Return what a model's own table says of its values, which a table to be scored need not say again."""
     if dataset is None:
         return None
-    dialect = dataset.dialect or {}
-    own: TableDialect = {"missing": dataset.missing, "decimal": dialect.get("decimal")}
-    if "thousands" in dialect:
-        own["thousands"] = dialect["thousands"]
-    if "dates" in dialect:
-        own["dates"] = dialect["dates"]
-    return own if any(own.values()) or own["missing"] is not None else None
+    missing, dialect = dataset.reading["missing"], notation_fields(dataset.dialect)
+    if not dialect and missing is None:
+        return None
+    return cast(TableDialect, {"missing": missing, **dialect})
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:

@@ -10,6 +10,8 @@ from typing import Any, NotRequired, TypedDict, TypeVar, cast
 import orjson
 
 from app.datasets import repository
+from app.datasets.fields import TableFields
+from app.ingest.formats import Dialect
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
@@ -49,22 +51,6 @@ class BoundedBytes(Bytes):
     limits: Limits
 
 
-class Declared(TypedDict):
-    """What is said of a table's columns by a dataset's row, or by the caller's description; but for several labels."""
-
-    label: str | None
-    positive: str | None
-    weight: str | None
-    group: str | None
-    query: str | None
-    item: str | None
-    categorical: list[str] | None
-    numeric: list[str] | None
-    drop: list[str] | None
-    missing: list[str] | None
-    strict: bool
-
-
 class ParentTable(TypedDict):
     """A ready table that rows are added to; `pairs` has the negative value and the name of the positive class of each
     label, and after them the values of a class of several.
@@ -77,12 +63,13 @@ class ParentTable(TypedDict):
     pairs: dict[str, list[str]]
 
 
-class Described(Work, Declared):
-    """What a reader of tables is told of the columns, and the bounds."""
+class Described(Work):
+    """What a reader of tables is told of the columns, and the bounds. It also has the fields of
+    `app.datasets.fields.TableFields`, by their names.
+    """
 
     limits: Limits
     dataset_kind: str
-    labels: list[str] | None
     dialect: Json | None
 
 
@@ -201,24 +188,26 @@ def prepare(
 
 def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Described:
     """Return what a reader of tables is told of a dataset's columns."""
-    return {
-        "workdir": str(workdir),
-        "dataset_kind": dataset.kind,
-        "labels": None if dataset.labels is None else [entry["name"] for entry in dataset.labels],
-        **declared(dataset),
-        "dialect": dataset.dialect,
+    return describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
+
+
+def describe_fields(
+    fields: TableFields, dialect: Json | None, settings: Settings, workdir: Path
+) -> Described:
+    """Return what a reader of tables is told of the columns, by the fields of an upload."""
+    told = {
+        **fields.model_dump(exclude={"name", "kind", *Dialect.model_fields}),
+        "dataset_kind": fields.kind,
+        "dialect": dialect,
         "limits": limits(settings),
+        "workdir": str(workdir),
     }
+    return cast(Described, told)
 
 
 def hash_appended(before: str, added: str) -> str:
     """The content hash of rows after rows: of their two content hashes, in hexadecimal, one after the other."""
     return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
-
-
-def declared(table: object) -> Declared:
-    """Return what a dataset's row, or the caller's description, says of the table's columns."""
-    return cast(Declared, {name: getattr(table, name) for name in Declared.__annotations__})
 
 
 def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
@@ -22,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from app.access import service as access
 from app.access.authentication import check_again
 from app.datasets import service as datasets
-from app.datasets.description import Format, check_format, schema_of
+from app.datasets.description import Format, check_format
 from app.datasets.schemas import Dataset
 from app.http import idempotency
 from app.http.dependencies import (
@@ -69,20 +68,24 @@ class Received(Generic[Described]):
     file_name: str | None = None
 
 
-def body_docs(
-    title: str,
-    example: str,
-    fields: Mapping[str, str],
-    max_length: int | None = None,
-    schemas: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """OpenAPI's words for a body that is a table, with these fields in the form, of at most this length; `schemas` has
-    those that are not as in every form. `title` names the form.
+def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return OpenAPI's words for parameters of the address, by their JSON Schemas."""
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": schema["description"],
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+        }
+        for name, schema in schemas.items()
+    ]
+
+
+def body_docs(title: str, example: str, schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return OpenAPI's words for a body that is a table, with fields of these JSON Schemas in the form. `title` names
+    the form.
     """
-    named = {
-        name: {**schemas.get(name, schema_of(name, max_length)), "description": text}
-        for name, text in fields.items()
-    }
     return {
         "required": True,
         "content": {
@@ -94,7 +97,7 @@ def body_docs(
                     "title": title,
                     "type": "object",
                     "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}, **named},
+                    "properties": {"file": {"type": "string", "format": "binary"}, **schemas},
                 }
             },
         },

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from inspect import Parameter, Signature
 from threading import Event
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from fastapi import Depends, Query
-from pydantic import AwareDatetime, BeforeValidator, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from app.http.limits import FairSemaphore, release_at_end
 from app.http.schemas import earliest_shown
 from app.http.server import Drain
+from app.ingest.fields import TextFields
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
@@ -30,6 +32,7 @@ from app.platform.settings import Settings
 from app.platform.sql import RowFilter
 
 Found = TypeVar("Found")
+FieldsModel = TypeVar("FieldsModel", bound=TextFields)
 
 MAX_COMPUTATIONS = 3
 """Long computations that run at once in a process, two of an owner: scores need the other threads."""
@@ -179,6 +182,23 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
 
 MAX_TAGS = 10
 """Tags of a filter."""
+
+
+def query_of(fields: type[FieldsModel]) -> Callable[..., Awaitable[FieldsModel]]:
+    """Return a dependency that reads a model's fields from the query: FastAPI sees one parameter for each, as the model
+    describes it.
+    """
+
+    async def read(**given: str | None) -> FieldsModel:
+        return fields.parse({name: text for name, text in given.items() if text is not None})
+
+    parameters = []
+    for name, schema in fields.schemas().items():
+        notes = {key: schema.pop(key, None) for key in ("description", "examples")}
+        text = Annotated[Annotated[str, WithJsonSchema(schema)] | None, Query(**notes)]
+        parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=text))
+    read.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what FastAPI reads
+    return read
 
 
 class Times(NamedTuple):

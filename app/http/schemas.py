@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import islice
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     StringConstraints,
+    create_model,
     model_validator,
 )
 from pydantic.json_schema import WithJsonSchema
@@ -26,6 +27,7 @@ from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN
 from app.platform.tables import DatasetKind
 
 Item = TypeVar("Item")
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Body(BaseModel):
@@ -112,6 +114,21 @@ def one_of(values: Iterable[str]) -> WithJsonSchema:
 
 Kind = Annotated[str, one_of(DatasetKind)]
 """A kind of dataset."""
+
+
+def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model]], type[Model]]:
+    """Add members to a schema that are declared elsewhere, each as its type and its field."""
+
+    def add(schema: type[Model]) -> type[Model]:
+        return create_model(
+            schema.__name__,
+            __base__=schema,
+            __module__=schema.__module__,
+            __doc__=schema.__doc__,
+            **cast(Any, members),
+        )
+
+    return add
 
 
 class PageOf(Resource, Generic[Item]):

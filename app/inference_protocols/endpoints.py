@@ -31,7 +31,7 @@ from app.scoring import cost, json_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, Answer, Column
 from app.scoring.cost import PERMIT_SECONDS
-from app.scoring.dependencies import IdQuery, ModelsDep, media_type_of
+from app.scoring.dependencies import IdDep, ModelsDep, media_type_of
 from app.scoring.json_rows import Beside
 from app.scoring.probabilities import NAMES, options_of
 from app.scoring.service import ModelCache, Scores, Served
@@ -116,7 +116,7 @@ async def infer(
     models: ModelsDep,
     caller: CallerDep,
     version: str | None = None,
-    id: IdQuery = None,
+    fields: IdDep,
 ) -> Response:
     """Score the rows that the inputs have."""
     settings, full = context.settings, _full(ref, version)
@@ -127,7 +127,7 @@ async def infer(
 
     def score(*, in_turn: bool) -> Response | None:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
-        asked = protocol.read_request(plain, header_length, settings.max_body_bytes, id)
+        asked = protocol.read_request(plain, header_length, settings.max_body_bytes, fields.id)
         seconds = math.inf if asked.asks_for_reasons else served.cost.of(asked.rows)
         if seconds > PERMIT_SECONDS and not in_turn:
             return None
@@ -236,10 +236,10 @@ async def invoke(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    id: IdQuery = None,
+    fields: IdDep,
 ) -> Response:
     """Score rows by the model that a setting names."""
-    return await _invoke(request, context, models, caller, _served_model(context), id)
+    return await _invoke(request, context, models, caller, _served_model(context), fields.id)
 
 
 @invocations_router.post("/v1/models/{ref}/invocations")
@@ -251,10 +251,10 @@ async def invoke_model(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    id: IdQuery = None,
+    fields: IdDep,
 ) -> Response:
     """Score rows by one model."""
-    return await _invoke(request, context, models, caller, ref, id)
+    return await _invoke(request, context, models, caller, ref, fields.id)
 
 
 async def _invoke(

@@ -38,6 +38,7 @@ from app.ingest.errors import (
     show,
     too_many_rows,
 )
+from app.ingest.fields import join_names, split_names
 from app.ingest.formats import changes
 from app.ingest.hints import group_column
 from app.ingest.profile import Floats, Survey, TextProfile, count_queries
@@ -47,11 +48,9 @@ from app.ingest.roles import (
     assign,
     find_positives,
     is_certain,
-    join_names,
     label_type,
     name_class,
     order_pair,
-    split_names,
     suggest_labels,
     unknown_positive,
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from email.message import Message
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from app.ingest.fields import Choice, TextFields
 from app.ingest.values import DAY_FIRST, MONTH_FIRST, Notation
 from app.platform.errors import UnsupportedMedia
 
@@ -23,17 +27,6 @@ DELIMITERS: Mapping[str, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "p
 DECIMALS: Mapping[str, str] = {"point": ".", "comma": ","}
 THOUSANDS: Mapping[str, str] = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'"}
 DATES: Mapping[str, str] = {DAY_FIRST: DAY_FIRST, MONTH_FIRST: MONTH_FIRST}
-CHOICES: Mapping[str, Mapping[str, str]] = {
-    "encoding": ENCODINGS,
-    "delimiter": DELIMITERS,
-    "decimal": DECIMALS,
-    "thousands": THOUSANDS,
-    "dates": DATES,
-}
-"""What a caller may say of a CSV, in these words; `dates` of any format, for all may hold dates as text."""
-ANY_FORMAT = "dates"
-NOTATION_FIELDS = ("decimal", "thousands", "dates")
-"""Those that say how numbers and dates are written."""
 
 MAX_CONTENT_TYPE_LENGTH = 1000
 _CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-1252"}
@@ -41,16 +34,87 @@ _CHARSETS = {"us-ascii": "utf-8", "iso-8859-1": "latin-1", "cp1252": "windows-12
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF32_MARKS = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 
+CSV = "text/csv"
+PARQUET = "application/vnd.apache.parquet"
+ARROW = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
+NDJSON = "application/x-ndjson"
+JSON_ARRAY = "application/json"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
+
 
 @dataclass(frozen=True)
-class Dialect:
-    """What is said of a table's text, in the words of `CHOICES`; None where nothing is."""
+class DialectChoice(Choice):
+    """A choice of how text is written. `formats` are those for which it means something; None: any. `unset` is what
+    holds if it is not given. A model's table `passes_on` the choice to the tables that the model scores.
+    """
 
-    encoding: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    dates: str | None = None
+    formats: Collection[str] | None = (CSV,)
+    unset: str = "nothing"
+    passes_on: bool = False
+
+    def means_something(self, content_type: str) -> bool:
+        """Return True if a table of this format may say it."""
+        return self.formats is None or content_type in self.formats
+
+
+class Dialect(TextFields):
+    """How the text of a table is written; None: as usual, or as the reader finds it."""
+
+    encoding: Annotated[str | None, DialectChoice(words=ENCODINGS, unset="UTF-8 or UTF-16")] = (
+        Field(default=None, description="Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.")
+    )
+    delimiter: Annotated[
+        str | None, DialectChoice(words=DELIMITERS, unset="found in the header")
+    ] = Field(default=None, description="Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.")
+    decimal: Annotated[
+        str | None,
+        DialectChoice(words=DECIMALS, formats=(CSV, XLSX), unset="`point`", passes_on=True),
+    ] = Field(
+        default=None, description="Of a CSV: `point` or `comma`, what stands before decimals."
+    )
+    thousands: Annotated[
+        str | None,
+        DialectChoice(words=THOUSANDS, formats=(CSV, XLSX), passes_on=True),
+    ] = Field(
+        default=None,
+        description="Of a CSV: `point`, `comma`, `space` or `apostrophe`, what stands between thousands.",
+    )
+    dates: Annotated[
+        str | None,
+        DialectChoice(
+            words=DATES, formats=None, unset="found by the values, if one shows it", passes_on=True
+        ),
+    ] = Field(
+        default=None,
+        description="`day_first` or `month_first`: what 03/04/2026 means. 2026-04-03 and 03.04.2026 need it not.",
+    )
+
+    @classmethod
+    @cache
+    def choices(cls) -> dict[str, DialectChoice]:
+        """Return the fields of a dialect."""
+        return {name: each for name, each in cls.types().items() if isinstance(each, DialectChoice)}
+
+    @classmethod
+    def schemas(cls) -> dict[str, dict[str, Any]]:
+        """Return the JSON Schemas, with what holds if a field is not given."""
+        found = super().schemas()
+        for name, each in cls.choices().items():
+            found[name]["description"] += f" Default: {cls.unset(each)}."
+        return found
+
+    @classmethod
+    def unset(cls, choice: DialectChoice) -> str:
+        """Return what holds if a field is not given."""
+        return choice.unset
+
+    @property
+    def dialect(self) -> dict[str, str] | None:
+        """The fields of a dialect that are given; None if none is."""
+        given = {name: getattr(self, name) for name in self.choices()}
+        return {name: word for name, word in given.items() if word is not None} or None
 
     @property
     def notation(self) -> Notation:
@@ -86,7 +150,8 @@ def changes(notation: Notation, own: Notation) -> dict[str, str]:
 def notation_fields(dialect: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the fields of a stored dialect that say how numbers and dates are written."""
     own = dialect or {}
-    return {name: own[name] for name in NOTATION_FIELDS if own.get(name) is not None}
+    choices = Dialect.choices().items()
+    return {name: own[name] for name, each in choices if each.passes_on and own.get(name)}
 
 
 def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
@@ -109,14 +174,9 @@ def find_clash(given: Mapping[str, str]) -> str | None:
 
 
 def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
-    """Return the fields that mean nothing for a format: those of a CSV for any other.
-
-    A sheet may have numbers as text.
-    """
-    if content_type == CSV:
-        return []
-    known = (ANY_FORMAT, "decimal", "thousands") if content_type == XLSX else (ANY_FORMAT,)
-    return [field for field in dialect if field not in known]
+    """Return the fields that mean nothing for a format. A sheet may have numbers as text."""
+    choices = Dialect.choices()
+    return [name for name in dialect if not choices[name].means_something(content_type)]
 
 
 def check_length(content_type: str) -> None:
@@ -150,14 +210,6 @@ def _sniff_codec(head: bytes) -> str:
     return "utf-16" if head.startswith(_UTF16_MARKS) or in_turn else "utf-8"
 
 
-CSV = "text/csv"
-PARQUET = "application/vnd.apache.parquet"
-ARROW = "application/vnd.apache.arrow.stream"
-ARROW_FILE = "application/vnd.apache.arrow.file"
-NDJSON = "application/x-ndjson"
-JSON_ARRAY = "application/json"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
 ZIP_ARCHIVE = "application/zip"
 """What may be said of an archive with one table; its bytes say which format the table has."""
 SUFFIXES: Mapping[str, str] = {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from app.ingest.errors import BadTable, show
+from app.ingest.fields import join_names, split_names
 from app.ingest.rows import MAX_NAME_LENGTH
 from app.ingest.values import read_number
 
@@ -258,19 +257,6 @@ def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
         f"positive must be one of the label's values {shown}{several}, got {show(positive)}",
         code="unknown_positive",
     )
-
-
-def split_names(text: str) -> list[str]:
-    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
-    line = " ".join(text.splitlines())
-    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
-
-
-def join_names(names: Iterable[str]) -> str:
-    """Write names as `split_names` reads them."""
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(list(names))
-    return line.getvalue()
 
 
 def label_type(pair: Sequence[str]) -> str:

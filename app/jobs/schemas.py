@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of
+from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of, with_members
+from app.jobs import parameters
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
 from app.platform.tables import Job as JobRow
 
@@ -143,6 +144,7 @@ class JobOutput(Resource):
     id: str
 
 
+@with_members(parameters.shown_members(optional=True))
 class Job(Resource):
     """A job: long work that a worker does in the background."""
 
@@ -169,8 +171,6 @@ class Job(Resource):
         description="`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the "
         "job's time that they may take; null: no limit."
     )
-    seed: int | None
-    label_noise: float | None
     timeout_seconds: float
     priority: int
     tags: dict[str, str]
@@ -224,8 +224,7 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             controls=spec.get("controls"),
-            seed=spec.get("seed"),
-            label_noise=spec.get("label_noise"),
+            **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,
             tags=row.tags,

@@ -131,12 +131,11 @@ class LabelValues(TypedDict):
 
 
 class TableDialect(TypedDict):
-    """How a model's own table spells missing values, numbers and dates; None, or no member: as usual."""
+    """How a model's own table spells missing values; None: as usual. It also has the fields of its dialect that hold
+    for the tables that the model scores: `app.ingest.formats.notation_fields`.
+    """
 
     missing: list[str] | None
-    decimal: str | None
-    thousands: NotRequired[str]
-    dates: NotRequired[str]
 
 
 class Interval(TypedDict):

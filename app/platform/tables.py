@@ -241,11 +241,7 @@ class Dataset(UploadRow):
     grades: Mapped[list[Json] | None]
     item: Mapped[str | None]
     labels: Mapped[list[Json] | None]
-    categorical: Mapped[list[str] | None]
-    numeric: Mapped[list[str] | None] = mapped_column("numeric_columns")
-    drop: Mapped[list[str] | None] = mapped_column("dropped")
-    missing: Mapped[list[str] | None]
-    strict: Mapped[bool] = mapped_column(server_default=false())
+    reading: Mapped[Json]
     dialect: Mapped[Json | None]
     rows: Mapped[int | None]
     positives: Mapped[int | None]

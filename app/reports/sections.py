@@ -964,9 +964,9 @@ def _origin(dataset: Dataset) -> Iterator[list[str]]:
     if dataset.parent_id is not None:
         yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]
     for name, given in (
-        ("declared categorical", dataset.categorical),
-        ("left out", dataset.drop),
-        ("taken for missing", dataset.missing),
+        ("declared categorical", dataset.reading["categorical"]),
+        ("left out", dataset.reading["drop"]),
+        ("taken for missing", dataset.reading["missing"]),
     ):
         if given:
             yield [name, _names(given)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,15 @@ from app.scoring.reasons import check_options as check_reason_options
 from app.scoring.reasons import check_rows as check_reasoned_rows
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
-from app.scoring.table_rows import FILE_NAME, ID, TableOptions, bounds_of, check_options, read_body
+from app.scoring.table_rows import (
+    FILE_NAME,
+    ID,
+    TableOptions,
+    bounds_of,
+    check_options,
+    read_body,
+    tidy_name,
+)
 
 BATCH_SCORE = "batch_score"
 """The kind of job that scores a table."""
@@ -42,7 +49,6 @@ ROW_COLUMN = "row_number"
 """The number of each row in its table: 1 is the first row below the header."""
 REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
 """Where the `ReasonOptions` stand there, and the revision of the dictionary that tells the reasons."""
-MAX_FILE_NAME = 255
 """Characters of the name of a file."""
 CUT = "cut"
 """Where the cut of the alias stands among the options, if it keeps a promise."""
@@ -69,12 +75,6 @@ class _Given:
     upload: datasets.Upload | None = None
     file_name: str | None = None
     dataset: Dataset | None = None
-
-
-def tidy_name(given: str | None) -> str | None:
-    """Return the name of a file without folders and without what cannot be printed; None if nothing is left."""
-    last = re.split(r"[/\\]", given or "")[-1]
-    return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
 
 
 def unread_columns(session: Session, model: Model) -> list[str]:

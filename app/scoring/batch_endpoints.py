@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, check_count, check_reads, needs
-from app.datasets.description import MAX_LIST_LENGTH, schema_of
 from app.datasets.service import Upload
 from app.datasets.uploads import (
     Received,
@@ -26,6 +25,7 @@ from app.datasets.uploads import (
     UploadHandler,
     accept_upload,
     body_docs,
+    field_docs,
 )
 from app.http.bodies import takes_body
 from app.http.dependencies import (
@@ -36,17 +36,18 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import Creation, validated
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
+from app.ingest.fields import find_unknown
 from app.ingest.formats import PARQUET
 from app.jobs.acceptance import JobCreation
-from app.platform.errors import MAX_ERRORS, Invalid, Malformed, TooLarge, nearest, shown
+from app.platform.errors import Invalid, Malformed, TooLarge, refuse_all
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import probabilities, reasons, table_rows
+from app.scoring import table_rows
 from app.scoring.batch import BATCH_SCORES, UploadRequest
 from app.scoring.dependencies import ModelsDep, is_json, is_lenient
-from app.scoring.probabilities import PROBABILITY_DOCS, options_of
-from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS
+from app.scoring.probabilities import ProbabilityFields
+from app.scoring.reasons import ReasonFields
 from app.scoring.schemas import (
     BatchScore,
     BatchScoreRequest,
@@ -54,7 +55,7 @@ from app.scoring.schemas import (
     ScoreTableCheck,
     batch_score_of,
 )
-from app.scoring.table_rows import TableOptions
+from app.scoring.table_rows import BatchFields, TableOptions
 
 PATH = "/v1/batch-scores"
 ROW_PATHS = re.compile(rf"{PATH}(/[a-z]+)?")
@@ -62,39 +63,18 @@ ROW_PATHS = re.compile(rf"{PATH}(/[a-z]+)?")
 router = APIRouter(prefix=PATH, tags=["scoring"], route_class=GuardedRoute)
 
 _MODEL = "model"
-_FIELDS = {
-    _MODEL: "For rows that you send: the model, as id, name, name:version or name@alias.",
-    "id": "Column that holds the ids of the rows: it becomes the column `id` of the result.",
-    "keep": "Columns to copy to the result, separated by commas.",
-    "top": "Keep only so many rows, those with the highest scores, best first.",
-    "ignore": "Columns to ignore that are not features, separated by commas; `*`: all of them.",
-    "missing": "Texts that mean a missing value, separated by commas. An empty cell is always missing. Default: as in "
-    "the training dataset.",
-    "encoding": "For a CSV: as for an upload.",
-    "delimiter": "For a CSV: as for an upload.",
-    **table_rows.NOTATION_DOCS,
-    table_rows.FILE_NAME: "Name of the file, to be kept with the batch score. Default: that of a form's file.",
-    **PROBABILITY_DOCS,
-    **REASON_DOCS,
+_SCHEMAS: dict[str, Mapping[str, Any]] = {
+    **BatchFields.schemas(),
+    **ProbabilityFields.schemas(),
+    **ReasonFields.schemas(),
 }
 _TABLE_DOCS = body_docs(
     "RowsForm",
     "customer_id,age,income,contract\nc1,41,52000,two year\nc2,23,?,month-to-month\n",
-    _FIELDS,
-    MAX_LIST_LENGTH,
-    REASON_SCHEMAS,
+    _SCHEMAS,
 )
 _DOCS: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "description": text,
-            "schema": REASON_SCHEMAS.get(name, schema_of(name, MAX_LIST_LENGTH)),
-        }
-        for name, text in _FIELDS.items()
-    ],
+    "parameters": field_docs(_SCHEMAS),
     "requestBody": _TABLE_DOCS
     | {
         "content": {
@@ -167,58 +147,22 @@ async def create_batch_score(
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     """What the fields say; every unknown one is named."""
-    unknown = [name for name in given if name not in _FIELDS]
-    if unknown:
-        known = f"known are {', '.join(_FIELDS)}"
-        errors = [
-            {
-                "parameter": name[:MAX_LIST_LENGTH],
-                "detail": f"{name[:100]} is not known here; {nearest(name, _FIELDS) or known}",
-            }
-            for name in unknown[:MAX_ERRORS]
-        ]
-        raise Invalid(errors[0]["detail"], errors=errors)
+    refuse_all(find_unknown(given, tuple(_SCHEMAS)))
+    fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
         detail = "model must name the model that is to score the rows, as in model=churn@champion"
-        raise Invalid(detail, errors=[{"parameter": _MODEL, "detail": detail}])
-    options = replace(table_rows.describe(given, lenient=lenient), top=_top_of(given))
-    if (ids := given.get(table_rows.ID)) is not None:
-        if not 0 < len(ids) <= MAX_LIST_LENGTH or "\0" in ids:
-            detail = f"id must have 1 to {MAX_LIST_LENGTH} characters and no NUL"
-            raise Invalid(detail, errors=[{"parameter": table_rows.ID, "detail": detail}])
-        options = replace(options, id=ids, keep=(ids, *options.keep))
-    probability = options_of({name: given[name] for name in probabilities.NAMES if name in given})
+        errors.append({"parameter": _MODEL, "detail": detail})
+    refuse_all(errors)
+    kept = table_rows.describe(fields, lenient=lenient)
+    options = replace(kept, id=fields.id, keep=(*kept.keep, *(fields.keep or ())), top=fields.top)
+    probability = ProbabilityFields.parse(given).options()
     terms = options.as_json() | {batch_scores.PROBABILITY_OPTIONS: probability.as_json()}
-    if (file_name := _file_name_of(given)) is not None:
-        terms[table_rows.FILE_NAME] = file_name
-    wanted = reasons.options_of({name: given[name] for name in reasons.NAMES if name in given})
+    if fields.file_name is not None:
+        terms[table_rows.FILE_NAME] = fields.file_name
+    wanted = ReasonFields.parse(given).options()
     if wanted is not None:
         terms[batch_scores.REASON_OPTIONS] = wanted.as_json()
     return UploadRequest(given[_MODEL], terms)
-
-
-def _file_name_of(given: Mapping[str, str]) -> str | None:
-    text = given.get(table_rows.FILE_NAME)
-    most = batch_scores.MAX_FILE_NAME
-    if text is not None and (text != batch_scores.tidy_name(text)):
-        detail = (
-            f"file_name must be 1 to {most} printable characters without / and \\, and without spaces around them, got "
-            f"{shown(text)}"
-        )
-        raise Invalid(detail, errors=[{"parameter": table_rows.FILE_NAME, "detail": detail}])
-    return text
-
-
-def _top_of(given: Mapping[str, str]) -> int | None:
-    """Return how many of the best rows are asked for; None: all rows."""
-    text = given.get(table_rows.TOP)
-    if text is None:
-        return None
-    top = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
-    if not 1 <= top <= table_rows.MAX_TOP:
-        detail = f"top must be a whole number from 1 to {table_rows.MAX_TOP}, got {shown(text)}"
-        raise Invalid(detail, errors=[{"parameter": table_rows.TOP, "detail": detail}])
-    return top
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:

@@ -7,13 +7,12 @@ from typing import Annotated
 from fastapi import Depends, Query
 from starlette.requests import Request
 
-from app.http.dependencies import preferences
+from app.http.dependencies import preferences, query_of
 from app.scoring.answers import JSON
 from app.scoring.service import ModelCache
+from app.scoring.table_rows import IdFields
 
-Text = Annotated[str | None, Query(min_length=1, max_length=4096)]
-ID_DOCS = "Field or column that holds the id of each row: it comes back with the row's score."
-IdQuery = Annotated[Text, Query(description=ID_DOCS, examples=["customer_id"])]
+IdDep = Annotated[IdFields, Depends(query_of(IdFields))]
 LabelQuery = Annotated[
     str | None,
     Query(description="Label whose scores are used. Only for a model with several labels."),

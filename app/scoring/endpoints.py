@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 from fastapi import APIRouter, Depends, Query
-from pydantic import WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,29 +27,25 @@ from app.access.authentication import (
     require_json,
 )
 from app.datasets.description import Format, check_encoding, check_format
+from app.datasets.uploads import field_docs
 from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep
+from app.http.dependencies import Caller, CallerDep, Context, ContextDep, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
-from app.http.schemas import one_of
-from app.ingest.formats import CHOICES
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, Answer, Column
 from app.scoring.dependencies import (
-    IdQuery,
     LabelQuery,
     ModelsDep,
-    Text,
     is_json,
     is_lenient,
     media_type_of,
 )
 from app.scoring.json_rows import Beside, JsonRows, QueryIds
-from app.scoring.probabilities import DEFAULT, PROBABILITY_DOCS, ProbabilityOptions
-from app.scoring.reasons import REASON_DOCS, REASON_SCHEMAS, Estimates, ReasonOptions, Reasons
-from app.scoring.reasons import options_of as options_of_reasons
+from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
+from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
 from app.scoring.schemas import (
     ROWS,
     ROWS_BODY,
@@ -65,116 +60,31 @@ from app.scoring.schemas import (
 )
 from app.scoring.service import ModelCache, Served
 from app.scoring.service import Scores as Rows
-from app.scoring.table_rows import ID, IGNORE, TableOptions, bounds_of
-
-Fields = Mapping[str, str]
-IGNORE_DOCS = (
-    "Fields or columns to ignore that are not features, separated by commas; `*`: all of them."
+from app.scoring.table_rows import (
+    ID,
+    BesideFields,
+    RowFields,
+    TableOptions,
+    bounds_of,
 )
 
-
-async def _fields(
-    id: IdQuery = None,
-    ignore: Annotated[
-        Text,
-        Query(
-            description=IGNORE_DOCS,
-            examples=["customer_id,left"],
-        ),
-    ] = None,
-    missing: Annotated[
-        Text,
-        Query(
-            description="For a table: texts that mean a missing value, separated by commas. An empty cell is always "
-            "missing. Default: as in the training dataset.",
-            examples=["NA,unknown,-999"],
-        ),
-    ] = None,
-    encoding: Annotated[
-        Annotated[str, one_of(CHOICES["encoding"])] | None,
-        Query(description="For a CSV: as for an upload."),
-    ] = None,
-    delimiter: Annotated[
-        Annotated[str, one_of(CHOICES["delimiter"])] | None,
-        Query(description="For a CSV: as for an upload."),
-    ] = None,
-    decimal: Annotated[
-        Annotated[str, one_of(CHOICES["decimal"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["decimal"]),
-    ] = None,
-    thousands: Annotated[
-        Annotated[str, one_of(CHOICES["thousands"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["thousands"]),
-    ] = None,
-    dates: Annotated[
-        Annotated[str, one_of(CHOICES["dates"])] | None,
-        Query(description=table_rows.NOTATION_DOCS["dates"]),
-    ] = None,
-) -> Fields:
-    given = {
-        "id": id,
-        "ignore": ignore,
-        "missing": missing,
-        "encoding": encoding,
-        "delimiter": delimiter,
-        "decimal": decimal,
-        "thousands": thousands,
-        "dates": dates,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-FieldsDep = Annotated[Fields, Depends(_fields)]
+BesideDep = Annotated[BesideFields, Depends(query_of(BesideFields))]
+FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 
 
 async def _probability_options(
-    probability: Annotated[
-        str | None, Query(description=PROBABILITY_DOCS[probabilities.PROBABILITY])
-    ] = None,
-    interval: Annotated[
-        str | None, Query(description=PROBABILITY_DOCS[probabilities.INTERVAL])
-    ] = None,
-    prevalence: Annotated[
-        str | None,
-        Query(description=PROBABILITY_DOCS[probabilities.PREVALENCE], examples=["0.02"]),
-    ] = None,
+    fields: Annotated[ProbabilityFields, Depends(query_of(ProbabilityFields))],
 ) -> ProbabilityOptions:
-    parameters = {"probability": probability, "interval": interval, "prevalence": prevalence}
-    return probabilities.options_of(
-        {name: value for name, value in parameters.items() if value is not None}
-    )
+    return fields.options()
 
 
 ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 
 
 async def _reason_options(
-    reasons: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REASONS])] | None,
-        Query(description=REASON_DOCS[reasons.REASONS]),
-    ] = None,
-    reference: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.REFERENCE])] | None,
-        Query(description=REASON_DOCS[reasons.REFERENCE]),
-    ] = None,
-    direction: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.DIRECTION])] | None,
-        Query(description=REASON_DOCS[reasons.DIRECTION]),
-    ] = None,
-    threshold: Annotated[
-        Annotated[str, WithJsonSchema(REASON_SCHEMAS[reasons.THRESHOLD])] | None,
-        Query(description=REASON_DOCS[reasons.THRESHOLD]),
-    ] = None,
+    fields: Annotated[ReasonFields, Depends(query_of(ReasonFields))],
 ) -> ReasonOptions | None:
-    parameters = {
-        "reasons": reasons,
-        "reference": reference,
-        "direction": direction,
-        "threshold": threshold,
-    }
-    return options_of_reasons(
-        {name: value for name, value in parameters.items() if value is not None}
-    )
+    return fields.options()
 
 
 ReasonDep = Annotated[ReasonOptions | None, Depends(_reason_options)]
@@ -186,7 +96,7 @@ async def answer_rows(
     models: ModelCache,
     caller: Caller,
     ref: str,
-    fields: Fields,
+    fields: RowFields,
     make: Callable[[Served, Rows], Answer],
     asked: ReasonOptions | None = None,
     *,
@@ -238,7 +148,7 @@ def _is_compressed(request: Request, body: bytes) -> bool:
 
 
 def _reader(
-    request: Request, settings: Settings, fields: Fields
+    request: Request, settings: Settings, fields: RowFields
 ) -> Callable[[Served, bytes], Rows]:
     """Return the function that scores the body, by its headers and query; raises for wrong ones before it is read."""
     from app.ingest.stream import Stream
@@ -246,11 +156,11 @@ def _reader(
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if foreign := [name for name in fields if name not in (ID, IGNORE)]:
+        if foreign := [name for name in fields.texts() if name not in BesideFields.model_fields]:
             detail = f"{', '.join(foreign)} can be said of a table only, the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
-        beside = _beside(fields)
+        beside = Beside.of(fields)
         compression = check_encoding(encoding)
         most = settings.max_body_bytes
 
@@ -269,20 +179,12 @@ def _reader(
     )
 
 
-def _beside(fields: Fields) -> Beside:
-    """Return what a query says is beside the features; raises Invalid."""
-    described = table_rows.describe({n: fields[n] for n in (IGNORE,) if n in fields}, lenient=False)
-    return Beside(fields.get(ID), described.ignore)
-
-
-def _table_of(request: Request, fields: Fields) -> tuple[Format, TableOptions]:
+def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions]:
     """Return the format of a body that is a table, and how it is to be read; raises for wrong headers and fields."""
     headers = request.headers
     encoding = headers.get("content-encoding")
     table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
     described = table_rows.describe(fields, lenient=is_lenient(request))
-    if ID in fields:
-        described = replace(described, keep=(fields[ID],))
     return table, table_rows.check_options(described, table)
 
 
@@ -516,20 +418,15 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "schema": {"type": "object", "additionalProperties": {"type": "string"}},
             "example": {"age": "41", "income": "52000", "contract": "two year"},
         },
-        *(
+        *field_docs(
             {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "description": f"{text} A feature of this name goes first.",
-                "schema": REASON_SCHEMAS.get(name, {"type": "string"}),
+                name: {
+                    **schema,
+                    "description": f"{schema['description']} A feature of this name goes first.",
+                }
+                for fields in (ProbabilityFields, ReasonFields, BesideFields)
+                for name, schema in fields.schemas().items()
             }
-            for name, text in {
-                **PROBABILITY_DOCS,
-                **REASON_DOCS,
-                ID: "Parameter that holds the row's id: it comes back with the score.",
-                IGNORE: "Parameters to ignore that are not features, separated by commas; `*`: all of them.",
-            }.items()
         ),
         {
             "name": "Prefer",
@@ -708,8 +605,7 @@ async def explain_rows(
     context: ContextDep,
     models: ModelsDep,
     caller: CallerDep,
-    id: IdQuery = None,
-    ignore: Annotated[Text, Query(description=IGNORE_DOCS, examples=["left"])] = None,
+    fields: BesideDep,
     label: LabelQuery = None,
     options: ProbabilityDep,
 ) -> Response:
@@ -719,8 +615,7 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    fields = {name: value for name, value in ((ID, id), (IGNORE, ignore)) if value is not None}
-    beside = _beside(fields)
+    beside = Beside.of(fields)
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:

@@ -17,7 +17,7 @@ from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import take_parameters
-from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, describe
+from app.scoring.table_rows import ALL, ID, IGNORE, BesideFields, Bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,11 @@ class Beside(NamedTuple):
 
     id: str | None = None
     ignore: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, fields: BesideFields) -> Beside:
+        """Return what a query says."""
+        return cls(fields.id, tuple(fields.ignore or ()))
 
     def of_body(self, given: dict[str, Any]) -> Beside:
         """Return the same with what a body says of it, which is taken out of it. Raises Invalid."""
@@ -82,8 +87,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
     left, said = take_parameters(query, (ID, IGNORE), features)
     if not said:
         return query, None
-    ignore = describe({IGNORE: said[IGNORE]}, lenient=False).ignore if IGNORE in said else ()
-    beside = Beside(said.get(ID), ignore)
+    beside = Beside.of(BesideFields.parse(said))
     beside.check(features)
     pairs, ids = [], []
     for pair in left.split(b"&"):

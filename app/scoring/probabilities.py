@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Protocol
 from urllib.parse import unquote_plus
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from app.ingest.fields import Flag, Number, TextFields
 from app.models.calibrations import ServedCalibration
-from app.platform.errors import Invalid, refuse_all, shown
+from app.platform.errors import Invalid
 from app.platform.sql import Json
 
 Floats = npt.NDArray[np.float64]
 
-PROBABILITY, INTERVAL, PREVALENCE = "probability", "interval", "prevalence"
-NAMES = (PROBABILITY, INTERVAL, PREVALENCE)
-"""The parameters of a query. A model's feature of the same name goes first."""
-PROBABILITY_DOCS = {
-    PROBABILITY: "`false` leaves the probability out.",
-    INTERVAL: "`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a "
-    "negative and as a positive. It is no confidence interval: the probability is often outside.",
-    PREVALENCE: "Fraction of positives in the population of the rows, strictly between 0 and 1: the "
-    "probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on.",
-}
+PROBABILITY = "probability"
 LOW, HIGH = "probability_low", "probability_high"
 PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probabilities_high"}
 """The names of columns in an answer of many rows in JSON."""
-
-_MARKS = tuple(name.encode() for name in NAMES)
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Calibrated(Protocol):
@@ -122,40 +111,60 @@ DEFAULT = ProbabilityOptions()
 NOTHING = ProbabilityOptions(wanted=False)
 
 
+@dataclass(frozen=True)
+class _Switch(Flag):
+    """True or false, in any case and as a digit, too."""
+
+    words: Mapping[str, Any] = field(
+        default_factory=lambda: {"true": True, "1": True, "false": False, "0": False}
+    )
+
+    def read(self, name: str, text: str) -> bool:
+        """Return what the word means."""
+        return super().read(name, text.lower() if text.lower() in self.words else text)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the word."""
+        return {"type": "string"}
+
+
+class ProbabilityFields(TextFields):
+    """The parameters of a query. A model's feature of the same name goes first."""
+
+    probability: Annotated[bool, _Switch()] = Field(
+        default=True, description="`false` leaves the probability out."
+    )
+    interval: Annotated[bool, _Switch()] = Field(
+        default=False,
+        description="`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative "
+        "and as a positive. It is no confidence interval: the probability is often outside.",
+    )
+    prevalence: Annotated[float | None, Number(above=0.0, below=1.0)] = Field(
+        default=None,
+        description="Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is "
+        "converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on.",
+        examples=[0.02],
+    )
+
+    def options(self) -> ProbabilityOptions:
+        """Return what the parameters state; raises Invalid where they contradict each other."""
+        wanted, asked = self.probability, bool(self.model_fields_set)
+        if not wanted and (self.interval or self.prevalence is not None):
+            detail = (
+                "interval and prevalence are for probabilities, which probability=false leaves out"
+            )
+            raise Invalid(detail, errors=[{"parameter": PROBABILITY, "detail": detail}])
+        return ProbabilityOptions(wanted, self.interval, self.prevalence, asked=wanted and asked)
+
+
+NAMES = tuple(ProbabilityFields.model_fields)
+_MARKS = tuple(name.encode() for name in NAMES)
+
+
 def options_of(parameters: Mapping[str, str]) -> ProbabilityOptions:
     """Return the options that parameters state; raises Invalid with all errors."""
-    errors: list[Json] = []
-
-    def read_boolean(name: str, default: bool) -> bool:
-        text = parameters.get(name)
-        if text is None:
-            return default
-        if text.lower() not in _BOOLEANS:
-            detail = f"{name} must be true or false, got {shown(text)}"
-            errors.append({"parameter": name, "detail": detail})
-        return _BOOLEANS.get(text.lower(), default)
-
-    wanted, interval = read_boolean(PROBABILITY, True), read_boolean(INTERVAL, False)
-    prevalence = None
-    if (text := parameters.get(PREVALENCE)) is not None:
-        prevalence = _number(text)
-        if not 0.0 < prevalence < 1.0:
-            detail = f"prevalence must lie strictly between 0 and 1, got {shown(text)}"
-            errors.append({"parameter": PREVALENCE, "detail": detail})
-    if not wanted and (interval or prevalence is not None):
-        detail = "interval and prevalence are for probabilities, which probability=false leaves out"
-        errors.append({"parameter": PROBABILITY, "detail": detail})
-    refuse_all(errors)
-    return ProbabilityOptions(wanted, interval, prevalence, asked=wanted and bool(parameters))
-
-
-def _number(text: str) -> float:
-    if not text.isascii() or "_" in text:  # Python takes 1_0e-2 for 0.1
-        return math.nan
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return ProbabilityFields.parse(parameters).options()
 
 
 def is_asked(query: bytes) -> bool:

@@ -14,11 +14,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
+from app.ingest.fields import Choice, Number, TextFields, Whole
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
 from app.platform.documents import ReasonEntry
@@ -37,29 +39,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.object_]
 
-REASONS, REFERENCE, DIRECTION, THRESHOLD = "reasons", "reference", "direction", "threshold"
-NAMES = (REASONS, REFERENCE, DIRECTION, THRESHOLD)
-"""The parameters of a query. A model's feature of the same name goes first."""
+REASONS, REFERENCE = "reasons", "reference"
 NEGATIVE, AVERAGE, CUT = "negative", "average", "cut"
 REFERENCES = (NEGATIVE, AVERAGE, CUT)
 RAISES, LOWERS, BOTH = "raises", "lowers", "both"
 DIRECTIONS = (RAISES, LOWERS, BOTH)
-REASON_DOCS = {
-    REASONS: "Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models "
-    "whose scores are no sums by feature they are estimates, each with its standard error.",
-    REFERENCE: "What the score is compared with. `negative`: the average negative row. `average`: the average training "
-    "row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.",
-    DIRECTION: "`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`.",
-    THRESHOLD: "For `reference=cut`: a score to explain the distance to.",
-}
 MAX_REASONS = 20
-REASON_SCHEMAS: Mapping[str, Json] = {
-    REASONS: {"type": "integer", "minimum": 1, "maximum": MAX_REASONS},
-    REFERENCE: {"type": "string", "enum": [*REFERENCES]},
-    DIRECTION: {"type": "string", "enum": [*DIRECTIONS]},
-    THRESHOLD: {"type": "number"},
-}
-"""What OpenAPI says of the parameters."""
 MAX_ROWS = 1_000
 """Rows of a request whose reasons are computed at once. Jobs have no such limit."""
 MAX_STEPS = 5_000_000_000
@@ -85,7 +70,6 @@ EXPLAIN_METHODS = {
 }
 """How those of `…/explain` are."""
 
-_MARKS = tuple(name.encode() for name in NAMES)
 _CELLS_AT_ONCE = 1 << 20
 _ESTIMATED_AT_ONCE = 16  # rows: some seconds
 _AVERAGE_ROWS_FILE = "average_rows.npy"
@@ -118,48 +102,55 @@ class ReasonOptions:
         return (*told, REST, REFERENCE_SCORE)
 
 
+class ReasonFields(TextFields):
+    """The parameters of a query. A model's feature of the same name goes first."""
+
+    reasons: Annotated[int | None, Whole(least=1, most=MAX_REASONS)] = Field(
+        default=None,
+        description="Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of "
+        "models whose scores are no sums by feature they are estimates, each with its standard error.",
+    )
+    reference: Annotated[str, Choice(words=dict.fromkeys(REFERENCES))] = Field(
+        default=NEGATIVE,
+        description="What the score is compared with. `negative`: the average negative row. `average`: the average "
+        "training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.",
+    )
+    direction: Annotated[str, Choice(words=dict.fromkeys(DIRECTIONS))] = Field(
+        default=RAISES,
+        description="`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: "
+        "`raises`.",
+    )
+    threshold: Annotated[float | None, Number()] = Field(
+        default=None, description="For `reference=cut`: a score to explain the distance to."
+    )
+
+    def options(self) -> ReasonOptions | None:
+        """Return what the parameters state, None for no reasons; raises Invalid where they contradict each other."""
+        if self.reasons is None:
+            refuse_all(
+                [
+                    {
+                        "parameter": name,
+                        "detail": f"{name} is for reasons: ask for some, as in reasons=3",
+                    }
+                    for name in type(self).model_fields
+                    if name in self.model_fields_set
+                ]
+            )
+            return None
+        if self.threshold is not None and self.reference != CUT:
+            detail = f"threshold needs reference=cut, got {shown(self.reference)}"
+            raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
+        return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
+
+
+NAMES = tuple(ReasonFields.model_fields)
+_MARKS = tuple(name.encode() for name in NAMES)
+
+
 def options_of(parameters: Mapping[str, str]) -> ReasonOptions | None:
     """Return the options that parameters state, None for no reasons; raises Invalid with all errors."""
-    if not parameters:
-        return None
-    errors: list[Json] = []
-
-    def refuse(name: str, detail: str) -> None:
-        errors.append({"parameter": name, "detail": detail})
-
-    text = parameters.get(REASONS)
-    if text is None:
-        for name in parameters:
-            refuse(name, f"{name} is for reasons: ask for some, as in reasons=3")
-        refuse_all(errors)
-    n = int(text) if text and text.isascii() and text.isdigit() and len(text) < 5 else 0
-    if not 1 <= n <= MAX_REASONS:
-        refuse(
-            REASONS, f"reasons must be a whole number from 1 to {MAX_REASONS}, got {shown(text)}"
-        )
-    chosen = {}
-    for name, choices in ((REFERENCE, REFERENCES), (DIRECTION, DIRECTIONS)):
-        chosen[name] = parameters.get(name, choices[0])
-        if chosen[name] not in choices:
-            refuse(name, f"{name} must be {', '.join(choices)}, got {shown(chosen[name])}")
-    threshold = None
-    if (number := parameters.get(THRESHOLD)) is not None:
-        threshold = _number(number)
-        if not math.isfinite(threshold):
-            refuse(THRESHOLD, f"threshold must be a finite number, got {shown(number)}")
-        elif chosen[REFERENCE] != CUT:
-            refuse(THRESHOLD, f"threshold needs reference=cut, got {shown(chosen[REFERENCE])}")
-    refuse_all(errors)
-    return ReasonOptions(n, chosen[REFERENCE], chosen[DIRECTION], threshold)
-
-
-def _number(text: str) -> float:
-    if not text.isascii() or "_" in text or not text.strip():
-        return math.nan
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return ReasonFields.parse(parameters).options()
 
 
 def is_asked(query: bytes) -> bool:

@@ -24,11 +24,10 @@ from app.scoring.reasons import (
     EXPLAIN_METHODS,
     MAX_REASONS,
     METHODS,
-    REASON_DOCS,
     REFERENCES,
+    ReasonFields,
     ReasonOptions,
 )
-from app.scoring.reasons import NAMES as REASON_NAMES
 from app.scoring.reasons import options_of as reason_options_of
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS as IMPORTANCES
@@ -423,19 +422,24 @@ class BatchScoreRequest(Body):
     )
 
     reasons: int | None = Field(
-        default=None, ge=1, le=MAX_REASONS, description=REASON_DOCS["reasons"]
+        default=None,
+        ge=1,
+        le=MAX_REASONS,
+        description=ReasonFields.model_fields["reasons"].description,
     )
     reference: Literal["negative", "average", "cut"] | None = Field(
-        default=None, description=REASON_DOCS["reference"]
+        default=None, description=ReasonFields.model_fields["reference"].description
     )
     direction: Literal["raises", "lowers", "both"] | None = Field(
-        default=None, description=REASON_DOCS["direction"]
+        default=None, description=ReasonFields.model_fields["direction"].description
     )
-    threshold: float | None = Field(default=None, description=REASON_DOCS["threshold"])
+    threshold: float | None = Field(
+        default=None, description=ReasonFields.model_fields["threshold"].description
+    )
 
     def reason_options(self) -> ReasonOptions | None:
         """Return the reasons that the caller wants."""
-        named = {name: getattr(self, name) for name in REASON_NAMES}
+        named = {name: getattr(self, name) for name in ReasonFields.model_fields}
         parameters = {name: str(value) for name, value in named.items() if value is not None}
         try:
             return reason_options_of(parameters)

@@ -7,33 +7,35 @@ number of times. Only workers read it, under their memory limit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from app.datasets.description import MAX_LIST_LENGTH, Format, refuse_clash, refuse_foreign
+from app.datasets.description import Format, refuse_clash, refuse_foreign
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
+from app.ingest.fields import MAX_LIST_LENGTH, Names, Text, TextFields, Tokens, Whole
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
-    CHOICES,
     CSV,
     NDJSON,
     Dialect,
+    DialectChoice,
     merge,
     notation_fields,
 )
-from app.ingest.roles import split_names
 from app.ingest.rows import Rows, Source, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC, Notation
 from app.platform.documents import TableDialect
-from app.platform.errors import MAX_ERRORS, Invalid, UnsupportedMedia, first_doubled, refuse_all
+from app.platform.errors import MAX_ERRORS, UnsupportedMedia, refuse_all, shown
 from app.platform.settings import Settings
 from app.platform.sql import Json
 from app.scoring.features import FeatureIndex
@@ -46,21 +48,15 @@ if TYPE_CHECKING:
     from app.ingest.value_columns import MissingTokens
 
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
-LISTS = (IGNORE, KEEP, MISSING)
 FILE_NAME = "file_name"
 ALL = "*"
 """Ignored, it stands for every column that is no feature."""
 
-NOTATION_DOCS = {
-    "decimal": "For a CSV: `point` or `comma`. Default: as in the training dataset.",
-    "thousands": "For a CSV: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.",
-    "dates": "`day_first` or `month_first`. Default: as in the training dataset.",
-}
 TOP = "top"
 MAX_NAMES = 1_000
+MAX_FILE_NAME = 255
 MAX_TOP = 1_000_000
 """Most rows that a batch can keep as its best: they are held in memory."""
-_SHOWN = 100
 Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
@@ -68,6 +64,90 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 _BLOCK_CELLS = 1 << 16
 _TIMES_MESSAGES = 16  # so many times the messages of a stream in memory may be in a file
 _CELL_BYTES = 8
+
+
+class IdFields(TextFields):
+    """What a caller says of rows of any protocol."""
+
+    id: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
+        default=None,
+        description="Field or column that holds the id of each row: it comes back with the row's score.",
+        examples=["customer_id"],
+    )
+
+
+class BesideFields(IdFields):
+    """What a caller says of rows in JSON."""
+
+    ignore: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
+        default=None,
+        description="Fields or columns to ignore that are not features; `*`: all of them.",
+        examples=["customer_id,left"],
+    )
+
+
+class _MissingFields(BesideFields):
+    missing: Annotated[list[str] | None, Tokens()] = Field(
+        default=None,
+        description="For a table: texts that mean a missing value. An empty cell is always missing. Default: as in "
+        "the training dataset.",
+        examples=["NA,unknown,-999"],
+    )
+
+
+class RowFields(Dialect, _MissingFields):
+    """What a caller says of rows to score."""
+
+    @classmethod
+    def unset(cls, choice: DialectChoice) -> str:
+        """Return what holds if a field is not given."""
+        return "as in the training dataset" if choice.passes_on else choice.unset
+
+
+@dataclass(frozen=True)
+class FileName(Text):
+    """The name of a file, without its folder."""
+
+    max_length: int = MAX_FILE_NAME
+
+    def read(self, name: str, text: str) -> str:
+        """Return the name."""
+        if text != tidy_name(text):
+            raise ValueError(
+                f"{name} must be 1 to {self.max_length} printable characters without / and \\, and without spaces "
+                f"around them, got {shown(text)}"
+            )
+        return text
+
+
+def tidy_name(given: str | None) -> str | None:
+    """Return the name of a file without folders and without what cannot be printed; None if nothing is left."""
+    last = re.split(r"[/\\]", given or "")[-1]
+    return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
+
+
+class _BatchFields(TextFields):
+    """What only a batch has."""
+
+    model: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
+        default=None,
+        description="For rows that you send: the model, as id, name, name:version or name@alias.",
+    )
+    keep: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
+        default=None, description="Columns to copy to the result."
+    )
+    top: Annotated[int | None, Whole(least=1, most=MAX_TOP)] = Field(
+        default=None,
+        description="Keep only so many rows, those with the highest scores, best first.",
+    )
+    file_name: Annotated[str | None, FileName()] = Field(
+        default=None,
+        description="Name of the file, to be kept with the batch score. Default: that of a form's file.",
+    )
+
+
+class BatchFields(RowFields, _BatchFields):
+    """What a caller says of rows that a job scores."""
 
 
 @dataclass(frozen=True)
@@ -124,41 +204,13 @@ def notation_of(table_dialect: TableDialect | None) -> Notation:
     return Dialect(**notation_fields(table_dialect)).notation
 
 
-def describe(given: Mapping[str, str], *, lenient: bool) -> TableOptions:
-    """Return the options of a table from query parameters (`LISTS`, a CSV's dialect); raises Invalid."""
-    errors: list[Json] = []
-
-    def refuse(name: str, detail: str) -> None:
-        errors.append({"parameter": name, "detail": detail})
-
-    lists: dict[str, tuple[str, ...]] = {}
-    for name in LISTS:
-        text = given.get(name)
-        if text is None:
-            continue
-        if not 0 < len(text) <= MAX_LIST_LENGTH or "\0" in text:
-            refuse(name, f"{name} must have 1 to {MAX_LIST_LENGTH} characters and no NUL")
-            continue
-        names = split_names(text)
-        if name == MISSING:  # the empty value is missing anyway
-            names = [token for token in names if token]
-        elif not all(names) or len(names) > MAX_NAMES:
-            refuse(name, f"{name} must name 1 to {MAX_NAMES} columns, as in {name}=a,b,c")
-        if (twice := first_doubled(names)) is not None:
-            refuse(name, f"{name} must list each name once, {twice!r} occurs twice")
-        lists[name] = tuple(names)
-    dialect = {name: given[name] for name in CHOICES if name in given}
-    for name, value in dialect.items():
-        if value not in CHOICES[name]:
-            shown = f"{', '.join(CHOICES[name])}, got {value[:_SHOWN]!r}"
-            refuse(name, f"{name} must be one of {shown}")
-    if errors:
-        raise Invalid(errors[0]["detail"], errors=errors)
+def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
+    """Return the options of a table."""
     return TableOptions(
-        ignore=lists.get(IGNORE, ()),
-        keep=lists.get(KEEP, ()),
-        missing=lists.get(MISSING),
-        dialect=dialect,
+        ignore=tuple(fields.ignore or ()),
+        keep=() if fields.id is None else (fields.id,),
+        missing=None if fields.missing is None else tuple(fields.missing),
+        dialect=fields.dialect or {},
         lenient=lenient,
     )
 

@@ -102,7 +102,7 @@ class ScoringModel(TypedDict):
 class ScoredTable(Bytes):
     """A table to be scored. A dataset's own is `typed`, and has no spellings; only a CSV has a `dialect`."""
 
-    dialect: NotRequired[Json]
+    dialect: NotRequired[Json | None]
     missing: Sequence[str] | None
     typed: bool
     read_options: Json
@@ -207,7 +207,7 @@ def _table(
             "path": str(blobs.path(batch.upload_key)),
             "content_type": batch.content_type or "",
             "content_encoding": batch.content_encoding,
-            "dialect": vars(dialect),
+            "dialect": dialect.dialect,
             "missing": options.missing_of(model.table_dialect),
             "typed": False,
             "read_options": batch.read_options,

@@ -67,7 +67,9 @@ class BaselineSpec(TypedDict):
 
 
 class TrainSpec(TypedDict):
-    """What a training job does: checked, and with every default filled in. Stored in the job's row."""
+    """What a training job does: checked, and with every default filled in. Stored in the job's row, with all
+    `TrainingParameters`.
+    """
 
     dataset: NotRequired[DatasetLineage]
     validation_dataset: NotRequired[DatasetLineage | None]
@@ -79,7 +81,6 @@ class TrainSpec(TypedDict):
     search: NotRequired[SearchSpec | None]
     controls: NotRequired[BaselineSpec]
     seed: int
-    label_noise: NotRequired[float | None]
     model_name: str
 
 

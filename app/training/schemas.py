@@ -7,7 +7,19 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
 from app.datasets.schemas import Duplicates
-from app.http.schemas import Body, Interval, Kind, Rate, Resource, Tags, Text, at_most, one_of
+from app.http.schemas import (
+    Body,
+    Interval,
+    Kind,
+    Rate,
+    Resource,
+    Tags,
+    Text,
+    at_most,
+    one_of,
+    with_members,
+)
+from app.jobs import parameters
 from app.models.schemas import CANDIDATE_STATES
 from app.platform.errors import NAME_PATTERN
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
@@ -259,6 +271,7 @@ Validation = Annotated[
 Search = Annotated[GridSearch | RandomSearch | HalvingSearch, Field(discriminator="method")]
 
 
+@with_members(parameters.asked_members())
 class JobRequest(Body):
     """A training job. Only `dataset_id` and `algorithm.name` are required."""
 
@@ -288,12 +301,6 @@ class JobRequest(Body):
         "splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a "
         "sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its "
         "budget.",
-    )
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
-    label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
-        default=None,
-        description="Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct "
-        "for it; other algorithms only record it. Null: sampled_martirank estimates it.",
     )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None,
@@ -327,6 +334,7 @@ class Estimate(Resource):
     memory_bytes: int
 
 
+@with_members(parameters.shown_members(optional=False))
 class JobCheck(Resource):
     """The job is valid. Nothing was created."""
 
@@ -338,8 +346,6 @@ class JobCheck(Resource):
     )
     search: dict[str, Any] | None
     controls: dict[str, Any]
-    seed: int
-    label_noise: float | None
     estimate: Estimate
     warnings: list[str] = Field(
         description="Warnings about the data and the split that the model will have."

@@ -25,6 +25,7 @@ from app.datasets.service import (
     show_labels,
 )
 from app.ingest.hints import time_column
+from app.jobs.parameters import TrainingParameters
 from app.jobs.service import TRAIN, enqueue
 from app.models.objectives import LIST_METRICS, check_objective, list_figure_of, window_of
 from app.models.service import find
@@ -118,7 +119,7 @@ _COLUMNS_PER_CROSS = (
 
 
 @dataclass(frozen=True)
-class TrainRequest:
+class TrainRequest(TrainingParameters):
     """What a caller asked for, with the defaults of the contract, before anything is looked up."""
 
     dataset_id: str
@@ -128,8 +129,6 @@ class TrainRequest:
     search: SearchSpec | None = None
     controls: bool | None = None
     name: str | None = None
-    seed: int = 0
-    label_noise: float | None = None
     timeout_seconds: float | None = None
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -213,9 +212,9 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
             validation=validation,
         ),
         "seed": request.seed,
-        "label_noise": request.label_noise,
         "model_name": name,
     }
+    cast(dict[str, Any], spec).update(request.as_spec())
     if "count" in objective and not is_listed(dataset):
         spec["judged_rows"] = judged_rows
     search.check_size(spec, 1 + len(folds_of(validation)))

@@ -770,22 +770,27 @@ class Dataset(Record):
     """The grades of a dataset of kind `graded`, the worst first; otherwise null."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
-    categorical: list[str] | None
-    """Columns that the upload declared categorical."""
-    numeric: list[str] | None
-    """Columns that the upload declared numeric."""
-    drop: list[str] | None
-    """Columns that were left out."""
-    missing: list[str] | None
-    """Texts that mean a missing value. Null: the default texts."""
-    strict: bool
-    """True if a value that does not fit its column, or a row without a label, is an error."""
     dialect: dict[str, str] | None
     """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
     columns: list[Column]
     errors: list[TableFault]
     warnings: list[TableWarning]
     """How values were changed because they could not be used as they are."""
+    categorical: list[str] | None
+    """Columns to read as categories although they hold numbers."""
+    numeric: list[str] | None
+    """Columns to read as numbers. Any other text in them counts as missing."""
+    drop: list[str] | None
+    """Columns to leave out."""
+    missing: list[str] | None
+    """Texts that mean a missing value, in upper or lower case. An empty cell is always missing, and so are
+    `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
+    `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
+    """
+    strict: bool
+    """`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is
+    a warning. Default: `false`.
+    """
 
 class DatasetProfile(Record):
     """The profile of a ready dataset."""
@@ -1551,8 +1556,6 @@ class Job(Record):
     """`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the job's
     time that they may take; null: no limit.
     """
-    seed: int | None
-    label_noise: float | None
     timeout_seconds: float
     priority: int
     tags: dict[str, str]
@@ -1578,6 +1581,8 @@ class Job(Record):
     cancel_requested_at: str | None
     keep_requested_at: str | None = None
     """Time of the request to end early and keep the best candidate."""
+    seed: int | None
+    label_noise: float | None
 
 class JobCheck(Record):
     """The job is valid. Nothing was created."""
@@ -1589,8 +1594,6 @@ class JobCheck(Record):
     """As it will be stored: `time_column` names the column by which the newest rows judge."""
     search: dict[str, Any] | None
     controls: dict[str, Any]
-    seed: int
-    label_noise: float | None
     estimate: Estimate
     warnings: list[str]
     """Warnings about the data and the split that the model will have."""
@@ -1598,6 +1601,8 @@ class JobCheck(Record):
     """Rows of the dataset that are equal to another, and where they stand in the job's splits. Null
     without splits of its rows, and without a profile of the dataset.
     """
+    seed: int
+    label_noise: float | None
 
 class JobOutput(Record):
     """The resource that a job makes."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import update
 
+from app.datasets.fields import TableFields
 from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
@@ -80,6 +81,7 @@ def add_dataset(db: Database, job_id: str | None = None, **values: Any) -> Datas
             "upload_key": "uploads/ab/abcd",
             "bytes": 3,
             "sha256": "abcd",
+            "reading": TableFields().reading(),
             "columns": [],
             "errors": [],
             "created_at": 1.5,

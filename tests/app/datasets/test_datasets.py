@@ -12,7 +12,8 @@ import pytest
 from sqlalchemy import select
 
 from app.datasets import service as datasets
-from app.datasets.description import Description, Format, check_format, describe
+from app.datasets.description import Format, check_format, describe
+from app.datasets.fields import TableFields
 from app.ingest.formats import ARROW, ARROW_FILE, PARQUET
 from app.platform.errors import Conflict, Invalid, NotFound, UnsupportedMedia
 from app.platform.tables import Dataset, Job
@@ -43,7 +44,7 @@ def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
 
 
 def test_descriptions(sentences: Sentences) -> None:
-    assert describe({}) == Description("table", None, None, None, None, None, None, "bipartite")
+    assert describe({}) == TableFields()
     given: dict[str, Any] = {
         "name": "n",
         "label": "l",
@@ -52,7 +53,7 @@ def test_descriptions(sentences: Sentences) -> None:
         "group": "g",
         "kind": "bipartite",
     }
-    assert describe(given) == Description(item=None, labels=None, **given)
+    assert describe(given) == TableFields(**given)
     with pytest.raises(Invalid) as caught:
         describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.datasets import repository as datasets
+from app.datasets.fields import TableFields
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.tables import Dataset, DatasetStatus
@@ -37,6 +38,7 @@ def insert(db: Database, owner: str = OWNER) -> Dataset:
             upload_key="uploads/00/00",
             bytes=1,
             sha256="00",
+            reading=TableFields().reading(),
         )
 
 

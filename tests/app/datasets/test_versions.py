@@ -47,7 +47,7 @@ def test_rows_are_added_as_if_the_table_had_been_uploaded_whole(bench: Workbench
     upload = hashlib.sha256(MORE.encode()).hexdigest()
     assert second.upload_sha256 == upload
     assert second.sha256 == hashlib.sha256((first.sha256 + upload).encode()).hexdigest()
-    for name in ("name", "label", "positive", "negative", "group", "categorical", "drop"):
+    for name in ("name", "label", "positive", "negative", "group", "reading"):
         assert getattr(second, name) == getattr(first, name), name
     assert data(bench, first) == data(bench, second)[:3]  # it is as it was
 

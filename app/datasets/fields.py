@@ -1,0 +1,171 @@
+"""The fields of an upload. Each is declared here once, and everything else that knows fields is made of this: the
+parameters of every route that takes a table, the stored dataset, what a reader is told, and the console's forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.ingest.fields import Choice, Column, Columns, Flag, Text, TextFields, Tokens
+from app.ingest.formats import Dialect, DialectChoice
+from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS
+from app.platform.tables import Dataset, DatasetKind, VersionMode
+
+MAX_LABELS = 100
+_BIPARTITE, _GRADED = DatasetKind.BIPARTITE, DatasetKind.GRADED
+_ITEMS, _MULTILABEL = DatasetKind.PREFERENCES, DatasetKind.MULTILABEL
+_NO_LABEL = {_ITEMS: "items have no label; pairs say which one is better"}
+_ONE_LABEL = {_MULTILABEL: "the option labels names the labels"}
+_SEVERAL_LABELS = dict.fromkeys(
+    (_BIPARTITE, _GRADED), "several labels belong to kind=multilabel"
+) | (_NO_LABEL)
+_NO_ITEMS = dict.fromkeys(
+    (_BIPARTITE, _MULTILABEL, _GRADED), "rows have labels; items belong to kind=preferences"
+)
+
+
+class RoleFields(TextFields):
+    """The fields that have columns of their own in the table of datasets: reading completes some, and jobs ask for
+    them.
+    """
+
+    name: Annotated[str, Text()] = Field(
+        default="table", description="Name of the dataset. Default: `table`."
+    )
+    label: Annotated[str | None, Column(_NO_LABEL | _ONE_LABEL)] = Field(
+        default=None, description="Column of the label."
+    )
+    positive: Annotated[
+        str | None,
+        Text(
+            _NO_LABEL
+            | _ONE_LABEL
+            | {_GRADED: "grades are whole numbers, and a greater one is better"}
+        ),
+    ] = Field(
+        default=None,
+        description="Value of the label that counts as positive; or several, separated by commas. All others are "
+        "negative.",
+    )
+    weight: Annotated[str | None, Column({_ITEMS: "items have no weight; pairs have weights"})] = (
+        Field(default=None, description="Column of the row weights.")
+    )
+    group: Annotated[str | None, Column()] = Field(
+        default=None,
+        description="Column of groups: rows with the same value are never divided between training and validation.",
+    )
+    query: Annotated[
+        str | None,
+        Column(
+            {
+                _ITEMS: "pairs say which items are compared; items of one query belong together by group",
+                _MULTILABEL: "rows of a query are put in order by one label",
+            }
+        ),
+    ] = Field(
+        default=None,
+        description="Column of queries: rows with the same value are one list, such as the answers to one question. "
+        "Rankers learn and are judged within queries. Rows of a query are never divided between training and "
+        "validation.",
+    )
+    item: Annotated[str | None, Column(_NO_ITEMS)] = Field(
+        default=None, description="Column of the items' names, for `preferences`."
+    )
+    labels: Annotated[
+        list[str] | None,
+        Columns(
+            _SEVERAL_LABELS,
+            max_names=MAX_LABELS,
+            what="the label columns of a multilabel table",
+        ),
+    ] = Field(default=None, description="Columns of the labels, for `multilabel`.")
+    kind: Annotated[str, Choice(words={kind: kind for kind in DatasetKind})] = Field(
+        default=DatasetKind.BIPARTITE,
+        description="`bipartite`: rows with a label of two values. `preferences`: rows are items, "
+        "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
+        "`multilabel`: rows with several labels of two values each. "
+        "`graded`: rows with a label of grades, whole numbers from 0 to 31; the greater is the better.",
+    )
+
+
+class ReadingFields(TextFields):
+    """The fields that say how columns are read. A dataset stores them as one document."""
+
+    categorical: Annotated[list[str] | None, Columns()] = Field(
+        default=None,
+        description="Columns to read as categories although they hold numbers.",
+        examples=["zip,shop"],
+    )
+    numeric: Annotated[list[str] | None, Columns()] = Field(
+        default=None,
+        description="Columns to read as numbers. Any other text in them counts as missing.",
+    )
+    drop: Annotated[list[str] | None, Columns()] = Field(
+        default=None,
+        description="Columns to leave out.",
+        examples=['customer_id,"name, first"'],
+    )
+    missing: Annotated[list[str] | None, Tokens()] = Field(
+        default=None,
+        description="Texts that mean a missing value, in upper or lower case. An empty cell is always missing, and so "
+        f"are `{'`, `'.join(TYPED_TOKENS)}` in columns of numbers, dates or booleans. "
+        f"Default: `{','.join(DEFAULT_TOKENS)}`.",
+        examples=["NA,unknown,-999"],
+    )
+    strict: Annotated[bool, Flag()] = Field(
+        default=False,
+        description="`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it "
+        "is a warning. Default: `false`.",
+    )
+
+
+class TableFields(Dialect, ReadingFields, RoleFields):
+    """What a caller says of a table."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> TableFields:
+        """Return the fields of a stored dataset. Of a ready one they have what the service found itself: label,
+        positive value, item, order of dates.
+        """
+        roles = {name: getattr(dataset, name) for name in RoleFields.model_fields}
+        if dataset.labels is not None:
+            roles["labels"] = [each["name"] for each in dataset.labels]
+        return cls.model_construct(**roles, **dataset.reading, **(dataset.dialect or {}))
+
+    def roles(self) -> dict[str, Any]:
+        """Return the columns of the dataset's row; several labels as documents."""
+        roles = {name: getattr(self, name) for name in RoleFields.model_fields}
+        if self.labels is not None:
+            roles["labels"] = [{"name": name} for name in self.labels]
+        return roles
+
+    def reading(self) -> dict[str, Any]:
+        """Return the document that says how columns are read."""
+        return {name: getattr(self, name) for name in ReadingFields.model_fields}
+
+    def columns(self) -> Iterator[tuple[str, str]]:
+        """Yield the columns that are named, each with its field."""
+        for field, type_ in type(self).types().items():
+            value = getattr(self, field)
+            if value is None or not isinstance(type_, Column | Columns):
+                continue
+            for column in [value] if isinstance(type_, Column) else value:
+                yield field, column
+
+
+class VersionFields(Dialect):
+    """What a caller says of another version; all else is its parent's."""
+
+    mode: Annotated[str, Choice(words={mode: mode for mode in VersionMode})] = Field(
+        default=VersionMode.APPEND,
+        description="`append`: the rows of the old version, then those of the upload. `replace`: only those of the "
+        "upload. Default: `append`.",
+    )
+
+    @classmethod
+    def unset(cls, choice: DialectChoice) -> str:
+        """Return what holds if a field is not given."""
+        return "as in the dataset"

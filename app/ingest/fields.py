@@ -1,0 +1,278 @@
+"""Fields of a table that callers fill with text, in a query or a form. A model declares each field once: its type, its
+description and its default. From it come how a text is read and written, what is wrong with it, and its JSON Schema.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import core_schema
+
+from app.platform.errors import MAX_ERRORS, first_doubled, nearest, refuse_all, shown
+
+MAX_TEXT_LENGTH = 255  # characters of a name
+MAX_LIST_LENGTH = 4096  # characters of a list of names
+_SHOWN = 100
+
+
+def split_names(text: str) -> list[str]:
+    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
+    line = " ".join(text.splitlines())
+    return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
+
+
+def join_names(names: Iterable[str]) -> str:
+    """Write names as `split_names` reads them."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(list(names))
+    return line.getvalue()
+
+
+@dataclass(frozen=True)
+class Text:
+    """The type of a field: a text. `not_for` has the kinds of tables for which the field means nothing, and why."""
+
+    not_for: Mapping[str, str] = field(default_factory=dict)
+    max_length: int = MAX_TEXT_LENGTH
+    hint: ClassVar[str] = ""
+    """What the description of the text adds to that of the value."""
+
+    def read(self, name: str, text: str) -> Any:
+        """Return the value that a text means; raises ValueError with the field's name."""
+        if not 0 < len(text) <= self.max_length or "\0" in text:
+            raise ValueError(f"{name} must have 1 to {self.max_length} characters and no NUL")
+        return text
+
+    def write(self, value: Any) -> str:
+        """Return the text that means a value."""
+        return str(value)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the text."""
+        return {"type": "string", "minLength": 1, "maxLength": self.max_length}
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        """Have pydantic read the text."""
+
+        def read(value: Any, info: core_schema.ValidationInfo) -> Any:
+            return self.read(info.field_name or "", value) if isinstance(value, str) else value
+
+        return core_schema.with_info_before_validator_function(read, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Describe the text to pydantic."""
+        return self.schema
+
+
+class Column(Text):
+    """The name of a column, which no other field may name."""
+
+
+@dataclass(frozen=True)
+class Names(Text):
+    """Several names, separated by commas."""
+
+    max_length: int = MAX_LIST_LENGTH
+    max_names: int | None = None
+    what: str = "columns"
+    hint: ClassVar[str] = "Separated by commas; a name that contains a comma stands in quotes."
+
+    def read(self, name: str, text: str) -> list[str]:
+        """Return the names."""
+        names = self._tidy(split_names(super().read(name, text)))
+        if not all(names):
+            raise ValueError(f"{name} must name {self.what}, as in {name}=a,b,c")
+        if self.max_names is not None and len(names) > self.max_names:
+            raise ValueError(f"{name} must be at most {self.max_names} columns, got {len(names)}")
+        if (twice := first_doubled(names)) is not None:
+            raise ValueError(f"{name} must list each name once, {twice!r} occurs twice")
+        return names
+
+    def write(self, value: Any) -> str:
+        """Return the list as text."""
+        return join_names(value)
+
+    def _tidy(self, names: list[str]) -> list[str]:
+        return names
+
+
+class Columns(Names):
+    """Names of columns, which no other field may name."""
+
+
+class Tokens(Names):
+    """Texts that mean a missing value. The empty one does so anyway."""
+
+    hint: ClassVar[str] = "Separated by commas."
+
+    def write(self, value: Any) -> str:
+        """Return the list as text; a comma is the list without any."""
+        return join_names(value) or ","
+
+    def _tidy(self, names: list[str]) -> list[str]:
+        return [name for name in names if name]
+
+
+@dataclass(frozen=True)
+class Choice(Text):
+    """One of a few words. `words` has what each means to the reader."""
+
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, name: str, text: str) -> Any:
+        """Return the word."""
+        if text not in self.words:
+            known = ", ".join(self.words)
+            raise ValueError(f"{name} must be one of {known}, got {text[:_SHOWN]!r}")
+        return text
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the word."""
+        return {"type": "string", "enum": [str(word) for word in self.words]}
+
+
+@dataclass(frozen=True)
+class Flag(Choice):
+    """True or false."""
+
+    words: Mapping[str, Any] = field(default_factory=lambda: {"true": True, "false": False})
+
+    def read(self, name: str, text: str) -> bool:
+        """Return what the word means."""
+        if text not in self.words:
+            raise ValueError(f"{name} must be true or false, got {text[:_SHOWN]!r}")
+        return bool(self.words[text])
+
+    def write(self, value: Any) -> str:
+        """Return the word."""
+        return str(value).lower()
+
+
+@dataclass(frozen=True)
+class Whole(Text):
+    """A whole number in a range."""
+
+    least: int = 0
+    most: int = 0
+
+    def read(self, name: str, text: str) -> int:
+        """Return the number."""
+        digits = len(str(self.most))
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= digits else -1
+        if not self.least <= number <= self.most:
+            raise ValueError(
+                f"{name} must be a whole number from {self.least} to {self.most}, got {shown(text)}"
+            )
+        return number
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the number."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True)
+class Number(Text):
+    """A finite number, strictly between two bounds."""
+
+    above: float = -math.inf
+    below: float = math.inf
+
+    def read(self, name: str, text: str) -> float:
+        """Return the number."""
+        number = math.nan
+        if text.isascii() and "_" not in text:  # Python takes 1_0e-2 for 0.1
+            with suppress(ValueError):
+                number = float(text)
+        if not self.above < number < self.below:
+            rule = f"lie strictly between {self.above:g} and {self.below:g}"
+            rule = rule if math.isfinite(self.above) else "be a finite number"
+            raise ValueError(f"{name} must {rule}, got {shown(text)}")
+        return number
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the number."""
+        bounds = {"exclusiveMinimum": self.above, "exclusiveMaximum": self.below}
+        return {"type": "number", **{key: at for key, at in bounds.items() if math.isfinite(at)}}
+
+
+class TextFields(BaseModel):
+    """A model of such fields. A field is declared as `Annotated[type of its value, Text()]`, with a default."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @classmethod
+    @cache
+    def types(cls) -> dict[str, Text]:
+        """Return the type of each field by its name."""
+        return {
+            name: next(each for each in field.metadata if isinstance(each, Text))
+            for name, field in cls.model_fields.items()
+        }
+
+    @classmethod
+    def schemas(cls) -> dict[str, dict[str, Any]]:
+        """Return the JSON Schema of each field's text, with its description."""
+        found = {}
+        for name, type_ in cls.types().items():
+            own = cls.model_fields[name]
+            words = " ".join(filter(None, (own.description, type_.hint)))
+            found[name] = {**type_.schema, "description": words}
+            if own.examples:
+                found[name]["examples"] = own.examples
+        return found
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> tuple[Self, list[dict[str, str]]]:
+        """Return the fields by their texts, and what is wrong with some: these have their defaults. Texts of other
+        fields are left out.
+        """
+        given = {name: given[name] for name in cls.types() if name in given}
+        try:
+            return cls.model_validate(given), []
+        except ValidationError as error:
+            wrong = {
+                str(each["loc"][0]): each["msg"].removeprefix("Value error, ")
+                for each in error.errors()
+            }
+        rest = {name: text for name, text in given.items() if name not in wrong}
+        errors = [{"parameter": name, "detail": detail} for name, detail in wrong.items()]
+        return cls.model_validate(rest), errors
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Self:
+        """Return the fields by their texts; raises Invalid with everything that is wrong."""
+        fields, errors = cls.read(given)
+        refuse_all(errors)
+        return fields
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts of all fields that say something."""
+        types = type(self).types()
+        return {
+            name: types[name].write(value) for name, value in self if value not in (None, False)
+        }
+
+
+def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> list[dict[str, str]]:
+    """Return the errors for fields that are none of these, each with the one that may have been meant."""
+    unknown = [field for field in given if field not in names][:MAX_ERRORS]
+    return [
+        {
+            "parameter": field[:MAX_TEXT_LENGTH],
+            "detail": f"{field[:_SHOWN]} is not known here{why}; "
+            + (nearest(field, names) or f"known are {', '.join(names)}"),
+        }
+        for field in unknown
+    ]

@@ -1,0 +1,44 @@
+"""The plain parameters of a training job. Each is declared here once: from here come the request, the stored spec, the
+job and the check that are shown, and the console's pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import Field
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingParameters:
+    """The plain parameters; the names are those of the request."""
+
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    label_noise: Annotated[
+        Annotated[float, Field(ge=0, lt=0.5)] | None,
+        Field(
+            description="Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` "
+            "correct for it; other algorithms only record it. Null: sampled_martirank estimates it."
+        ),
+    ] = None
+
+    def as_spec(self) -> dict[str, Any]:
+        """Return the members of a job's spec."""
+        return {name: getattr(self, name) for name in NAMES}
+
+
+NAMES = tuple(each.name for each in fields(TrainingParameters))
+
+
+def asked_members() -> Mapping[str, tuple[Any, Any]]:
+    """Return the members of a request, each as its type and its default."""
+    types = get_type_hints(TrainingParameters, include_extras=True)
+    return {each.name: (types[each.name], each.default) for each in fields(TrainingParameters)}
+
+
+def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
+    """Return the members of an answer; `optional`: null in a job that has no such parameters."""
+    types = get_type_hints(TrainingParameters)
+    return {name: (types[name] | None if optional else types[name], ...) for name in NAMES}

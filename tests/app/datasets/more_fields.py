@@ -1,0 +1,108 @@
+"""One more field of an upload, of a dialect, and of a training job: all that a change would declare. Import it before
+the service; run as a program, it prints what the service answers then.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app.ingest import fields as types
+from app.ingest import formats
+
+
+class Dialect(formats.Dialect):
+    """Lines of a CSV may be comments."""
+
+    comments: Annotated[
+        str | None, formats.DialectChoice(words={"hash": "#", "dollar": "$"}, passes_on=True)
+    ] = Field(default=None, description="Of a CSV: what a comment begins with.")
+
+
+vars(formats)["Dialect"] = Dialect
+
+from app.datasets import fields  # noqa: E402 - its classes are made of the one above
+
+
+class ReadingFields(fields.ReadingFields):
+    """Some columns may be rounded."""
+
+    rounded: Annotated[list[str] | None, types.Columns()] = Field(
+        default=None, description="Columns to round."
+    )
+
+
+class TableFields(fields.TableFields, ReadingFields):
+    """What a caller says of a table."""
+
+
+vars(fields).update(ReadingFields=ReadingFields, TableFields=TableFields)
+
+
+from app.jobs import parameters  # noqa: E402 - which imports the fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingParameters(parameters.TrainingParameters):
+    """A training may be patient."""
+
+    patience: Annotated[int, Field(ge=1)] = 3
+
+
+names = (*parameters.NAMES, "patience")
+vars(parameters).update(TrainingParameters=TrainingParameters, NAMES=names)
+
+
+def main(folder: Path) -> None:
+    """Serve, ask at every door, and print the answers as JSON."""
+    from app.platform.migrate import upgrade
+    from app.platform.settings import Settings
+    from tests.app.console.plain_browser import PlainBrowser
+    from tests.app.live_service import running, table
+
+    settings = Settings(state_dir=folder)
+    upgrade(settings.sqlalchemy_url)
+    with running(settings) as service:
+        client, told = service.client(service.key()), {}
+
+        def send(path: str, **params: str) -> Any:
+            body, headers = table().encode(), {"Content-Type": "text/csv"}
+            return client.post(path, params=params, content=body, headers=headers).json()
+
+        told["openapi"] = client.get("/openapi.json").json()
+        wrong = {"comments": "slash", "rounded": "age,age"}
+        told["refusal"] = send("/v1/datasets", **wrong)
+        told["clash"] = send("/v1/datasets", rounded="age", drop="age")
+        said = {"label": "left", "comments": "hash", "rounded": "age"}
+        first = send("/v1/datasets", **said)["id"]
+        service.work()
+        told["dataset"] = client.get(f"/v1/datasets/{first}").json()
+        again = client.post(f"/v1/datasets/{first}/read", json={"comments": "dollar"}).json()
+        told["again"] = client.get(f"/v1/datasets/{again['id']}").json()
+        told["refused again"] = client.post(f"/v1/datasets/{first}/read", json=wrong).json()
+        told["version"] = send(f"/v1/datasets/{first}/versions", comments="dollar")
+        told["upload"] = client.post("/v1/uploads", params=said).json()
+        job = told["job"] = service.train(client, first, patience=5)
+        model = job["output"]["id"]
+        refused = {"dataset_id": first, "algorithm": {"name": "rankboost"}, "patience": 0}
+        told["refused job"] = client.post("/v1/jobs", json=refused).json()
+        told["check"] = client.post("/v1/jobs/validate", json=refused | {"patience": 7}).json()
+        told["score"] = send(f"/v1/models/{model}/score", comments="slash")
+        told["model"] = client.get(f"/v1/models/{model}").json()
+        told["batch"] = send("/v1/batch-scores", model=model, comments="slash")
+        browser = PlainBrowser(service)
+        told["form"] = browser.read("/console/datasets/new")
+        told["page"] = browser.read(f"/console/datasets/{first}")
+        told["job page"] = browser.read(f"/console/jobs/{job['id']}")
+        told["job form"] = browser.read(f"/console/train?dataset_id={first}")
+        told["batch form"] = browser.read("/console/batch-scores")
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,85 @@
+"""A field of an upload, of a dialect or of a training job that is declared once is at every door of the service."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a service answers that knows the fields. It is a process of its own, for classes are made at import."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.app.datasets.more_fields", str(tmp_path_factory.mktemp("s"))],
+        check=True,
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_description_has_them(told: dict[str, Any]) -> None:
+    paths, schemas = told["openapi"]["paths"], told["openapi"]["components"]["schemas"]
+    for path, names in {
+        "/v1/datasets": {"comments", "rounded"},
+        "/v1/uploads": {"comments", "rounded"},
+        "/v1/datasets/{dataset_id}/versions": {"comments"},
+        "/v1/models/{ref}/score": {"comments"},
+        "/v1/models/{ref}/rank": {"comments"},
+        "/v1/batch-scores": {"comments"},
+    }.items():
+        known = {each["name"]: each for each in paths[path]["post"]["parameters"]}
+        assert names <= known.keys()
+        assert "comment begins with" in known["comments"]["description"]
+    for form in ("TableForm", "VersionForm", "RowsForm"):
+        assert schemas[form]["properties"]["comments"]["enum"] == ["hash", "dollar"]
+    assert {"comments", "rounded"} <= schemas["TableReading"]["properties"].keys()
+    assert schemas["Dataset"]["properties"]["rounded"]["anyOf"][0]["type"] == "array"
+
+
+def places(answer: dict[str, Any], key: str = "parameter") -> set[str]:
+    """Where a refusal finds something wrong."""
+    assert (answer["status"], answer["code"]) == (422, "invalid")
+    return {each[key] for each in answer["errors"]}
+
+
+def test_wrong_values_are_refused(told: dict[str, Any]) -> None:
+    assert places(told["refusal"]) == {"comments", "rounded"}
+    assert places(told["clash"]) == {"label"}
+    assert places(told["refused again"], "pointer") == {"/comments", "/rounded"}
+    assert places(told["score"]) == places(told["batch"]) == {"comments"}
+
+
+def test_they_are_stored(told: dict[str, Any]) -> None:
+    dataset, again, version = told["dataset"], told["again"], told["version"]
+    assert dataset["status"] == "ready"
+    assert (dataset["dialect"], dataset["rounded"]) == ({"comments": "hash"}, ["age"])
+    assert (again["dialect"], again["rounded"]) == ({"comments": "dollar"}, ["age"])
+    assert (version["dialect"], version["rounded"]) == ({"comments": "dollar"}, ["age"])
+    assert told["upload"]["fields"] == {"label": "left", "comments": "hash", "rounded": "age"}
+    assert told["model"]["dialect"] == {"comments": "hash"}
+
+
+def test_the_console_has_them(told: dict[str, Any]) -> None:
+    for page, name in (("form", "rounded"), ("form", "comments"), ("batch form", "comments")):
+        assert re.search(f'<(input|select) id="f-{name}" name="{name}"', told[page])
+    assert '<option value="dollar">' in told["form"]
+    assert re.search(r"<dt>Comments</dt><dd>hash</dd>", told["page"])
+    assert re.search(r"<dt>Rounded</dt><dd>age</dd>", told["page"])
+
+
+def test_a_job_has_its_own(told: dict[str, Any]) -> None:
+    schemas = told["openapi"]["components"]["schemas"]
+    for name in ("JobRequest", "JobCheck", "Job"):
+        assert "patience" in schemas[name]["properties"]
+    assert places(told["refused job"], "pointer") == {"/patience"}
+    assert (told["job"]["patience"], told["check"]["patience"]) == (5, 7)
+    assert "<dt>patience</dt><dd>5</dd>" in told["job page"]
+    assert 'name="patience"' in told["job form"]
