@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
+from rankwright.plots import Plot, ticks
 
-from app.plot import Plot, Style, draw, ticks
+from app.svg import Square, draw, element, line, path, text
 
 CHARACTER = 7.2
 """Approximate width of a character of an axis label, in units of a chart."""
@@ -43,24 +44,6 @@ class Scale:
         return ticks(self.low, self.high, most)
 
 
-def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
-    """Return an element; attributes and text are escaped. `class_` and `text_anchor` are written without their
-    underscore.
-    """
-    # Put together as plain text: `Markup.format` takes four times as long, and a page may have thousands of elements.
-    given = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_written(value)}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    inside = "".join(map(escape, children))
-    return Markup(f"<{tag}{given}>{inside}</{tag}>")  # noqa: S704  # all parts are escaped
-
-
-def _written(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else escape(value)
-
-
 def picture(
     width: float, height: float, title: str, *parts: Markup, **attributes: object
 ) -> Markup:
@@ -74,21 +57,6 @@ def picture(
         aria_label=title,
         **attributes,
     )
-
-
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """Return a straight line of a class."""
-    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=kind)
-
-
-def text(x: float, y: float, words: str, anchor: str = "start") -> Markup:
-    """Return words at a position."""
-    return element("text", words, x=float(x), y=float(y), text_anchor=anchor)
-
-
-def path(points: Sequence[tuple[float, float]], kind: str) -> Markup:
-    """Return a line through points."""
-    return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=kind)
 
 
 def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = None) -> Markup:
@@ -226,48 +194,16 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
     )
 
 
-_CLASSES = {
-    "tick": "",
-    "label": "",
-    "grid": 'class="grid-line"',
-    "window": 'class="window"',
-    "edge": 'class="objective"',
-    "band": 'class="band"',
-    "chance": 'class="chance"',
-    "line": 'class="line"',
-    "mark": 'class="dot"',
-}
-
-
-def roc(plot: Plot, size: float = 520.0) -> Markup:
-    """Draw ROC curves. The data attributes say where the axes lie, for the script that moves the cursor."""
-    return square(plot, ("false positive rate (FPR)", "true positive rate (TPR)"), size)
-
-
 def square(
-    plot: Plot,
-    labels: tuple[str, str] | None = None,
-    size: float = 440.0,
-    figures: tuple[str, str | None] | None = None,
+    plot: Plot, size: float = 440.0, figures: tuple[str, str | None] | None = None
 ) -> Markup:
-    """Draw curves in a square, with the plot's names of the axes or with these.
+    """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
 
-    `figures` are the figures of a cut along x and along y, for the script that moves the cursor; none along y if the
-    cursor is an upright line.
+    `figures` are the figures of a cut along x and along y, for the same script; none along y if the cursor is an
+    upright line.
     """
-    style = Style(
-        left=58,
-        top=12,
-        side=size - 70,
-        tick_below=18,
-        tick_rise=4,
-        label_below=40,
-        label_left=12,
-        labels=labels or plot.labels,
-        ticks=5,
-        attributes=_CLASSES,
-    )
-    edges = {"left": style.left, "right": style.right, "top": style.top, "bottom": style.bottom}
+    place = Square(left=58, top=12, side=size - 70)
+    edges = {"left": place.left, "right": place.right, "top": place.top, "bottom": place.bottom}
     hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
     if figures is not None:
         ranges = {"x-low": plot.x.low, "x-high": plot.x.high, "y-low": plot.y.low}
@@ -276,8 +212,7 @@ def square(
         hints |= {} if figures[1] is None else {"data-y": figures[1]}
     if plot.x.log:
         hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
-    # `draw` has escaped all names.
-    return picture(size, size, plot.title, Markup("".join(draw(plot, style))), **hints)  # noqa: S704
+    return picture(size, size, plot.title, draw(plot, place), **hints)
 
 
 def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright import curve_plots
+from rankwright import plots
 from rankwright.errors import ProblemError
+from rankwright.plots import Line, Plot
 from rankwright.types import (
     ComparedPair,
     ComparedValue,
@@ -37,7 +38,6 @@ from app.console.words import Field, area_by_chance, place_faults
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import shown
 from app.platform.ids import is_id
-from app.plot import Line, Plot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -167,7 +167,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         names=names,
         gone=await page.find_gone(found.dataset_id, *names),
         windows=windows,
-        curves=charts.roc(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
+        curves=charts.square(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
         else None,
         drawn=[line.name for line in drawn],
@@ -377,9 +377,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     if found.kind == "bipartite" and found.status == "ready":
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
-        drawn = charts.roc(
-            curve_plots.roc(points, "ROC curve on this dataset", found.dataset_name), 440
-        )
+        drawn = charts.square(plots.roc(points, "ROC curve on this dataset", found.dataset_name))
         windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
         top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
         judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None

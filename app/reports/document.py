@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from app.plot import Plot
+from rankwright.plots import Plot
+
 from app.training.progress import most_important_first
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from app.reports.sections import describe_columns, document_of
 from app.reports.service import gather, prepare_plot
 from app.reports.writers import POLICY, to_html, to_markdown
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
+from app.svg import draw_picture
 
 Format = Literal["json", "markdown", "html"]
 WRITTEN: dict[int | str, dict[str, Any]] = {
@@ -117,7 +118,7 @@ async def read_plot(
 
     def work() -> Response:
         plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
-        drawn = plots.to_svg(plot)
+        drawn = draw_picture(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
         return Response(plots.to_png(drawn, width), media_type="image/png")

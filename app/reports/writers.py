@@ -23,7 +23,8 @@ from app.reports.document import (
     Table,
     Tiles,
 )
-from app.reports.plots import to_png, to_svg
+from app.reports.plots import to_png
+from app.svg import draw_picture
 from core.explain.svg import replace_unprintable
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form
 def _environment() -> Environment:
     made = load_templates(FOLDER / "templates")
     # The drawing has escaped all names.
-    made.globals.update(style=_STYLE, policy=POLICY, to_svg=to_svg)
+    made.globals.update(style=_STYLE, policy=POLICY, draw_picture=draw_picture)
     return made
 
 
@@ -88,7 +89,7 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
             yield from _markdown_table(block)
         case Pictures(plots):
             for plot in plots:
-                drawn = base64.b64encode(to_png(to_svg(plot), _PICTURE_WIDTH)).decode()
+                drawn = base64.b64encode(to_png(draw_picture(plot), _PICTURE_WIDTH)).decode()
                 name = f"picture-{len(pictures) + 1}"
                 pictures.append(f"[{name}]: data:image/png;base64,{drawn}")
                 yield f"![{_plain(', '.join((plot.title, *plot.notes)))}][{name}]"
