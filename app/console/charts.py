@@ -98,15 +98,7 @@ def over_time(
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.08 * ((high - low) or 0.1)
     scale = Scale(low - margin, high + margin, bottom, top)
-    parts = [
-        Markup("").join(
-            (
-                line(left, scale(tick), width - 10, scale(tick), "grid-line"),
-                text(left - 6, scale(tick) + 4, f"{tick:g}", "end"),
-            )
-        )
-        for tick in scale.ticks()
-    ]
+    parts = [_horizontal(scale, tick, left, width - 10) for tick in scale.ticks()]
     if reference is not None:
         parts.append(line(left, scale(reference), width - 10, scale(reference), "chance"))
     step = (width - left - 10) / max(len(estimates), 1)
@@ -142,12 +134,7 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     margin = 0.08 * ((high - low) or 0.1)
     x = Scale(0.0, end / unit, left, width - 10)
     y = Scale(low - margin, high + margin, bottom, top)
-    parts = []
-    for tick in y.ticks():
-        parts += [
-            line(left, y(tick), width - 10, y(tick), "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-        ]
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks()]
     parts += [_vertical(x, tick, top, bottom) for tick in x.ticks()]
     parts.append(text((left + width) / 2, bottom + 42, f"{words} since the start", "middle"))
     run = [(x(points[0][0] / unit), y(values[0]))]
@@ -162,9 +149,20 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     return picture(width, height, title, *parts)
 
 
-def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
-    x = scale(tick)
-    return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")
+def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "") -> Markup:
+    """Return the line of a tick from `top` to `bottom`, and its number, or `words`, below it."""
+    at = x(tick)
+    return line(at, top, at, bottom, "grid-line") + text(
+        at, bottom + 18, words or f"{tick:g}", "middle"
+    )
+
+
+def _horizontal(y: Scale, tick: float, left: float, right: float, words: str = "") -> Markup:
+    """Return the line of a tick from `left` to `right`, and its number, or `words`, to the left of it."""
+    at = y(tick)
+    return line(left, at, right, at, "grid-line") + text(
+        left - 6, at + 4, words or f"{tick:g}", "end"
+    )
 
 
 def columns(counts: Sequence[float], title: str) -> Markup:
@@ -263,12 +261,7 @@ def dependence(
     low, high = min(scores, default=0.0), max(scores, default=1.0)
     margin = 0.08 * ((high - low) or 0.1)
     y = Scale(low - margin, high + margin, bottom, top)
-    parts = []
-    for tick in y.ticks(8):
-        parts += [
-            line(left, y(tick), width - 10, y(tick), "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-        ]
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks(8)]
     numbers = [value for value, _ in places if not isinstance(value, str)]
     words = [(word, score) for word, score in places if isinstance(word, str)]
     beside = (width - left - 10) * (0.12 if words else 0.0) if numbers else width - left - 10
@@ -278,10 +271,7 @@ def dependence(
         # Round numbers are no round dates: ticks of dates stand at values of the grid.
         ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
         for tick in ticks:
-            parts += [
-                line(x(tick), top, x(tick), bottom, "grid-line"),
-                text(x(tick), bottom + 18, spell(tick) if spell else f"{tick:g}", "middle"),
-            ]
+            parts.append(_vertical(x, tick, top, bottom, spell(tick) if spell else ""))
         run = [(x(value), y(score)) for value, score in places if not isinstance(value, str)]
         parts.append(path(run, "line"))
         parts += [element("circle", cx=at, cy=up, r=3, class_="dot") for at, up in run]
@@ -307,13 +297,11 @@ def histogram(
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
     values = Scale(edges[0], edges[-1], left, width - 14)
     numbers = Scale(0.0, float(max(counts)), bottom, top)
-    parts = []
-    for tick in numbers.ticks(4):
-        if tick == int(tick):
-            parts += [
-                line(left, numbers(tick), width - 14, numbers(tick), "grid-line"),
-                text(left - 6, numbers(tick) + 4, f"{tick:,.0f}", "end"),
-            ]
+    parts = [
+        _horizontal(numbers, tick, left, width - 14, f"{tick:,.0f}")
+        for tick in numbers.ticks(4)
+        if tick == int(tick)
+    ]
     for low, high, n in zip(edges, edges[1:], counts, strict=False):
         if n:
             hint = f"{n:,} from {low:.6g} to {high:.6g}"

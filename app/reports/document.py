@@ -111,6 +111,12 @@ class Document:
 Json = Mapping[str, Any]
 
 
+def list_more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
+    """Return a note on how many entries are not shown; empty if all are."""
+    more = len(entries) - most
+    return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
+
+
 def count(number: float | None) -> str:
     """Return a count in words. Sums of weights may have decimals."""
     if number is None:
