@@ -25,8 +25,8 @@ import rankwright
 from rankwright import types
 from rankwright.cli.figures import curve_of
 from rankwright.cli.training import wait_for_job
-from rankwright.plot import to_terminal
 from rankwright.resources import Model
+from rankwright.terminal_plot import to_terminal
 from rich.console import Console
 
 OUTPUT = Path("demo-output")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
@@ -15,6 +14,7 @@ from starlette.responses import Response
 
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import refusal
+from app.console.lists import describe_filters
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import Field, change, place_faults
 from app.http.forms import Fields, number_or_text
@@ -172,7 +172,6 @@ async def revoke_key(key_id: str, page: PageDep) -> Response:
 async def list_audit(page: PageDep) -> Response:
     """Show the changes that the owner's keys have made: all, or by who made them, what, to what, and when."""
     asked = {name: page.asked(name) for name in ("key_id", "about", "resource", "since", "until")}
-    kept = {name: value for name, value in asked.items() if value}
     keys = await page.client.keys.page(limit=200)
     problem = None
     found = ApiPage[AuditEntry]([], has_more=False, next=None)
@@ -194,9 +193,7 @@ async def list_audit(page: PageDep) -> Response:
         "audit.html",
         422 if problem else 200,
         found=found,
-        asked=asked,
-        address="/console/audit" + (f"?{urlencode(kept)}" if kept else ""),
-        filtered=bool(kept),
+        **describe_filters("/console/audit", asked),
         faults=place_faults(problem, AUDIT_FIELDS),
         keys={each.id: each.name for each in keys.data},
         about=ABOUT,

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
+from rankwright.plots import Plot, ticks
 
-from app.plot import Plot, Style, draw, ticks
+from app.svg import Square, draw, element, line, path, text
 
 CHARACTER = 7.2
 """Approximate width of a character of an axis label, in units of a chart."""
@@ -43,24 +44,6 @@ class Scale:
         return ticks(self.low, self.high, most)
 
 
-def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
-    """Return an element; attributes and text are escaped. `class_` and `text_anchor` are written without their
-    underscore.
-    """
-    # Put together as plain text: `Markup.format` takes four times as long, and a page may have thousands of elements.
-    given = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{_written(value)}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    inside = "".join(map(escape, children))
-    return Markup(f"<{tag}{given}>{inside}</{tag}>")  # noqa: S704  # all parts are escaped
-
-
-def _written(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else escape(value)
-
-
 def picture(
     width: float, height: float, title: str, *parts: Markup, **attributes: object
 ) -> Markup:
@@ -74,21 +57,6 @@ def picture(
         aria_label=title,
         **attributes,
     )
-
-
-def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """Return a straight line of a class."""
-    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=kind)
-
-
-def text(x: float, y: float, words: str, anchor: str = "start") -> Markup:
-    """Return words at a position."""
-    return element("text", words, x=float(x), y=float(y), text_anchor=anchor)
-
-
-def path(points: Sequence[tuple[float, float]], kind: str) -> Markup:
-    """Return a line through points."""
-    return element("path", d="M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points), class_=kind)
 
 
 def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = None) -> Markup:
@@ -130,15 +98,7 @@ def over_time(
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.08 * ((high - low) or 0.1)
     scale = Scale(low - margin, high + margin, bottom, top)
-    parts = [
-        Markup("").join(
-            (
-                line(left, scale(tick), width - 10, scale(tick), "grid-line"),
-                text(left - 6, scale(tick) + 4, f"{tick:g}", "end"),
-            )
-        )
-        for tick in scale.ticks()
-    ]
+    parts = [_horizontal(scale, tick, left, width - 10) for tick in scale.ticks()]
     if reference is not None:
         parts.append(line(left, scale(reference), width - 10, scale(reference), "chance"))
     step = (width - left - 10) / max(len(estimates), 1)
@@ -174,12 +134,7 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     margin = 0.08 * ((high - low) or 0.1)
     x = Scale(0.0, end / unit, left, width - 10)
     y = Scale(low - margin, high + margin, bottom, top)
-    parts = []
-    for tick in y.ticks():
-        parts += [
-            line(left, y(tick), width - 10, y(tick), "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-        ]
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks()]
     parts += [_vertical(x, tick, top, bottom) for tick in x.ticks()]
     parts.append(text((left + width) / 2, bottom + 42, f"{words} since the start", "middle"))
     run = [(x(points[0][0] / unit), y(values[0]))]
@@ -194,9 +149,20 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     return picture(width, height, title, *parts)
 
 
-def _vertical(scale: Scale, tick: float, top: float, bottom: float) -> Markup:
-    x = scale(tick)
-    return line(x, top, x, bottom, "grid-line") + text(x, bottom + 18, f"{tick:g}", "middle")
+def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "") -> Markup:
+    """Return the line of a tick from `top` to `bottom`, and its number, or `words`, below it."""
+    at = x(tick)
+    return line(at, top, at, bottom, "grid-line") + text(
+        at, bottom + 18, words or f"{tick:g}", "middle"
+    )
+
+
+def _horizontal(y: Scale, tick: float, left: float, right: float, words: str = "") -> Markup:
+    """Return the line of a tick from `left` to `right`, and its number, or `words`, to the left of it."""
+    at = y(tick)
+    return line(left, at, right, at, "grid-line") + text(
+        left - 6, at + 4, words or f"{tick:g}", "end"
+    )
 
 
 def columns(counts: Sequence[float], title: str) -> Markup:
@@ -226,48 +192,16 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
     )
 
 
-_CLASSES = {
-    "tick": "",
-    "label": "",
-    "grid": 'class="grid-line"',
-    "window": 'class="window"',
-    "edge": 'class="objective"',
-    "band": 'class="band"',
-    "chance": 'class="chance"',
-    "line": 'class="line"',
-    "mark": 'class="dot"',
-}
-
-
-def roc(plot: Plot, size: float = 520.0) -> Markup:
-    """Draw ROC curves. The data attributes say where the axes lie, for the script that moves the cursor."""
-    return square(plot, ("false positive rate (FPR)", "true positive rate (TPR)"), size)
-
-
 def square(
-    plot: Plot,
-    labels: tuple[str, str] | None = None,
-    size: float = 440.0,
-    figures: tuple[str, str | None] | None = None,
+    plot: Plot, size: float = 440.0, figures: tuple[str, str | None] | None = None
 ) -> Markup:
-    """Draw curves in a square, with the plot's names of the axes or with these.
+    """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
 
-    `figures` are the figures of a cut along x and along y, for the script that moves the cursor; none along y if the
-    cursor is an upright line.
+    `figures` are the figures of a cut along x and along y, for the same script; none along y if the cursor is an
+    upright line.
     """
-    style = Style(
-        left=58,
-        top=12,
-        side=size - 70,
-        tick_below=18,
-        tick_rise=4,
-        label_below=40,
-        label_left=12,
-        labels=labels or plot.labels,
-        ticks=5,
-        attributes=_CLASSES,
-    )
-    edges = {"left": style.left, "right": style.right, "top": style.top, "bottom": style.bottom}
+    place = Square(left=58, top=12, side=size - 70)
+    edges = {"left": place.left, "right": place.right, "top": place.top, "bottom": place.bottom}
     hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
     if figures is not None:
         ranges = {"x-low": plot.x.low, "x-high": plot.x.high, "y-low": plot.y.low}
@@ -276,8 +210,7 @@ def square(
         hints |= {} if figures[1] is None else {"data-y": figures[1]}
     if plot.x.log:
         hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
-    # `draw` has escaped all names.
-    return picture(size, size, plot.title, Markup("".join(draw(plot, style))), **hints)  # noqa: S704
+    return picture(size, size, plot.title, draw(plot, place), **hints)
 
 
 def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
@@ -328,12 +261,7 @@ def dependence(
     low, high = min(scores, default=0.0), max(scores, default=1.0)
     margin = 0.08 * ((high - low) or 0.1)
     y = Scale(low - margin, high + margin, bottom, top)
-    parts = []
-    for tick in y.ticks(8):
-        parts += [
-            line(left, y(tick), width - 10, y(tick), "grid-line"),
-            text(left - 6, y(tick) + 4, f"{tick:g}", "end"),
-        ]
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks(8)]
     numbers = [value for value, _ in places if not isinstance(value, str)]
     words = [(word, score) for word, score in places if isinstance(word, str)]
     beside = (width - left - 10) * (0.12 if words else 0.0) if numbers else width - left - 10
@@ -343,10 +271,7 @@ def dependence(
         # Round numbers are no round dates: ticks of dates stand at values of the grid.
         ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
         for tick in ticks:
-            parts += [
-                line(x(tick), top, x(tick), bottom, "grid-line"),
-                text(x(tick), bottom + 18, spell(tick) if spell else f"{tick:g}", "middle"),
-            ]
+            parts.append(_vertical(x, tick, top, bottom, spell(tick) if spell else ""))
         run = [(x(value), y(score)) for value, score in places if not isinstance(value, str)]
         parts.append(path(run, "line"))
         parts += [element("circle", cx=at, cy=up, r=3, class_="dot") for at, up in run]
@@ -372,13 +297,11 @@ def histogram(
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
     values = Scale(edges[0], edges[-1], left, width - 14)
     numbers = Scale(0.0, float(max(counts)), bottom, top)
-    parts = []
-    for tick in numbers.ticks(4):
-        if tick == int(tick):
-            parts += [
-                line(left, numbers(tick), width - 14, numbers(tick), "grid-line"),
-                text(left - 6, numbers(tick) + 4, f"{tick:,.0f}", "end"),
-            ]
+    parts = [
+        _horizontal(numbers, tick, left, width - 14, f"{tick:,.0f}")
+        for tick in numbers.ticks(4)
+        if tick == int(tick)
+    ]
     for low, high, n in zip(edges, edges[1:], counts, strict=False):
         if n:
             hint = f"{n:,} from {low:.6g} to {high:.6g}"

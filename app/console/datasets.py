@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -26,6 +25,7 @@ from starlette.responses import Response
 from app.access.authentication import needs
 from app.console import charts, samples
 from app.console.api import at, refusal
+from app.console.lists import read_list
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import (
@@ -65,13 +65,9 @@ MODES = ("append", "replace")
 @router.get("")
 async def list_datasets(page: PageDep) -> Response:
     """Show the owner's datasets, newest first."""
-    asked = {name: page.asked(name) for name in ("search", "name", "latest")}
-    found = await page.client.datasets.page(
-        **asked, sort=page.asked("sort"), after=page.asked("after"), limit=50
-    )
-    kept = {name: value for name, value in asked.items() if value is not None}
-    address = "/console/datasets" + (f"?{urlencode(kept)}" if kept else "")
-    return page.show("datasets.html", found=found, asked=asked, address=address)
+    filters = ("search", "name", "latest")
+    listed = await read_list(page, "/console/datasets", page.client.datasets.page, filters)
+    return page.show("datasets.html", **listed)
 
 
 @router.get("/new")

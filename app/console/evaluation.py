@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright import curve_plots
+from rankwright import plots
 from rankwright.errors import ProblemError
+from rankwright.plots import Line, Plot
 from rankwright.types import (
     ComparedPair,
     ComparedValue,
@@ -30,6 +30,7 @@ from app.console import charts
 from app.console.api import path_segment
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
+from app.console.lists import read_list
 from app.console.rendering import exact, number
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability, read_top_of_list
@@ -37,7 +38,6 @@ from app.console.words import Field, area_by_chance, place_faults
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import shown
 from app.platform.ids import is_id
-from app.plot import Line, Plot
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -105,26 +105,20 @@ async def list_comparisons(page: PageDep) -> Response:
 async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
-    found = await page.client.comparisons.page(
-        limit=50,
-        after=page.asked("after"),
-        search=page.asked("search"),
-        sort=page.asked("sort"),
-    )
-    asked = page.query
+    listed = await read_list(page, "/console/comparisons", page.client.comparisons.page)
+    query = page.query
     chosen = (
-        given.getlist("models") if given else asked.getlist("models") + asked.getlist("model_id")
+        given.getlist("models") if given else query.getlist("models") + query.getlist("model_id")
     )
-    offered = await _offered(page, chosen, (given or asked).get("dataset_id", ""))
+    offered = await _offered(page, chosen, (given or query).get("dataset_id", ""))
     return page.show(
         "comparisons.html",
         200 if error is None else error["status"],
-        found=found,
-        search=page.asked("search"),
+        **listed,
         error=error,
         faults=place_faults(error, _FIELDS),
         labels=LABELS,
-        given=given or asked,
+        given=given or query,
         chosen=chosen,
         **offered,
     )
@@ -167,7 +161,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         names=names,
         gone=await page.find_gone(found.dataset_id, *names),
         windows=windows,
-        curves=charts.roc(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
+        curves=charts.square(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
         if drawn
         else None,
         drawn=[line.name for line in drawn],
@@ -253,15 +247,9 @@ async def _evaluations(
     ref = page.asked("model_id")
     model_id, gone = await _find_model(page, ref)
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
-    found = await page.client.evaluations.page(
-        limit=limit,
-        after=page.asked("after"),
-        model_id=model_id,
-        search=page.asked("search"),
-        sort=page.asked("sort"),
-    )
-    asked = {"model_id": model_id, "search": page.asked("search")}
-    kept = {name: value for name, value in asked.items() if value}
+    path, read = "/console/evaluations", page.client.evaluations.page
+    listed = await read_list(page, path, read, limit=limit, model_id=model_id)
+    evaluations = listed["found"].data
     chosen = given or page.query
     offered = await _offered(
         page, [chosen.get("model") or ("" if gone else ref or "")], chosen.get("dataset_id", "")
@@ -269,7 +257,7 @@ async def _evaluations(
     drawn, reference, left_out, unknown = None, None, 0, 0
     if model_id:
         reference = None if gone else await _own_area(page, model_id)
-        judged = [each for each in found.data if area(each) is not None]
+        judged = [each for each in evaluations if area(each) is not None]
         fresh = [each for each in judged if each.seen == "new"]
         unknown = sum(each.seen is None for each in judged)
         left_out = len(judged) - len(fresh) - unknown
@@ -278,9 +266,7 @@ async def _evaluations(
     return page.show(
         "evaluations.html",
         200 if error is None else error["status"],
-        found=found,
-        search=page.asked("search"),
-        address="/console/evaluations" + (f"?{urlencode(kept)}" if kept else ""),
+        **listed,
         error=error,
         faults=place_faults(error, _FIELDS),
         labels=LABELS,
@@ -377,9 +363,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     if found.kind == "bipartite" and found.status == "ready":
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
-        drawn = charts.roc(
-            curve_plots.roc(points, "ROC curve on this dataset", found.dataset_name), 440
-        )
+        drawn = charts.square(plots.roc(points, "ROC curve on this dataset", found.dataset_name))
         windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
         top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
         judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None

@@ -27,6 +27,7 @@ from starlette.responses import Response
 from app.console import charts, words
 from app.console.api import at
 from app.console.job_form import asked_of
+from app.console.lists import read_list
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -93,26 +94,21 @@ class ModelFigure(NamedTuple):
 @router.get("")
 async def list_jobs(page: PageDep) -> Response:
     """Show the owner's jobs of a kind, newest first."""
-    asked = {name: page.asked(name) for name in ("kind", "state", "search", "dataset_id")}
-    found = await page.client.jobs.page(
-        kind=asked["kind"],
-        state=asked["state"],
-        search=asked["search"],
-        dataset=asked["dataset_id"],
-        sort=page.asked("sort"),
-        after=page.asked("after"),
-        limit=50,
+    filters = ("kind", "state", "search", "dataset_id")
+    listed = await read_list(
+        page,
+        "/console/jobs",
+        lambda dataset_id, **asked: page.client.jobs.page(dataset=dataset_id, **asked),
+        filters,
     )
-    kept = {name: value for name, value in asked.items() if value is not None}
     return page.show(
         "jobs.html",
-        found=found,
-        asked=asked,
+        **listed,
         kinds={**KINDS, ALL: "all kinds"},
         states=STATES,
         final=FINAL,
-        address="/console/jobs" + (f"?{urlencode(kept)}" if kept else ""),
-        live=any(job.state not in FINAL for job in found.data) and not page.asked("after"),
+        live=any(job.state not in FINAL for job in listed["found"].data)
+        and not page.asked("after"),
     )
 
 

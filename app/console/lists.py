@@ -1,9 +1,10 @@
-"""What lists have in common: what is chosen by check boxes is deleted, entry by entry."""
+"""What lists have in common: the page of the API that is shown, its filters, and deletion by check boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright import AsyncClient
@@ -11,7 +12,7 @@ from rankwright.errors import ProblemError
 from starlette.responses import Response
 
 from app.console.api import path_segment, refusal
-from app.console.session import ConsoleRoute, PageDep
+from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(prefix="/console/delete", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -24,6 +25,31 @@ COLLECTIONS: Mapping[str, Callable[[AsyncClient, str], Awaitable[Any]]] = {
     "comparisons": lambda client, id_: client.comparisons[id_].delete(),
     "batch-scores": lambda client, id_: client.batch_scores[id_].delete(),
 }
+
+
+async def read_list(
+    page: Page,
+    path: str,
+    read: Callable[..., Awaitable[Any]],
+    filters: Sequence[str] = ("search",),
+    *,
+    limit: int = 50,
+    **given: str | None,
+) -> dict[str, Any]:
+    """Read the page of a list that the query asks for, in its order and with its filters, or with those given.
+
+    Return it with the filters, and the address of the list with them.
+    """
+    asked = {name: page.asked(name) for name in filters} | given
+    found = await read(**asked, sort=page.asked("sort"), after=page.asked("after"), limit=limit)
+    return {"found": found, **describe_filters(path, asked)}
+
+
+def describe_filters(path: str, asked: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return what a list's template shows of its filters: their values, and the address with them."""
+    used = {name: value for name, value in asked.items() if value}
+    address = f"{path}?{urlencode(used)}" if used else path
+    return {"asked": asked, "path": path, "address": address, "filtered": bool(used)}
 
 
 @router.post("/{collection}")

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright import curve_plots
+from rankwright import plots
 from rankwright.errors import ProblemError
+from rankwright.plots import Axis, Band, Window
 from rankwright.resources import AsyncModel
 from rankwright.types import (
     AliasSummary,
@@ -40,7 +41,6 @@ from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.console.words import Field, FormFaults, place_faults
 from app.platform.errors import advise_on_number, shown
-from app.plot import Axis, Band, Window
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -505,16 +505,16 @@ def _pictures_of_cuts(cuts: OperatingPoints, chosen: Cut) -> list[Picture]:
     """Return the pictures whose points are the cuts: they depend on the costs and on the fraction of positives."""
     points, prevalence = cuts.points, chosen.prevalence
     precise = [(_rate(c.tpr), c.precision.value) for c in points if c.precision.value is not None]
-    found = curve_plots.precision_recall(
+    found = plots.precision_recall(
         precise, prevalence, cursor=(_rate(chosen.tpr), chosen.precision.value or 0.0)
     )
-    gained = curve_plots.gains(
+    gained = plots.gains(
         [(_rate(cut.flagged), _rate(cut.tpr)) for cut in points],
         cursor=(_rate(chosen.flagged), _rate(chosen.tpr)),
     )
     costly = chosen.cost is not None
     what = "Cost of a row" if costly else "Share of wrong decisions"
-    cost = curve_plots.cost_of_cuts(
+    cost = plots.cost_of_cuts(
         [(_rate(cut.flagged), _cost(cut)) for cut in points],
         what,
         cursor=(_rate(chosen.flagged), _cost(chosen)),
@@ -556,7 +556,7 @@ def _pictures_of_scores(
 ) -> list[Picture]:
     if found is None:
         return []
-    plot = curve_plots.of_curve(found, "Scores of each class")
+    plot = plots.of_curve(found, "Scores of each class")
     threshold = cuts.points[index].threshold
     at = plot.x.high if threshold is None else min(max(threshold, plot.x.low), plot.x.high)
     return [
@@ -598,7 +598,7 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
     # The axis begins at the power of ten below the first FPR that is not zero.
     decade = min(-1, math.floor(math.log10(min(fpr for fpr, _ in points if fpr > 0))))
     limits = [(each.fpr, cast(float, each.low), cast(float, each.high)) for each in shape.points]
-    plot = curve_plots.roc(
+    plot = plots.roc(
         points,
         "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
         x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
@@ -606,9 +606,7 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
         band=Band("", limits),
         cursor=(_rate(cut.fpr), _rate(cut.tpr)),
     )
-    return charts.square(
-        plot, ("false positive rate (FPR)", "true positive rate (TPR)"), SIZE, ("fpr", "tpr")
-    )
+    return charts.square(plot, SIZE, ("fpr", "tpr"))
 
 
 @router.get("/{ref}/cuts")

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from app.console.api import alias_segment, at, refusal
 from app.console.jobs import again_address
+from app.console.lists import describe_filters, read_list
 from app.console.model_curve import (
     CURVE_POINTS,
     CUT_KINDS,
@@ -52,28 +53,14 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 @router.get("")
 async def read_models(page: PageDep) -> Response:
     """List the models, newest first: all, those with a text in their names, with a tag, or of exactly one name."""
-    asked = {name: page.asked(name) for name in ("name", "search", "tag")}
-    problem = None
+    path, filters = "/console/models", ("name", "search", "tag")
     try:
-        found = await page.client.models.page(
-            name=asked["name"],
-            search=asked["search"],
-            tag=asked["tag"],
-            after=page.asked("after"),
-            sort=page.asked("sort"),
-        )
+        listed = await read_list(page, path, page.client.models.page, filters)
     except ProblemError as error:
-        found, problem = ApiPage[ListedModel]([], has_more=False, next=None), error.problem
-    kept = {name: value for name, value in asked.items() if value is not None}
-    return page.show(
-        "models.html",
-        422 if problem else 200,
-        found=found,
-        asked=asked,
-        address="/console/models" + (f"?{urlencode(kept)}" if kept else ""),
-        filtered=bool(kept),
-        problem=problem,
-    )
+        found = ApiPage[ListedModel]([], has_more=False, next=None)
+        asked = describe_filters(path, {name: page.asked(name) for name in filters})
+        return page.show("models.html", 422, found=found, problem=error.problem, **asked)
+    return page.show("models.html", problem=None, **listed)
 
 
 @router.get("/{ref}")

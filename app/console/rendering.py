@@ -16,6 +16,7 @@ from markupsafe import Markup
 from app.console.words import METRICS, figure, sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
+from app.platform.templates import load_templates
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,15 +33,7 @@ _TIME = re.compile(
 @cache
 def environment() -> Environment:
     """Return what reads templates, with the filters and names that they use."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = load_templates(FOLDER / "templates")
     made.filters.update(
         number=number,
         count=count,

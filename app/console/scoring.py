@@ -17,6 +17,7 @@ from app.access.authentication import needs
 from app.console import charts
 from app.console.api import at
 from app.console.choices import offer_datasets, offer_models
+from app.console.lists import read_list
 from app.console.row_score import cuts_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import UploadField, describe_form, form_fields, upload_fields
@@ -55,12 +56,7 @@ async def _list(
     *,
     of_rows: bool = False,
 ) -> Response:
-    found = await page.client.batch_scores.page(
-        limit=50,
-        after=page.asked("after"),
-        search=page.asked("search"),
-        sort=page.asked("sort"),
-    )
+    listed = await read_list(page, "/console/batch-scores", page.client.batch_scores.page)
     offered: dict[str, Any] = {"cuts": {}}
     if page.can("read"):
         chosen = given or page.query
@@ -77,8 +73,7 @@ async def _list(
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],
-        found=found,
-        search=page.asked("search"),
+        **listed,
         error=error,
         given=given or page.query,
         of_rows=of_rows,

@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright import curve_plots
+from rankwright import plots
 from rankwright.errors import ProblemError
+from rankwright.plots import Band
 from rankwright.resources import AsyncEvaluation, AsyncModel
 from rankwright.types import (
     CalibrationDrift,
@@ -29,7 +30,6 @@ from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import Field, FormFaults, place_faults
-from app.plot import Band
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -158,7 +158,7 @@ def _gains_chart(rows: Sequence[Gain]) -> Markup:
         for row in sizes
         if row.recall.low is not None and row.recall.high is not None
     ]
-    return charts.square(curve_plots.gains(points, band=Band("", [(0.0, 0.0, 0.0), *limits])))
+    return charts.square(plots.gains(points, band=Band("", [(0.0, 0.0, 0.0), *limits])))
 
 
 def draw_reliability(
@@ -169,7 +169,7 @@ def draw_reliability(
     figures: tuple[str, str | None] | None = None,
 ) -> Markup:
     """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
-    plot = curve_plots.of_reliability(found, "Reliability diagram", cursor=cursor)
+    plot = plots.of_reliability(found, "Reliability diagram", cursor=cursor)
     return charts.square(plot, size=size, figures=figures)
 
 

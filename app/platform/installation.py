@@ -25,6 +25,9 @@ FILES = (
     "app/http/static/docs.js",
     "app/reports/fonts/Roboto-Medium.ttf",
     "app/reports/fonts/Roboto-Regular.ttf",
+    "app/reports/templates/blocks.html",
+    "app/reports/templates/report.css",
+    "app/reports/templates/report.html",
     "migrations/env.py",
 )
 _MAX_NAMED = 5

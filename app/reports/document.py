@@ -1,6 +1,7 @@
 """The parts of a report, and the format of figures.
 
 Nothing here has markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
+The `kind` of a block is the name of its macro in `templates/blocks.html`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from app.plot import Plot
+from rankwright.plots import Plot
+
 from app.training.progress import most_important_first
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ Cell = str | Bar | Bars
 class Paragraph:
     """A paragraph of text."""
 
+    kind: ClassVar = "paragraph"
     words: str
 
 
@@ -47,6 +50,7 @@ class Paragraph:
 class Items:
     """A list."""
 
+    kind: ClassVar = "items"
     items: Sequence[str]
 
 
@@ -63,6 +67,7 @@ class Tile:
 class Tiles:
     """Key figures side by side."""
 
+    kind: ClassVar = "tiles"
     tiles: Sequence[Tile]
 
 
@@ -70,6 +75,7 @@ class Tiles:
 class Table:
     """Rows of cells below a head. Without a head, the first cell of a row is its name."""
 
+    kind: ClassVar = "table"
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
@@ -78,6 +84,7 @@ class Table:
 class Pictures:
     """Curves side by side."""
 
+    kind: ClassVar = "pictures"
     plots: Sequence[Plot]
 
 
@@ -102,6 +109,12 @@ class Document:
 
 
 Json = Mapping[str, Any]
+
+
+def list_more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
+    """Return a note on how many entries are not shown; empty if all are."""
+    more = len(entries) - most
+    return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
 
 
 def count(number: float | None) -> str:

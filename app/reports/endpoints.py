@@ -16,11 +16,13 @@ from app.http.responses import CompressedPage, CompressedResponse, choose_media_
 from app.models.endpoints import CurvePart
 from app.reports import plots
 from app.reports.document import Document
+from app.reports.profile import describe_profile
 from app.reports.schemas import Report, report_of
-from app.reports.sections import describe_columns, document_of
+from app.reports.sections import document_of
 from app.reports.service import gather, prepare_plot
 from app.reports.writers import POLICY, to_html, to_markdown
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
+from app.svg import draw_picture
 
 Format = Literal["json", "markdown", "html"]
 WRITTEN: dict[int | str, dict[str, Any]] = {
@@ -117,7 +119,7 @@ async def read_plot(
 
     def work() -> Response:
         plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
-        drawn = plots.to_svg(plot)
+        drawn = draw_picture(plot)
         if format == "svg":
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
         return Response(plots.to_png(drawn, width), media_type="image/png")
@@ -172,6 +174,6 @@ async def profile_dataset(
         dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
         if format == "json":
             return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))
-        return answer_page(describe_columns(dataset, found), format)
+        return answer_page(describe_profile(dataset, found), format)
 
     return await context.compute(caller.owner, work)

@@ -1,22 +1,20 @@
-"""A model's ROC curve as a picture: the description of the plot, an SVG document, and PNG."""
+"""The plots of a model, and a picture as PNG."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from rankwright import curve_plots
+from rankwright import plots
+from rankwright.plots import Axis, Band, Mark, Plot, Window
 
 from app.models import service as models
 from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
 from app.platform.documents import Objective, Reliability
 from app.platform.tables import Model
-from app.plot import FPR, TPR, Axis, Band, Mark, Plot, Style, Window, draw
-from core.explain import svg
 
 if TYPE_CHECKING:
     from core.base.state import Floats
@@ -67,7 +65,7 @@ def plot_of(
         limits = Band(f"{found.level:.0%} confidence band, {of}", list(points))
         highest = max(view[1], *found.high)
     rates_marked, marks = _marks(curve_part, view)
-    return curve_plots.roc(
+    return plots.roc(
         list(zip(fpr.tolist(), tpr.tolist(), strict=True)),
         _title("ROC" if kind == "roc" else "Partial ROC", model),
         f"AUC {interval_text(Interval(**metrics['auc']))}",
@@ -86,7 +84,7 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     from core.metrics import gains_curve
 
     found = gains_curve(curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence)
-    return curve_plots.gains(
+    return plots.gains(
         list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
         _title("Gains", curve_part.model),
         "positives found, by how much of the list is worked off",
@@ -110,7 +108,7 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
     tpr, fpr = (np.interp(places, way, rates) for rates in (curve.tpr, curve.fpr))
     caught = prevalence * tpr
     precision = caught / (caught + (1.0 - prevalence) * fpr)
-    return curve_plots.precision_recall(
+    return plots.precision_recall(
         list(zip(tpr.tolist(), precision.tolist(), strict=True)),
         prevalence,
         _title("Precision and recall", curve_part.model),
@@ -124,7 +122,7 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     from core.metrics import list_curve
 
     found = list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(MAX_POINTS)
-    return curve_plots.cost_curve(
+    return plots.cost_curve(
         list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
         _title("Costs", curve_part.model),
         "expected cost of the best cut",
@@ -142,7 +140,7 @@ def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
         list(zip(edges, edges[1:], heights.tolist(), strict=False))
         for heights in (found.positives, found.negatives)
     )
-    return curve_plots.histogram(
+    return plots.histogram(
         positives,
         negatives,
         _title("Scores of each class", curve_part.model),
@@ -162,7 +160,7 @@ def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
 def reliability_plot(model: Model, found: Reliability) -> Plot:
     """Describe the reliability diagram of a model's probabilities, with the region where it lies if they are right."""
     points = found["points"]
-    return curve_plots.reliability(
+    return plots.reliability(
         [(point["probability"], point["observed"]) for point in points],
         [
             (point["probability"], point["consistent_low"], point["consistent_high"])
@@ -242,66 +240,6 @@ def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float
             rates.append(rate)
             marks.append(Mark(f"FPR ≤ {rate:g}", point.fpr.value, point.tpr.value, threshold))
     return rates, marks
-
-
-_CURVE, _CUT = "#0b6bcb", "#b2182b"
-_LINE = f'stroke="{_CURVE}" stroke-width="2.5" stroke-linejoin="round" fill="none"'
-_WINDOW = 'fill="#f2b705" fill-opacity="0.32"'
-_BAND = f'fill="{_CURVE}" fill-opacity="0.13"'
-_CHANCE = f'stroke="{svg.FAINT}" stroke-width="1.5" stroke-dasharray="5 5" fill="none"'
-_MARK = f'fill="#ffffff" stroke="{_CUT}" stroke-width="2.5"'
-_SIGNS = {
-    "line": f'<path d="M0 0h26" {_LINE}/>',
-    "window": f'<rect x="0" y="-7" width="26" height="14" {_WINDOW}/>',
-    "band": f'<rect x="0" y="-7" width="26" height="14" {_BAND}/>',
-    "mark": f'<circle cx="13" cy="0" r="5" {_MARK}/>',
-    "chance": f'<path d="M0 0h26" {_CHANCE}/>',
-}
-STYLE = Style(
-    left=74,
-    top=84,
-    side=530,
-    tick_below=21,
-    tick_rise=5,
-    label_below=48,
-    label_left=26,
-    labels=(FPR, TPR),
-    ticks=7,
-    attributes={
-        "grid": f'stroke="{svg.LINE}" fill="none"',
-        "tick": f'font-size="14" fill="{svg.SOFT}"',
-        "label": f'font-size="16" fill="{svg.INK}"',
-        "frame": f'fill="none" stroke="{svg.SOFT}"',
-        "window": _WINDOW,
-        "edge": 'stroke="#b58900" stroke-width="1.2" stroke-dasharray="2 4" fill="none"',
-        "band": f'{_BAND} stroke="{_CURVE}" stroke-opacity="0.35"',
-        "chance": _CHANCE,
-        "line": _LINE,
-        "mark": _MARK,
-    },
-)
-_WIDTH = 640
-_ROW = 26  # from one line of the legend to the next
-
-
-def to_svg(plot: Plot) -> str:
-    """Write the plot as an SVG document: title and notes, the plot, and the legend below it."""
-    legend_top = STYLE.bottom + 74
-    note = ", ".join(plot.notes)
-    legend = [
-        f'<g transform="translate({STYLE.left:g} {legend_top + _ROW * i:g})">{_SIGNS[kind]}'
-        f"{svg.text(38, 5.5, words, size=15.5)}</g>"
-        for i, (kind, words) in enumerate(plot.legend())
-    ]
-    parts = [
-        svg.start(_WIDTH, legend_top + _ROW * len(legend), f"{plot.title}, {note}"),
-        svg.text(STYLE.left, 36, plot.title, size=21, weight=600),
-        svg.text(STYLE.left, 62, note, size=15, colour=svg.SOFT),
-        *draw(plot, replace(STYLE, labels=plot.labels)),
-        *legend,
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
 
 
 def _join(words: list[str]) -> str:

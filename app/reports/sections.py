@@ -1,4 +1,4 @@
-"""The sections of the report: data, training, evaluation, baselines, importance."""
+"""The sections of a model's report: data, training, evaluation, baselines, importance."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from app import __version__
-from app.datasets.service import is_constant
-from app.ingest.values import DATETIME, spell_date
 from app.models.service import PartCurve
 from app.platform.documents import Control, LeaderboardEntry
 from app.platform.tables import (
-    Dataset,
     DatasetKind,
-    DatasetProfile,
     Model,
     ModelCalibration,
     ModelControls,
@@ -23,7 +19,6 @@ from app.platform.tables import (
 from app.reports import document
 from app.reports.document import (
     Bar,
-    Bars,
     Block,
     Cell,
     Document,
@@ -46,14 +41,8 @@ MAX_DATA_FEATURES = 100
 
 def data(facts: Facts) -> list[Block]:
     """Return the section on the dataset, its label and its features."""
-    cut = _more(facts.model.features, MAX_DATA_FEATURES, " features")
+    cut = document.list_more(facts.model.features, MAX_DATA_FEATURES, " features")
     return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cut]
-
-
-def _more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
-    """Return a note on how many entries are not shown; empty if all are."""
-    more = len(entries) - most
-    return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
 
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
@@ -207,7 +196,7 @@ def _search(facts: Facts) -> Iterator[Block]:
         for candidate in search["candidates"][:MAX_CANDIDATES]
     ]
     yield Table(("candidate", "value", ""), rows)
-    yield from _more(search["candidates"], MAX_CANDIDATES)
+    yield from document.list_more(search["candidates"], MAX_CANDIDATES)
     if folds := search["folds_chosen"]:
         yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
         yield Table(
@@ -261,7 +250,7 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
     return [
         Paragraph(f"{METHODS[found.method]} Measured on {part} rows."),
         Table(["feature", *(labels or ("importance", ""))], rows),
-        *_more(features, MAX_FEATURES),
+        *document.list_more(features, MAX_FEATURES),
     ]
 
 
@@ -356,7 +345,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
         ),
         Items(members),
         Table(head, rows),
-        *_more(found.candidates, MAX_BASELINES),
+        *document.list_more(found.candidates, MAX_BASELINES),
         Paragraph(" ".join([note, *found.notes])),
     ]
 
@@ -790,183 +779,3 @@ def _reading(facts: Facts) -> Iterator[str]:
         yield "The rows by which a search has chosen are none of those that the figures come from."
     if facts.importance is not None:
         yield "Importance says what the model uses, not what causes what. Figures of two methods cannot be compared."
-
-
-MAX_COLUMNS = 500
-"""Most features that are shown; the JSON report has all."""
-_MAX_NAMED = 20
-_MAX_TOP = 5
-
-Column = Mapping[str, Any]
-
-
-def describe_columns(dataset: Dataset, profile: DatasetProfile) -> Document:
-    """Write the profile of a ready dataset."""
-    found = {column["name"]: column for column in profile.columns}
-    features = [
-        {**column, **found.get(column["name"], {})}
-        for column in dataset.columns
-        if column["role"] == "feature"
-    ]
-    notes = list(_notes(dataset, profile, features))
-    return Document(
-        title=f"Profile of {dataset.name}, version {dataset.version}",
-        subtitle=f"{dataset.id}, uploaded {document.moment(dataset.created_at)}",
-        sections=[
-            Section("Summary", [Tiles(list(_column_tiles(dataset, profile, len(features))))]),
-            Section("To be looked at", [Items(notes) if notes else Paragraph("Nothing.")]),
-            Section("Features", _column_features(dataset, profile, features)),
-            Section("Other columns", [_others(dataset)]),
-            Section("Where it comes from", [Table((), list(_origin(dataset)))]),
-        ],
-    )
-
-
-def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> Iterator[Tile]:
-    yield Tile("rows", document.count(dataset.rows), "")
-    if dataset.positives is not None:
-        share = dataset.positives / (dataset.rows or 1)
-        yield Tile("positives", document.count(dataset.positives), f"{share:.2%} of the rows")
-    for label in dataset.labels or ():
-        share = label["positives"] / (dataset.rows or 1)
-        yield Tile(
-            f"positives of {label['name']}", document.count(label["positives"]), f"{share:.2%}"
-        )
-    if dataset.kind == DatasetKind.PREFERENCES:
-        pairs = None if dataset.pairs is None else dataset.pairs.pairs
-        yield Tile("pairs", document.count(pairs), "")
-    yield Tile("features", document.count(features), "")
-    about = ", estimated" if profile.duplicates["estimated"] else ""
-    repeated = profile.duplicates["repeated"]
-    yield Tile(
-        "repeated rows", document.count(repeated), f"equal to another in every feature{about}"
-    )
-
-
-def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
-    leaks = [column["name"] for column in features if column.get("leak")]
-    if leaks:
-        yield f"These features rank so well alone that they may contain the label: {_names(leaks)}."
-    constant = [column["name"] for column in features if is_constant(column)]
-    if constant:
-        yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
-    for warning in dataset.warnings[:_MAX_NAMED]:
-        yield f"{warning['column']}: {warning['detail']} ({warning['parameter']})."
-    if (more := len(dataset.warnings) - _MAX_NAMED) > 0:
-        yield f"{more} more warnings stand in the dataset."
-    gaps = [c["name"] for c in features if 2 * c["missing"] > (dataset.rows or 0) > c["missing"]]
-    if gaps:
-        yield f"These features are missing in most rows: {_names(gaps)}."
-    both = profile.duplicates.get("rows_of_both_classes")
-    if both:
-        yield f"{both:,} rows are equal to a row of the other class in every feature: no ranker can tell them apart."
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
-
-
-def _column_features(
-    dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
-) -> list[Block]:
-    curve_part = any(column.get("auc") for column in features)
-    head = ["feature", "type", "missing", "distinct", "distribution", "from, median, to"]
-    rows: list[list[Cell]] = []
-    for column in features[:MAX_COLUMNS]:
-        row: list[Cell] = [
-            column["name"],
-            column["type"],
-            _share(column["missing"], dataset.rows or 0),
-            _distinct(column),
-            Bars(_counts(column)),
-            _values(column, dataset.rows or 0),
-        ]
-        rows.append([*row, document.interval(column.get("auc"), 3)] if curve_part else row)
-    blocks: list[Block] = [
-        Table([*head, *(["AUC alone"] if curve_part else [])], rows),
-        *_more(features, MAX_COLUMNS, " features"),
-    ]
-    if profile.rows < (dataset.rows or 0):
-        looked = f"{profile.rows:,} rows, drawn at random."
-        blocks.append(Paragraph(f"Distributions and AUCs were looked at in {looked}"))
-    if curve_part:
-        blocks.append(
-            Paragraph(
-                "AUC alone: how well the feature ranks the label by itself, with its interval; below ½ it ranks the "
-                "other way round, near 0 or 1 it has probably seen the label."
-            )
-        )
-    return blocks
-
-
-def _share(part: int, whole: int) -> str:
-    return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
-
-
-def _counts(column: Column) -> list[int]:
-    """Return a histogram: of numbers, or of the most frequent categories."""
-    histogram = column.get("histogram")
-    if histogram is not None:
-        return list(histogram["counts"])
-    return [entry["count"] for entry in column.get("top") or ()]
-
-
-def _values(column: Column, rows: int) -> str:
-    """Return minimum, median and maximum; for categories, the most frequent ones with their fractions."""
-    if column["type"] == "categorical":
-        top = column.get("top") or []
-        shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]
-        return ", ".join(shown) + (", …" if column["distinct"] > len(shown) else "")
-    if column["min"] is None:
-        return "—"
-    middle = [q["value"] for q in column.get("quantiles") or () if q["at"] == 0.5]
-    ends = (column["min"], *middle, column["max"])
-    if column["type"] == DATETIME:
-        return ", ".join(map(spell_date, ends))
-    return ", ".join(f"{value:.6g}" for value in ends)
-
-
-def _distinct(column: Column) -> str:
-    more = " or more" if column.get("distinct_is_bound") else ""
-    return f"{document.count(column.get('distinct'))}{more}"
-
-
-def _others(dataset: Dataset) -> Table:
-    rows: list[list[Cell]] = []
-    for column in dataset.columns:
-        if column["role"] == "feature":
-            continue
-        missing = column["missing"]
-        top = ", ".join(
-            f"{entry['value']} ({entry['count']:,})"
-            for entry in (column.get("top") or ())[:_MAX_TOP]
-        )
-        rows.append(
-            [
-                column["name"],
-                column["role"],
-                column["type"] or "—",
-                "—" if not missing else document.count(missing),
-                _distinct(column),
-                top or "—",
-            ]
-        )
-    return Table(["column", "role", "type", "missing", "distinct", "most frequent"], rows)
-
-
-def _origin(dataset: Dataset) -> Iterator[list[str]]:
-    yield ["SHA-256 of its content", dataset.sha256]
-    yield ["SHA-256 of the upload", dataset.upload_sha256]
-    encoding = f", {dataset.content_encoding}" if dataset.content_encoding else ""
-    yield ["upload", f"{document.size(dataset.bytes)} of {dataset.content_type}{encoding}"]
-    yield ["version", f"{dataset.version} of series {dataset.series_id}"]
-    if dataset.parent_id is not None:
-        yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]
-    for name, given in (
-        ("declared categorical", dataset.reading["categorical"]),
-        ("left out", dataset.reading["drop"]),
-        ("taken for missing", dataset.reading["missing"]),
-    ):
-        if given:
-            yield [name, _names(given)]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rankwright.plots import Plot
+
 from app.datasets import repository as dataset_rows
 from app.jobs import repository as job_rows
 from app.models import calibrations
@@ -30,7 +32,6 @@ from app.platform.tables import (
     ModelLeaderboard,
     ModelOutOfFold,
 )
-from app.plot import Plot
 from app.reports.plots import Kind, plot_of, reliability_plot
 
 if TYPE_CHECKING:

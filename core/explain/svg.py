@@ -12,9 +12,14 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _COLOURS = ((33, 102, 172), (146, 197, 222), (238, 228, 200), (244, 165, 130), (178, 24, 43))
 
 
+def replace_unprintable(words: str) -> str:
+    """Return text without the characters that XML and HTML cannot contain."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words)
+
+
 def escape(words: str) -> str:
     """Return text, such as a column's name, as XML."""
-    return html.escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", words))
+    return html.escape(replace_unprintable(words))
 
 
 def text(

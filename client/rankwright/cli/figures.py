@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright import curve_plots, types
+from rankwright import plots, types
 from rankwright.cli.common import CommandFailed, out
-from rankwright.plot import Plot, to_terminal
+from rankwright.plots import Plot
 from rankwright.resources import Metrics, Model
+from rankwright.terminal_plot import to_terminal
 
 CURVE_POINTS = 1000
 
@@ -60,10 +61,10 @@ def list_plot(model: Model, kind: str, on: str) -> Plot:
         if calibration.reliability is None:
             raise CommandFailed(f"the probabilities {of} were not judged: too few rows of a class")
         notes = [f"on {calibration.reliability.n:,} held-out rows"]
-        return curve_plots.of_reliability(calibration.reliability, f"Reliability {of}", notes=notes)
+        return plots.of_reliability(calibration.reliability, f"Reliability {of}", notes=notes)
     found = model.curve(kind, on=on, max_points=CURVE_POINTS)
     rows = "held-out" if on == "validation" else "its own training"
-    return curve_plots.of_curve(found, f"{KINDS[kind]} {of}", notes=[f"on {rows} rows"])
+    return plots.of_curve(found, f"{KINDS[kind]} {of}", notes=[f"on {rows} rows"])
 
 
 def has_curve(model: types.Model) -> bool:
@@ -118,7 +119,7 @@ def provenance(model: types.Model) -> str:
 
 def plot_of(points: Sequence[types.Point], title: str, notes: list[str]) -> Plot:
     """Return the plot of the points that the service returned."""
-    return curve_plots.roc([(point.fpr, point.tpr) for point in points], title, notes=notes)
+    return plots.roc([(point.fpr, point.tpr) for point in points], title, notes=notes)
 
 
 def _title(model: types.Model, metrics: types.Metrics) -> str:

@@ -44,8 +44,9 @@ from rankwright.cli.figures import (
 )
 from rankwright.cli.training import wait_for_job
 from rankwright.client import Client
-from rankwright.plot import Plot, to_terminal
+from rankwright.plots import Plot
 from rankwright.resources import Comparison, Evaluation
+from rankwright.terminal_plot import to_terminal
 
 Windows = Annotated[
     list[str] | None,

@@ -31,7 +31,7 @@ from rankwright.cli.figures import (
     show_model,
     shown_interval,
 )
-from rankwright.plot import to_terminal
+from rankwright.terminal_plot import to_terminal
 
 if TYPE_CHECKING:
     from rich.table import Table

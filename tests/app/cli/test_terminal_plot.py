@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rankwright import curve_plots
-from rankwright.plot import Axis, Line, Plot, to_terminal
+from rankwright import plots
+from rankwright.plots import FPR, TPR, Axis, Line, Plot
+from rankwright.terminal_plot import to_terminal
 
 
 def roc(fpr: list[float], tpr: list[float]) -> Plot:
@@ -46,13 +47,13 @@ def test_terminal_plot_names_axes_title_and_legend() -> None:
     assert "AUC 0.9" in text
     *_, ends, words = text.splitlines()
     assert ends.split() == ["0", "0.5", "1"]
-    assert words.strip().partition(";")[::2] == ("False positive rate", " dotted: chance")
-    assert "\nTrue positive rate\n" in text
+    assert words.strip().partition(";")[::2] == (FPR, " dotted: chance")
+    assert f"\n{TPR}\n" in text
 
 
 def test_every_kind_of_plot_has_its_own_axes() -> None:
     """Of a histogram both outlines, the second dashed; of others what chance does, where it is no diagonal."""
-    spread = curve_plots.histogram(
+    spread = plots.histogram(
         [(-4.0, -2.0, 0.2), (-2.0, 0.0, 0.8)], [(-4.0, -2.0, 0.6), (-2.0, 0.0, 0.4)], "Scores"
     )
     text = to_terminal(spread)
@@ -69,12 +70,12 @@ def test_every_kind_of_plot_has_its_own_axes() -> None:
     dashes = [dot(text, 0.02 + k / 100, 0.6 / of) for k in range(40)]
     assert all(whole)
     assert 10 < sum(dashes) < 30
-    found = to_terminal(curve_plots.precision_recall([(0.1, 0.9), (1.0, 0.3)], 0.25))
+    found = to_terminal(plots.precision_recall([(0.1, 0.9), (1.0, 0.3)], 0.25))
     assert found.rstrip().endswith(" prevalence, 0.25")
     assert sum(dot(found, k / 95, 0.25) for k in range(96)) > 10
     assert not any(dot(found, k / 95, k / 95) for k in range(20))
     # Scores as far apart as numbers can be.
-    far = curve_plots.histogram([(-1.7e308, 1.7e308, 1.0)], [(-1.7e308, 1.7e308, 1.0)])
+    far = plots.histogram([(-1.7e308, 1.7e308, 1.0)], [(-1.7e308, 1.7e308, 1.0)])
     assert to_terminal(far).splitlines()[-2].split() == ["-1.7e+308", "0", "1.7e+308"]
     assert len(far.x.ticks(5)) in range(2, 7)
     # What lies beyond an axis is drawn at its end, and an axis may be logarithmic.

@@ -805,7 +805,7 @@ def test_a_key_sees_only_what_it_may_do(world: World) -> None:
     reader = world.browser("read")
     for path in PAGES[:3]:
         assert 'method="post" action="/console/comparisons"' not in reader.read(path)
-        assert 'action="/console/evaluations"' not in reader.read(path)
+        assert 'method="post" action="/console/evaluations"' not in reader.read(path)
     home = reader.read("/console")
     for hidden in ("/console/keys", "/console/audit", "/console/train", "/console/batch-scores"):
         assert f'href="{hidden}"' not in home

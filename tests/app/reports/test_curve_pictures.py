@@ -10,11 +10,12 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from rankwright.plots import Plot
 
 from app.models.service import VALIDATION, PartCurve
 from app.platform.tables import Model
-from app.plot import Plot
-from app.reports.plots import plot_of, reliability_plot, to_svg
+from app.reports.plots import plot_of, reliability_plot
+from app.svg import draw_picture
 from core.metrics import summarise
 
 WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]
@@ -56,7 +57,7 @@ def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
     fpr = (shares - 0.25 * recalls) / 0.75
     area = np.trapezoid(recalls, fpr)
     assert 2 * (np.trapezoid(recalls, shares) - 0.5) / 0.75 == pytest.approx(2 * area - 1)
-    drawn = to_svg(plot)
+    drawn = draw_picture(plot)
     assert "Share of the list" in drawn
     assert "False positive rate" not in drawn
 
@@ -70,7 +71,7 @@ def test_the_histogram_and_the_reliability_are_drawn() -> None:
         widths = np.diff(points[1:-1:2, 0], append=points[-1, 0])
         assert points[1:-1:2, 1].sum() == pytest.approx(1.0)  # all rows of the class are in a bin
         assert widths.min() > 0
-    drawn = to_svg(plot)
+    drawn = draw_picture(plot)
     assert "positives" in drawn
     assert "Fraction of the class" in drawn
     places = ("probability", "observed", "consistent_low", "consistent_high")
@@ -83,7 +84,7 @@ def test_the_histogram_and_the_reliability_are_drawn() -> None:
         "n_positives": 50,
     }
     model = Model(name="m", version=1, objective={}, validation={"method": "holdout"})
-    drawn = to_svg(reliability_plot(model, record))
+    drawn = draw_picture(reliability_plot(model, record))
     assert ", 95%" in drawn
     assert " 200 held-out rows: 50" in drawn
 
@@ -123,7 +124,7 @@ def check(plot: Plot) -> None:
     assert (fpr[0], fpr[-1]) == (plot.x.low, plot.x.high)
     assert np.all(np.diff(fpr) >= 0.0)
     assert np.all(np.diff(tpr) >= 0.0)
-    drawn = to_svg(plot)
+    drawn = draw_picture(plot)
     root = ET.fromstring(drawn)
     width, height = (float(side) for side in root.attrib["viewBox"].split()[2:])
     for path in root.iter(f"{SVG}path"):
@@ -152,17 +153,17 @@ def test_the_cut_of_the_objective_is_marked_alone() -> None:
     plot = plot_of(found, metrics, "pauc", "pointwise")
     assert [mark.name for mark in plot.marks] == ["FPR ≤ 0.2"]
     assert (plot.window.fpr_min, plot.window.fpr_max) == (0.1, 0.2)
-    assert " FPR ≤ 0.2<" in to_svg(plot)
+    assert " FPR ≤ 0.2<" in draw_picture(plot)
     plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)
     assert [mark.name for mark in plain.marks] == [f"FPR ≤ {fpr}" for fpr in (0.01, 0.05, 0.1)]
-    (together,) = re.findall(r" FPR ≤ ([^<]+)<", to_svg(plain))
+    (together,) = re.findall(r" FPR ≤ ([^<]+)<", draw_picture(plain))
     assert re.findall(r"\d[\d.]+", together) == ["0.01", "0.05", "0.1"]
 
 
 def test_the_window_of_a_curve_that_rises_at_once_is_shaded_up_to_it() -> None:
     """Three of four positives stand above every negative, so the window is a rectangle of that height."""
     y, scores = [1, 1, 1, 0, 1, 0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-    root = ET.fromstring(to_svg(plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)))
+    root = ET.fromstring(draw_picture(plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)))
     (way,) = (p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib["d"].endswith("Z"))
     corners = [float(number) for number in re.findall(r"-?\d+\.?\d*", way)]
     xs, ys = corners[::2], corners[1::2]

@@ -1,16 +1,16 @@
-"""The plots of a ranking, each described once: whoever has points, or an answer of the service, can draw them.
+"""Plots of a ranking, as data: axes, ticks, lines, bands, marks and their names.
 
-Points are pairs (x, y) of floats in the order of x. Each function takes the title, the name of the curve and the lines
-of text below the title, and returns a plot for `to_terminal`, or for the service's pictures. It needs the standard
-library only.
+`to_terminal` (`rankwright.terminal_plot`) draws a plot in characters; the service draws it as SVG. Each function below
+describes one kind of plot: it takes the points, the title, the name of the curve and the lines of text below the
+title. It needs the standard library only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
-
-from rankwright.plot import Axis, Band, Line, Plot, Points
 
 if TYPE_CHECKING:
     from rankwright.types import (
@@ -19,6 +19,121 @@ if TYPE_CHECKING:
         ModelCurve,
         Reliability,
     )
+
+FPR, TPR = "False positive rate (FPR)", "True positive rate (TPR)"
+
+Points = Sequence[tuple[float, float]]
+"""Points (x, y) of a curve in the order of x; of a ROC curve, FPR and TPR."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The range of rates that is shown. On a logarithmic axis, rates below `low` are drawn at `low`."""
+
+    low: float = 0.0
+    high: float = 1.0
+    log: bool = False
+
+    def fraction(self, rate: float) -> float:
+        """Return the position of a rate: 0.0 at `low`, 1.0 at `high`."""
+        if self.log:
+            low, high = math.log10(self.low), math.log10(self.high)
+            return (math.log10(max(rate, self.low)) - low) / (high - low)
+        # By halves, for the difference of two finite scores may be infinite.
+        return (0.5 * rate - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low)
+
+    def at(self, fraction: float) -> float:
+        """Return the rate at a position: the inverse of `fraction`."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** fraction)
+        return (1.0 - fraction) * self.low + fraction * self.high
+
+    def ticks(self, most: int) -> list[float]:
+        """Return round rates, or powers of ten on a logarithmic axis."""
+        if self.log:
+            powers = range(round(math.log10(self.low)), round(math.log10(self.high)) + 1)
+            return [10.0**power for power in powers]
+        return ticks(self.low, self.high, most)
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Return the multiples of 1, 2 or 5 times a power of ten from `low` to `high`: about `most` or fewer."""
+    if not high > low:
+        return [low]
+    half = 0.5 * high - 0.5 * low  # the whole may be infinite
+    unit = 10.0 ** math.floor(math.log10(half / most * 2.0))
+    step = unit * next(factor for factor in (1, 2, 5, 10) if 0.5 * factor * unit * most >= half)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve and its name."""
+
+    name: str
+    points: Points
+
+
+@dataclass(frozen=True)
+class Band:
+    """A confidence band: its points are (FPR, lower TPR, upper TPR)."""
+
+    name: str
+    points: Sequence[tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A range of FPRs. The area under the first curve is shaded there; a window without width is a vertical line."""
+
+    name: str
+    fpr_min: float
+    fpr_max: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point that is marked by a dot. `threshold` is its cut; None flags nothing."""
+
+    name: str
+    fpr: float
+    tpr: float
+    threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What is drawn: curves over the diagonal of chance, and what is known of the first one.
+
+    `notes` are lines of text below the title, `marks_name` is the name of all marks together, and `cursor` is the
+    point that a reader can move, or with None in place of its height an upright line. `labels` name the axes, and
+    `diagonal` the diagonal, or the line `chance` that is drawn in its place, if it has points: not every plot is of a
+    ROC curve.
+    """
+
+    title: str
+    lines: Sequence[Line]
+    notes: Sequence[str] = ()
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    window: Window | None = None
+    band: Band | None = None
+    marks: Sequence[Mark] = ()
+    marks_name: str = ""
+    cursor: tuple[float, float | None] | None = None
+    labels: tuple[str, str] = (FPR, TPR)
+    diagonal: str = "chance"
+    chance: Points | None = None
+
+    def legend(self) -> list[tuple[str, str]]:
+        """Return the kind and the name of each thing that is drawn."""
+        found = [("line", line.name) for line in self.lines]
+        found += [("window", self.window.name)] if self.window else []
+        found += [("band", self.band.name)] if self.band else []
+        found += [("dot", self.marks_name)] if self.marks else []
+        return [*found, ("chance", self.diagonal)] if self.chance != () else found
+
 
 Bins = Sequence[tuple[float, float, float]]
 """Bins of a histogram, (lower end, upper end, height), in their order."""
