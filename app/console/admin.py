@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.resources import Page as ApiPage
+from rankwright.operations import Page as ApiPage
 from rankwright.types import AuditEntry, Health, Key, KeyWithSecret
 from starlette.responses import Response
 

@@ -76,7 +76,12 @@ async def list_datasets(page: PageDep) -> Response:
     """Show the owner's datasets, newest first."""
     asked = {name: page.asked(name) for name in ("search", "name", "latest")}
     found = await page.client.datasets.page(
-        **asked, sort=page.asked("sort"), after=page.asked("after"), limit=50
+        search=asked["search"],
+        name=asked["name"],
+        latest=asked["latest"] == "true",
+        sort=page.asked("sort"),
+        after=page.asked("after"),
+        limit=50,
     )
     kept = {name: value for name, value in asked.items() if value is not None}
     address = "/console/datasets" + (f"?{urlencode(kept)}" if kept else "")

@@ -97,7 +97,7 @@ async def list_jobs(page: PageDep) -> Response:
         kind=asked["kind"],
         state=asked["state"],
         search=asked["search"],
-        dataset=asked["dataset_id"],
+        dataset_id=asked["dataset_id"],
         sort=page.asked("sort"),
         after=page.asked("after"),
         limit=50,
