@@ -289,7 +289,7 @@ class JobRequest(Body):
         "sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its "
         "budget.",
     )
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1, description="Seed of all random numbers.")] = 0
     label_noise: Annotated[float, Field(ge=0, lt=0.5)] | None = Field(
         default=None,
         description="Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct "

@@ -2559,7 +2559,7 @@ class SubmitJob(TypedDict, total=False):
     validation: Annotated[Mapping[str, Any] | None, 'Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, '']
     controls: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
-    seed: Annotated[int | None, 'Default: `0`.']
+    seed: Annotated[int | None, 'Seed of all random numbers. Default: `0`.']
     label_noise: Annotated[float | None, 'Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct for it; other algorithms only record it. Null: sampled_martirank estimates it.']
     timeout_seconds: Annotated[float | None, "Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its `RANKWRIGHT_JOB_TIMEOUT_SECONDS`."]
     priority: Annotated[int | None, "Of an owner's jobs, those with a higher priority start first, from -100 to 100. Default: `0`."]
@@ -2599,7 +2599,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto`
         counts them within its budget.
     seed : int, optional
-        Default: `0`.
+        Seed of all random numbers. Default: `0`.
     label_noise : float, optional
         Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: sampled_martirank estimates it.
@@ -2895,7 +2895,7 @@ class ValidateJob(TypedDict, total=False):
     validation: Annotated[Mapping[str, Any] | None, 'Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, '']
     controls: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
-    seed: Annotated[int | None, 'Default: `0`.']
+    seed: Annotated[int | None, 'Seed of all random numbers. Default: `0`.']
     label_noise: Annotated[float | None, 'Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct for it; other algorithms only record it. Null: sampled_martirank estimates it.']
     timeout_seconds: Annotated[float | None, "Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its `RANKWRIGHT_JOB_TIMEOUT_SECONDS`."]
     priority: Annotated[int | None, "Of an owner's jobs, those with a higher priority start first, from -100 to 100. Default: `0`."]
@@ -2926,7 +2926,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto`
         counts them within its budget.
     seed : int, optional
-        Default: `0`.
+        Seed of all random numbers. Default: `0`.
     label_noise : float, optional
         Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: sampled_martirank estimates it.

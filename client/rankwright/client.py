@@ -28,7 +28,7 @@ from rankwright.operations import (
     each_of,
     free,
     free_items,
-    keywords,
+    keywords_of,
     operation,
     record_of,
     returning,
@@ -123,7 +123,7 @@ class _DatasetsOperations(_Collection):
         return self._make(Dataset, AsyncDataset, (yield from ask(api.read_dataset(dataset_id))))
 
     @operation
-    @keywords(api.ValidateTable)
+    @keywords_of(api.validate_table)
     def check(
         self, /, table: Table, *, media_type: str | None = None, **fields: Unpack[api.ValidateTable]
     ) -> Steps[types.TableCheck]:
@@ -220,7 +220,7 @@ class _JobsOperations(_Collection):
         return (yield from ask(request))
 
     @operation
-    @keywords(api.ValidateJob)
+    @keywords_of(api.validate_job)
     def check(
         self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[types.JobCheck]:
@@ -590,7 +590,7 @@ class _KeysOperations(_Collection):
     get = free(api.read_key)
 
     @operation
-    @keywords(api.CreateKey)
+    @keywords_of(api.create_key)
     def create(
         self, name: str, scopes: Sequence[Any], **fields: Unpack[api.CreateKey]
     ) -> Steps[types.KeyWithSecret]:
@@ -598,7 +598,7 @@ class _KeysOperations(_Collection):
         return _with_secret((yield from ask(api.create_key(name, [*scopes], **fields))))
 
     @operation
-    @keywords(api.RotateKey)
+    @keywords_of(api.rotate_key)
     def rotate(self, key_id: str, **fields: Unpack[api.RotateKey]) -> Steps[types.KeyWithSecret]:
         """Make a key in the place of another, which ends after the grace. Without `grace_seconds` it ends at once.
 
@@ -646,7 +646,7 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 
 class _ClientOperations(ApiObject):
     @returning
-    @keywords(api.UploadDataset)
+    @keywords_of(api.upload_dataset)
     def upload(
         self,
         table: Table,
@@ -693,7 +693,7 @@ class _ClientOperations(ApiObject):
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @returning
-    @keywords(api.SubmitJob)
+    @keywords_of(api.submit_job)
     def train(
         self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[Either[Job, AsyncJob]]:
@@ -713,7 +713,7 @@ class _ClientOperations(ApiObject):
         return self._make(Job, AsyncJob, job)
 
     @returning
-    @keywords(api.CreateEvaluation)
+    @keywords_of(api.create_evaluation)
     def evaluate(
         self,
         model: Any,
@@ -738,7 +738,7 @@ class _ClientOperations(ApiObject):
         return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, made), wait))
 
     @returning
-    @keywords(api.CreateComparison)
+    @keywords_of(api.create_comparison)
     def compare(
         self,
         models: Sequence[Any],
@@ -757,7 +757,7 @@ class _ClientOperations(ApiObject):
         return (yield from self._ended(self._make(Comparison, AsyncComparison, made), wait))
 
     @returning
-    @keywords(api.CreateBatchScore)
+    @keywords_of(api.create_batch_score)
     def score_batch(
         self,
         model: Any,
@@ -808,7 +808,7 @@ class _ClientOperations(ApiObject):
         return (yield from ask(api.list_algorithms())).data
 
     @operation
-    @keywords(api.ReadFits)
+    @keywords_of(api.read_fits)
     def fits(
         self, model: Sequence[str], dataset: Sequence[Any], **fields: Unpack[api.ReadFits]
     ) -> Steps[Sequence[types.Fit]]:

@@ -11,6 +11,8 @@ import csv
 import inspect
 import io
 import json
+import re
+import textwrap
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -318,7 +320,9 @@ def keywords(kind: type[Any]) -> Callable[[F], F]:
         others = [each for each in parameters if each.kind is each.VAR_KEYWORD]
         own = parameters[: len(parameters) - len(others)]
         added = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_type_of(hint)
+            )
             for name, hint in kind.__annotations__.items()
             if name not in found.parameters
         ]
@@ -335,7 +339,33 @@ def keywords(kind: type[Any]) -> Callable[[F], F]:
         update_wrapper(call, function)
         shown = [*own, *added, *(others if takes_any else ())]
         call.__signature__ = found.replace(parameters=shown)  # type: ignore[attr-defined]
+        call.__dict__["keywords"] = kind
         return cast(F, call)
+
+    return put
+
+
+def _type_of(hint: Any) -> str:
+    """Return the type in the annotation of a keyword, without its description."""
+    annotated = getattr(hint, "__forward_arg__", hint)
+    return f"{annotated.removeprefix('Annotated[').partition(' | None, ')[0]} | None"
+
+
+def keywords_of(request: Callable[..., ApiRequest[Any]]) -> Callable[[F], F]:
+    """Return a decorator that gives a method the keywords of a function of `api`, with their descriptions."""
+    kind = request.__dict__["keywords"]
+
+    def put(function: F) -> F:
+        found = keywords(kind)(function)
+        _, _, parameters = (request.__doc__ or "").partition("Parameters\n    ----------\n")
+        blocks = re.split(r"^(?=    \w+ : )", parameters, flags=re.MULTILINE)
+        told = [
+            block for block in blocks if block.partition(" : ")[0].strip() in kind.__annotations__
+        ]
+        if told:
+            own, added = inspect.cleandoc(function.__doc__ or ""), textwrap.dedent("".join(told))
+            found.__doc__ = f"{own}\n\nKeywords\n--------\n{added.rstrip()}"
+        return found
 
     return put
 

@@ -41,7 +41,7 @@ from rankwright.operations import (
     bound_items,
     bytes_of,
     iteration,
-    keywords,
+    keywords_of,
     operation,
     returning,
 )
@@ -407,7 +407,7 @@ class _JobOperations(ApiObject):
                 return
 
     @operation
-    @keywords(api.CancelJob)
+    @keywords_of(api.cancel_job)
     def cancel(self, **fields: Unpack[api.CancelJob]) -> Steps[types.Job]:
         """Cancel the job. With `keep`, a fit that can stop early ends in a model of what it has so far.
 
@@ -425,7 +425,7 @@ class _JobOperations(ApiObject):
         return self.data
 
     @returning
-    @keywords(api.RetryJob)
+    @keywords_of(api.retry_job)
     def retry(self, **fields: Unpack[api.RetryJob]) -> Steps[Either[Job, AsyncJob]]:
         """Submit the same work once more; return the new job."""
         return self._make(Job, AsyncJob, (yield from ask(api.retry_job(self._key, **fields))))
@@ -519,7 +519,7 @@ class _DatasetOperations(ApiObject):
         return (yield from send(request)).content
 
     @returning
-    @keywords(api.CreateVersion)
+    @keywords_of(api.create_version)
     def add_version(
         self,
         table: Table,
@@ -545,7 +545,7 @@ class _DatasetOperations(ApiObject):
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @returning
-    @keywords(api.ReadTableAgain)
+    @keywords_of(api.read_table_again)
     def read_again(
         self,
         *,
@@ -651,7 +651,7 @@ class _ModelOperations(ApiObject):
     read_metrics = bound(api.read_metrics)
 
     @operation
-    @keywords(api.ScoreRows)
+    @keywords_of(api.score_rows)
     def score(
         self, table: Table, *, media_type: str | None = None, **fields: Unpack[api.ScoreRows]
     ) -> Steps[Any]:
@@ -700,7 +700,7 @@ class _ModelOperations(ApiObject):
         return responses
 
     @operation
-    @keywords(api.ScoreRows)
+    @keywords_of(api.score_rows)
     def score_to_bytes(
         self,
         table: Table,
@@ -721,7 +721,7 @@ class _ModelOperations(ApiObject):
         return (yield from send(_with_rows(request, body_of(table, media_type)))).content
 
     @operation
-    @keywords(api.ScoreRow)
+    @keywords_of(api.score_row)
     def score_row(
         self, features: Mapping[str, Any] | None = None, /, **more: Any
     ) -> Steps[types.Score]:
@@ -742,7 +742,7 @@ class _ModelOperations(ApiObject):
         return found
 
     @operation
-    @keywords(api.ScoreRow)
+    @keywords_of(api.score_row)
     def score_row_by_label(
         self, features: Mapping[str, Any] | None = None, /, **more: Any
     ) -> Steps[types.LabelScore]:
@@ -773,7 +773,7 @@ class _ModelOperations(ApiObject):
         return (yield from ask(request))
 
     @operation
-    @keywords(api.ScoreRows)
+    @keywords_of(api.score_rows)
     def score_rows(
         self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.ScoreRows]
     ) -> Steps[types.Scores | types.LabelScores]:
@@ -785,7 +785,7 @@ class _ModelOperations(ApiObject):
     read_calibration = bound(api.read_calibration)
 
     @returning
-    @keywords(api.PutCalibration)
+    @keywords_of(api.put_calibration)
     def recalibrate(
         self, dataset: Any, *, wait: bool = True, **fields: Unpack[api.PutCalibration]
     ) -> Steps[Either[Job, AsyncJob]]:
@@ -794,7 +794,7 @@ class _ModelOperations(ApiObject):
         return (yield from self._ended(self._make(Job, AsyncJob, job), wait))
 
     @operation
-    @keywords(api.RankRows)
+    @keywords_of(api.rank_rows)
     def rank(
         self, table: Table, *, media_type: str | None = None, **fields: Unpack[api.RankRows]
     ) -> Steps[types.Ranking]:
@@ -803,7 +803,7 @@ class _ModelOperations(ApiObject):
         return (yield from ask(_with_rows(request, body_of(table, media_type))))
 
     @operation
-    @keywords(api.ExplainRows)
+    @keywords_of(api.explain_rows)
     def explain(
         self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.ExplainRows]
     ) -> Steps[types.Explanations]:
@@ -1058,7 +1058,7 @@ class _BatchScoreOperations(_EndedOperations):
     summary = bound(api.read_summary)
 
     @operation
-    @keywords(api.ReadResult)
+    @keywords_of(api.read_result)
     def result(
         self,
         to: str | os.PathLike[str] | BinaryIO | None = None,
