@@ -176,11 +176,10 @@ def _option(keywords: Sequence[Any]) -> Any:
     )
     is_object = any(typing.get_origin(kind) is Mapping for kind in values)
     plain: Any = next((kind for kind in values if kind in (bool, int, float)), str)
-    shown = typer.Option(
-        help=escape(" ".join(texts)),
-        metavar=f"[{'|'.join(choices)}]" if choices else None,
-        parser=_json if is_object else None,
-    )
+    told = " ".join(texts)
+    if any(choice not in told for choice in choices):
+        told += f" One of {', '.join(choices)}."
+    shown = typer.Option(help=escape(told), parser=_json if is_object else None)
     plain = Any if is_object else plain
     return Annotated[(list[plain] if REPEATED in marks else plain) | None, shown]
 

@@ -96,7 +96,8 @@ def list_(
         return
     if not shown:
         named = f" with {fields['search']!r} in the name" if "search" in fields else ""
-        err.print(f"there are no {collection}{named}", markup=False)
+        such = "such " if fields.keys() - {"search"} else ""
+        err.print(f"there are no {such}{collection}{named}", markup=False)
         return
     lines = [(*shown_of(each), each.created_at[:19]) for each in shown]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -52,7 +52,7 @@ File = Annotated[
 ]
 
 
-@takes(api.CreateBatchScore, but=["ignore"])
+@takes(api.CreateBatchScore, but=["ignore", "file_name"])
 def score(
     model: Model,
     rows: Annotated[

@@ -83,7 +83,7 @@ def test_a_new_field_is_in_the_client_and_in_the_command_line(tmp_path: Path) ->
     assert "Only models of this colour." in told["doc"]
     for command, option, text in (
         ("list", "--colour", "Only models of this colour."),
-        ("list", "[red|blue]", "Only models of this colour."),
+        ("list", "One of red, blue.", "Only models of this colour."),
         ("upload", "--skip-rows", "Rows above the head of a table"),
         ("train", "--mood", "What the job feels."),
     ):
