@@ -156,6 +156,7 @@ class _UploadsOperations(_Collection):
     add_files = free(api.add_files)
 
     @operation
+    @keywords_of(api.put_part)
     def put_part(
         self,
         upload_id: str,
@@ -164,17 +165,19 @@ class _UploadsOperations(_Collection):
         *,
         media_type: str | None = None,
         progress: Progress | None = None,
+        **fields: Unpack[api.PutPart],
     ) -> Steps[types.UploadPart]:
         """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
-        request = api.put_part(upload_id, number)
+        request = api.put_part(upload_id, number, **fields)
         return (yield from ask(with_table(request, body_of(table, media_type), progress)))
 
     @returning
+    @keywords_of(api.close_upload)
     def close(
-        self, upload_id: str, parts: int, *, wait: bool = True
+        self, upload_id: str, parts: int, *, wait: bool = True, **fields: Unpack[api.CloseUpload]
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Make a dataset of all parts, and wait until it has been read; return it. `parts` is their number."""
-        made = yield from ask(api.close_upload(upload_id, parts))
+        made = yield from ask(api.close_upload(upload_id, parts, **fields))
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation

@@ -564,6 +564,7 @@ class _DatasetOperations(ApiObject):
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation
+    @keywords_of(api.put_pairs)
     def put_pairs(
         self,
         pairs: Table,
@@ -571,10 +572,11 @@ class _DatasetOperations(ApiObject):
         media_type: str | None = None,
         progress: Progress | None = None,
         wait: bool = True,
+        **fields: Unpack[api.PutPairs],
     ) -> Steps[types.Dataset]:
         """Say which item is better than which, for a dataset of kind `preferences`; replaces what was there."""
         body = body_of(pairs, media_type)
-        request = with_table(api.put_pairs(self._key), body, progress)
+        request = with_table(api.put_pairs(self._key, **fields), body, progress)
         try:
             self.data = yield from ask(request)
         except Conflict:
