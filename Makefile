@@ -61,8 +61,8 @@ browser:  ## Install Chromium without windows, which the tests of the console dr
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
 
-openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, and the client's types, which are made from it.
-	$(BIN)/python -m tests.app.client.make_types
+openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, and what is made from it: the client's operations and types.
+	$(BIN)/python -m tests.app.client.make_client
 
 sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sentences of refusals and warnings; of some tests with PYTEST_ARGS=tests/core.
 	$(PYTEST) --sentences $(PYTEST_ARGS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.resources import Page as ApiPage
+from rankwright.operations import Page as ApiPage
 from rankwright.types import AuditEntry, Health, Key, KeyWithSecret
 from starlette.responses import Response
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.resources import Page as ApiPage
+from rankwright.operations import Page as ApiPage
 from rankwright.types import Dataset, ListedDataset, ListedModel, Model
 from starlette.responses import Response
 

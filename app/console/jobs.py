@@ -95,12 +95,7 @@ class ModelFigure(NamedTuple):
 async def list_jobs(page: PageDep) -> Response:
     """Show the owner's jobs of a kind, newest first."""
     filters = ("kind", "state", "search", "dataset_id")
-    listed = await read_list(
-        page,
-        "/console/jobs",
-        lambda dataset_id, **asked: page.client.jobs.page(dataset=dataset_id, **asked),
-        filters,
-    )
+    listed = await read_list(page, "/console/jobs", page.client.jobs.page, filters)
     return page.show(
         "jobs.html",
         **listed,

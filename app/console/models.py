@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.resources import Page as ApiPage
+from rankwright.operations import Page as ApiPage
 from rankwright.types import ListedModel, Metrics, ModelParts
 from starlette.responses import Response
 

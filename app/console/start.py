@@ -6,7 +6,7 @@ import asyncio
 
 from fastapi import APIRouter
 from rankwright.client import AsyncClient
-from rankwright.resources import Page
+from rankwright.operations import Page
 from rankwright.types import Job
 from starlette.responses import Response
 

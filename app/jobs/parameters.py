@@ -15,7 +15,7 @@ from pydantic import Field
 class TrainingParameters:
     """The plain parameters; the names are those of the request."""
 
-    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1, description="Seed of all random numbers.")] = 0
     label_noise: Annotated[
         Annotated[float, Field(ge=0, lt=0.5)] | None,
         Field(

@@ -6,26 +6,33 @@ import ipaddress
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
-from rankwright import types
+from rankwright import api, types
 from rankwright.errors import ConfigurationError, Conflict, NotFound, SecretLost, Unauthorised
 from rankwright.operations import (
+    NULL,
+    ApiRequest,
     Asynchronous,
     Blocking,
     Either,
-    iteration,
+    Iteration,
+    Page,
+    ask,
+    each_of,
+    free,
+    free_items,
+    keywords_of,
     operation,
+    record_of,
     returning,
-    yielding,
 )
-from rankwright.records import Record
 from rankwright.resources import (
     ApiObject,
     AsyncBatchScore,
@@ -40,17 +47,12 @@ from rankwright.resources import (
     Evaluation,
     Job,
     Model,
-    Names,
-    Page,
-    _fields_of,
-    _joined,
     _named,
     _ref,
     _steps_of,
-    _table_query,
     in_notebook,
-    key_header,
     refuse_key,
+    with_table,
 )
 from rankwright.tables import (
     MEDIA_TYPES,
@@ -67,17 +69,20 @@ from rankwright.transport import (
     AsyncTransport,
     HttpTransport,
     Items,
-    Request,
     Steps,
     Transport,
     segment,
-    send,
 )
 
-R = TypeVar("R", bound=Record)
+if TYPE_CHECKING:
+    from typing import ParamSpec
+
+    from typing_extensions import Unpack
+
+    P = ParamSpec("P")
+
 S = TypeVar("S")
 A = TypeVar("A")
-T = TypeVar("T")
 C = TypeVar("C")
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -88,95 +93,43 @@ TIMEOUT = 90.0
 NOW = "now"
 """The revision that a thing has when it is to be changed."""
 
-Time = str | datetime | None
-"""A time, with its zone: text as in RFC 3339, or a datetime."""
-
 
 class _Collection(ApiObject):
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 
 
+def things(
+    make: Callable[P, ApiRequest[Page[Any]]], blocking: type[S], asynchronous: type[A]
+) -> Iteration[P, S, A]:
+    """Make a method that yields the entries of a list as objects that can themselves be asked."""
+
+    def describe(self: Any, **fields: Any) -> Items[Any]:
+        yield from each_of(make, fields, partial(self._make, blocking, asynchronous))
+
+    return Iteration(update_wrapper(describe, make))
+
+
 # --- datasets -------------------------------------------------------------------------------------
 
 
 class _DatasetsOperations(_Collection):
+    list = free_items(api.list_datasets)
+    page = free(api.list_datasets)
+
     @returning
     def get(self, dataset_id: str) -> Steps[Either[Dataset, AsyncDataset]]:
         """Return the dataset with this id. NotFound: if there is none."""
-        data = yield from self._get(f"/v1/datasets/{segment(dataset_id)}")
-        return self._make(Dataset, AsyncDataset, data)
-
-    @iteration
-    def list(
-        self,
-        *,
-        name: str | None = None,
-        search: str | None = None,
-        latest: bool | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-    ) -> Items[types.ListedDataset]:
-        """Yield the datasets, the newest first: of one name, or with a text in their names; by when they were made."""
-        yield from self._pages(
-            "/v1/datasets",
-            types.ListedDataset.from_json,
-            name=name,
-            search=search,
-            latest=latest,
-            created_after=created_after,
-            created_before=created_before,
-            sort=sort,
-        )
+        return self._make(Dataset, AsyncDataset, (yield from ask(api.read_dataset(dataset_id))))
 
     @operation
-    def page(
-        self,
-        *,
-        name: str | None = None,
-        search: str | None = None,
-        latest: bool | str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.ListedDataset]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                types.ListedDataset,
-                "/v1/datasets",
-                name=name,
-                search=search,
-                latest=latest,
-                created_after=created_after,
-                created_before=created_before,
-                sort=sort,
-                limit=limit,
-                after=after,
-            )
-        )
-
-    @operation
+    @keywords_of(api.validate_table)
     def check(
-        self,
-        /,
-        table: Table,
-        *,
-        label: str | None = None,
-        media_type: str | None = None,
-        **options: Any,
+        self, /, table: Table, *, media_type: str | None = None, **fields: Unpack[api.ValidateTable]
     ) -> Steps[types.TableCheck]:
-        """Check a table as `upload` would, and create nothing. Options as of `upload`.
-
-        Invalid: if the table cannot be used.
-        """
-        query = {**_table_query(options), "label": label}
-        body = body_of(table, media_type)
-        data = yield from self._send_table("/v1/datasets/validate", body, None, None, **query)
-        return types.TableCheck.from_json(data)
+        """Check a table as `upload` would, and create nothing. Invalid: if the table cannot be used."""
+        request = api.validate_table(**fields)
+        return (yield from ask(with_table(request, body_of(table, media_type))))
 
 
 class Datasets(_DatasetsOperations, Blocking):
@@ -197,51 +150,13 @@ class AsyncDatasets(_DatasetsOperations, Asynchronous):
 
 
 class _UploadsOperations(_Collection):
-    @operation
-    def open(
-        self,
-        *,
-        name: str | None = None,
-        label: str | None = None,
-        positive: str | None = None,
-        weight: str | None = None,
-        group: str | None = None,
-        query: str | None = None,
-        item: str | None = None,
-        labels: Names = None,
-        categorical: Names = None,
-        numeric: Names = None,
-        drop: Names = None,
-        missing: Names = None,
-        strict: bool | str | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        decimal: str | None = None,
-        thousands: str | None = None,
-        dates: str | None = None,
-        kind: str | None = None,
-        version_of: str | None = None,
-        mode: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Steps[types.Upload]:
-        """Open an upload of several files; return it. Options as of `upload`; or `version_of`, a dataset's id, with
-        `mode` and those of a CSV, as of a dataset's `add_version`.
-        """
-        fields = {**_fields_of(locals()), "version_of": version_of, "mode": mode}
-        data = yield from self._post("/v1/uploads", query=fields, key=idempotency_key)
-        return types.Upload.from_json(data)
+    open = free(api.open_upload)
+    get = free(api.read_upload)
+    list = free_items(api.list_uploads)
+    add_files = free(api.add_files)
 
     @operation
-    def get(self, upload_id: str) -> Steps[types.Upload]:
-        """Return the upload with this id, and its parts. NotFound: if there is none."""
-        return (yield from self._record(types.Upload, f"/v1/uploads/{segment(upload_id)}"))
-
-    @iteration
-    def list(self) -> Items[types.Upload]:
-        """Yield the uploads, the newest first, without their parts."""
-        yield from self._pages("/v1/uploads", types.Upload.from_json)
-
-    @operation
+    @keywords_of(api.put_part)
     def put_part(
         self,
         upload_id: str,
@@ -250,38 +165,25 @@ class _UploadsOperations(_Collection):
         *,
         media_type: str | None = None,
         progress: Progress | None = None,
+        **fields: Unpack[api.PutPart],
     ) -> Steps[types.UploadPart]:
         """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
-        return (yield from self._put_part(upload_id, number, body_of(table, media_type), progress))
-
-    @operation
-    def add_files(
-        self, upload_id: str, path: str, *, idempotency_key: str | None = None
-    ) -> Steps[types.Upload]:
-        """Add a file of the service, or all tables of a folder, as the next parts.
-
-        `path` is below the service's folder for files.
-        """
-        body, added = {"path": path}, f"/v1/uploads/{segment(upload_id)}/files"
-        data = yield from self._post(added, body, key=idempotency_key)
-        return types.Upload.from_json(data)
+        request = api.put_part(upload_id, number, **fields)
+        return (yield from ask(with_table(request, body_of(table, media_type), progress)))
 
     @returning
+    @keywords_of(api.close_upload)
     def close(
-        self, upload_id: str, parts: int, *, wait: bool = True
+        self, upload_id: str, parts: int, *, wait: bool = True, **fields: Unpack[api.CloseUpload]
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Make a dataset of all parts, and wait until it has been read; return it. `parts` is their number."""
-        path = f"/v1/uploads/{segment(upload_id)}/close"
-        data = yield from self._post(path, {"parts": parts})
-        dataset = self._make(Dataset, AsyncDataset, data)
-        if wait:
-            yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
-        return dataset
+        made = yield from ask(api.close_upload(upload_id, parts, **fields))
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation
     def delete(self, upload_id: str) -> Steps[None]:
         """Delete an upload that is not closed."""
-        yield from self._delete(f"/v1/uploads/{segment(upload_id)}")
+        yield from self._delete(api.delete_upload(upload_id))
 
 
 class Uploads(_UploadsOperations, Blocking):
@@ -296,112 +198,38 @@ class AsyncUploads(_UploadsOperations, Asynchronous):
 
 
 class _JobsOperations(_Collection):
+    list = things(api.list_jobs, Job, AsyncJob)
+    page = free(api.list_jobs)
+
     @returning
     def get(self, job_id: str) -> Steps[Either[Job, AsyncJob]]:
         """Return the job with this id. NotFound: if there is none."""
-        data = yield from self._get(f"/v1/jobs/{segment(job_id)}")
-        return self._make(Job, AsyncJob, data)
-
-    @yielding
-    def list(
-        self,
-        *,
-        state: str | None = None,
-        kind: str | None = None,
-        dataset: Any = None,
-        unresolved: bool | None = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        tag: Names = None,
-    ) -> Items[Either[Job, AsyncJob]]:
-        """Yield the jobs, the newest first: training jobs, unless another `kind` or `"all"` is named.
-
-        `unresolved` leaves failures that no retry, later job of the same kind and name, or deletion has settled.
-        `tag` is `"team:risk"`, or `"team"` for any value; of several a job has all.
-        """
-        yield from self._pages(
-            "/v1/jobs",
-            lambda data: self._make(Job, AsyncJob, data),
-            state=state,
-            kind=kind,
-            dataset_id=None if dataset is None else _named(dataset),
-            unresolved=unresolved,
-            search=search,
-            created_after=created_after,
-            created_before=created_before,
-            sort=sort,
-            tag=tag,
-        )
-
-    @operation
-    def page(
-        self,
-        *,
-        state: str | None = None,
-        kind: str | None = None,
-        dataset: Any = None,
-        unresolved: bool | None = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        tag: Names = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.Job]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                types.Job,
-                "/v1/jobs",
-                state=state,
-                kind=kind,
-                dataset_id=None if dataset is None else _named(dataset),
-                unresolved=unresolved,
-                search=search,
-                created_after=created_after,
-                created_before=created_before,
-                sort=sort,
-                tag=tag,
-                limit=limit,
-                after=after,
-            )
-        )
+        return self._make(Job, AsyncJob, (yield from ask(api.read_job(job_id))))
 
     @returning
     def submit(
         self, job: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job that is written as the body of POST /v1/jobs; return it. See `Client.train`."""
-        data = yield from self._send_job("/v1/jobs", job, idempotency_key)
-        return self._make(Job, AsyncJob, data)
+        request = api.submit_job("", {}, idempotency_key=idempotency_key)
+        request.set_json(job)
+        return self._make(Job, AsyncJob, (yield from ask(request)))
 
     @operation
     def check_request(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
         """Check a training job as `submit` would send it, and create nothing."""
-        data = yield from self._send_job("/v1/jobs/validate", job)
-        return types.JobCheck.from_json(data)
-
-    def _send_job(self, path: str, job: Mapping[str, Any], key: str | None = None) -> Steps[Any]:
-        response = yield from send(Request.of_json("POST", path, job, headers=key_header(key)))
-        return response.json()
+        request = api.validate_job("", {})
+        request.set_json(job)
+        return (yield from ask(request))
 
     @operation
+    @keywords_of(api.validate_job)
     def check(
         self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[types.JobCheck]:
         """Check a training job as `Client.train` would submit it, with the same options, and create nothing."""
-        body = _job_body(dataset, algorithm, options)
-        data = yield from self._post("/v1/jobs/validate", body)
-        return types.JobCheck.from_json(data)
-
-
-_JOB_FIELDS = (
-    *("name", "objective", "validation", "search", "controls", "label_noise", "seed"),
-    *("priority", "tags", "timeout_seconds"),
-)
+        chosen, fields = _algorithm_and_fields(algorithm, options)
+        return (yield from ask(api.validate_job(_named(dataset), chosen, **fields)))
 
 
 def _prices(costs: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -414,14 +242,13 @@ def _prices(costs: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _job_body(
-    dataset: Any, algorithm: str | Mapping[str, Any], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the body of a job: options that are no field of it are parameters of the algorithm."""
+def _algorithm_and_fields(
+    algorithm: str | Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Any], Any]:
+    """Return the algorithm and the fields of a job: options that are no field of it are the algorithm's parameters."""
     chosen = {"name": algorithm} if isinstance(algorithm, str) else dict(algorithm)
-    parameters = {name: value for name, value in options.items() if name not in _JOB_FIELDS}
-    fields = {name: options.get(name) for name in _JOB_FIELDS}
-    return {"dataset_id": _named(dataset), "algorithm": {**chosen, **parameters}, **fields}
+    fields = {n: value for n, value in options.items() if n in api.SubmitJob.__annotations__}
+    return chosen | {n: value for n, value in options.items() if n not in fields}, fields
 
 
 class Jobs(_JobsOperations, Blocking):
@@ -475,87 +302,12 @@ class _ModelsOperations(_Collection):
         yield from cast(Any, model)._load(ref)
         return model
 
-    @iteration
-    def list(
-        self,
-        *,
-        name: str | None = None,
-        aliased: bool | None = None,
-        outdated: bool | None = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        tag: Names = None,
-    ) -> Items[types.ListedModel]:
-        """Yield the models, the newest first: of one name, or with a text in their names; by when they were made.
-
-        `tag` is `"team:risk"`, or `"team"` for any value; of several a model has all. `aliased` leaves those that an
-        alias points to, `outdated` those of them that have a newer version.
-        """
-        yield from self._pages(
-            "/v1/models",
-            types.ListedModel.from_json,
-            name=name,
-            aliased=aliased,
-            outdated=outdated,
-            search=search,
-            created_after=created_after,
-            created_before=created_before,
-            sort=sort,
-            tag=tag,
-        )
-
-    @operation
-    def page(
-        self,
-        *,
-        name: str | None = None,
-        aliased: bool | None = None,
-        outdated: bool | None = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        tag: Names = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.ListedModel]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                types.ListedModel,
-                "/v1/models",
-                name=name,
-                aliased=aliased,
-                outdated=outdated,
-                search=search,
-                created_after=created_after,
-                created_before=created_before,
-                sort=sort,
-                tag=tag,
-                limit=limit,
-                after=after,
-            )
-        )
-
-    @operation
-    def alias_page(
-        self, name: str, *, limit: int | None = None, after: str | None = None
-    ) -> Steps[Page[types.AliasSummary]]:
-        """Return one page of the aliases among the versions of a name."""
-        path = f"/v1/models/{segment(name)}/aliases"
-        return (yield from self._page(types.AliasSummary, path, limit=limit, after=after))
-
-    @iteration
-    def aliases(self, name: str) -> Items[types.AliasSummary]:
-        """Yield the aliases among the versions of a name."""
-        yield from self._pages(f"/v1/models/{segment(name)}/aliases", types.AliasSummary.from_json)
-
-    @operation
-    def read_alias(self, name: str, alias: str) -> Steps[types.Alias]:
-        """Return where an alias points, and where it pointed before."""
-        return (yield from self._record(types.Alias, _alias_path(name, alias)))
+    list = free_items(api.list_models)
+    page = free(api.list_models)
+    alias_page = free(api.list_aliases)
+    aliases = free_items(api.list_aliases)
+    read_alias = free(api.read_alias)
+    read_reason_codes = free(api.read_reason_codes)
 
     @operation
     def set_alias(
@@ -577,37 +329,33 @@ class _ModelsOperations(_Collection):
 
         Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
         """
-        path, target = _alias_path(name, alias), _named(model)
         if revision == NOW:
-            revision = yield from self._revision_of(types.Alias, path)
-        return (yield from self._set_alias(path, target, revision, promise))
+            revision = yield from self._revision_of(api.read_alias(name, alias))
+        return (yield from self._set_alias(name, alias, _named(model), revision, promise))
 
     def _set_alias(
         self,
-        path: str,
+        name: str,
+        alias: str,
         target: str,
         revision: int | str | None,
         promise: Mapping[str, float] | str | None = "keep",
     ) -> Steps[types.Alias]:
-        condition = _if_it_is(revision)
-        body: dict[str, Any] = {"model_id": target}
-        if not isinstance(promise, str):
-            body["promise"] = None if promise is None else dict(promise)
-        request = Request.of_json("PUT", path, body, headers=condition)
+        said = {} if isinstance(promise, str) else {"promise": NULL if promise is None else promise}
+        request = api.put_alias(name, alias, target, **cast(Any, said | _if_it_is(revision)))
         try:
-            response = yield from send(request)
+            return (yield from ask(request))
         except Conflict as refusal:
             if not request.lost_answer:
                 raise
             try:
-                found = yield from self._record(types.Alias, path)
+                found = yield from ask(api.read_alias(name, alias))
             except NotFound:
                 raise refusal from None
             follows = revision is None or str(found.revision - 1) == str(revision)
             if found.model_id != target or not follows or not _is_kept(found, promise):
                 raise
             return found  # as a try whose answer was lost has left it
-        return types.Alias.from_json(response.json())
 
     @returning
     def promote_if_better(
@@ -648,38 +396,37 @@ class _ModelsOperations(_Collection):
         name, at, label = alias.partition("@")
         if not (name and at and label):
             raise ConfigurationError(f'an alias must read "name@alias", got {alias!r}')
-        path = _alias_path(name, label)
-        new = yield from self._record(types.Model, f"/v1/models/{segment(_ref(challenger))}")
+        new = yield from ask(api.read_model(_ref(challenger)))
         try:
-            now = yield from self._record(types.Alias, path)
+            now = yield from ask(api.read_alias(name, label))
         except NotFound:
-            made = yield from self._set_alias(path, new.id, None)
+            made = yield from self._set_alias(name, label, new.id, None)
             return _either(Promotion(True, made, None, None))
         if now.model_id == new.id:
             return _either(Promotion(False, now, None, None))
-        body = {
-            "models": [new.id, now.model_id],
-            "dataset_id": _named(dataset),
-            "level": confidence,
-            "windows": [{"fpr_min": window[0], "fpr_max": window[1]}],
-        }
-        found = yield from self._post("/v1/comparisons", body, key=idempotency_key)
-        comparison = self._make(Comparison, AsyncComparison, found)
+        request = api.create_comparison(
+            [new.id, now.model_id],
+            _named(dataset),
+            level=confidence,
+            windows=[{"fpr_min": window[0], "fpr_max": window[1]}],
+            idempotency_key=idempotency_key,
+        )
+        comparison = self._make(Comparison, AsyncComparison, (yield from ask(request)))
         yield from _steps_of(cast(Any, type(comparison)).wait)(comparison)
         ((difference,),) = [each.differences for each in cast(Any, comparison).data.result.windows]
         sign = 1.0 if difference.first == new.id else -1.0
         gain = sorted((sign * difference.low, sign * difference.high))
         if gain[0] > 0.0:
-            now = yield from self._set_alias(path, new.id, now.revision)
+            now = yield from self._set_alias(name, label, new.id, now.revision)
         value = types.Interval(value=sign * difference.value, low=gain[0], high=gain[1])
         return _either(Promotion(gain[0] > 0.0, now, comparison, value))
 
     def _revision_of(
-        self, kind: type[types.Alias] | type[types.ReasonCodes], path: str
+        self, request: ApiRequest[types.Alias] | ApiRequest[types.ReasonCodes]
     ) -> Steps[int | None]:
         """Return the revision that a thing has now; None if there is none."""
         try:
-            found = yield from self._record(cast("type[Any]", kind), path)
+            found = yield from ask(cast("ApiRequest[Any]", request))
         except NotFound:
             return None
         return cast(int, found.revision)
@@ -687,15 +434,7 @@ class _ModelsOperations(_Collection):
     @operation
     def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
         """Delete an alias that has this revision now."""
-        yield from self._delete(_alias_path(name, alias), {"If-Match": f'"{revision}"'})
-
-    @operation
-    def read_reason_codes(
-        self, name: str, *, revision: int | None = None
-    ) -> Steps[types.ReasonCodes]:
-        """Return the dictionary by which the reasons of a name's models are told, by default as it is now."""
-        path = f"/v1/models/{segment(name)}/reason-codes"
-        return (yield from self._record(types.ReasonCodes, path, revision=revision))
+        yield from self._delete(api.delete_alias(name, alias, if_match=f'"{revision}"'))
 
     @operation
     def set_reason_codes(
@@ -709,31 +448,28 @@ class _ModelsOperations(_Collection):
 
         An entry has `code`, `text` and `columns`, and may have `direction`, `min`, `max`, `categories` and `missing`.
         """
-        path = f"/v1/models/{segment(name)}/reason-codes"
         if revision == NOW:
-            revision = yield from self._revision_of(types.ReasonCodes, path)
-        condition = _if_it_is(revision)
-        body = json.loads(json.dumps({"entries": [dict(entry) for entry in entries]}))
-        request = Request.of_json("PUT", path, body, headers=condition)
+            revision = yield from self._revision_of(api.read_reason_codes(name))
+        sent = json.loads(json.dumps([dict(entry) for entry in entries]))
+        request = api.put_reason_codes(name, sent, **cast(Any, _if_it_is(revision)))
         try:
-            response = yield from send(request)
+            return (yield from ask(request))
         except Conflict as refusal:
             if not request.lost_answer:
                 raise
             try:
-                found = yield from self._record(types.ReasonCodes, path)
+                found = yield from ask(api.read_reason_codes(name))
             except NotFound:
                 raise refusal from None
             follows = revision is None or str(found.revision - 1) == str(revision)
-            if not follows or not _are_entries(found, body["entries"]):
+            if not follows or not _are_entries(found, sent):
                 raise
             return found  # as a try whose answer was lost has left it
-        return types.ReasonCodes.from_json(response.json())
 
 
 def _if_it_is(revision: int | str | None) -> dict[str, str]:
-    """Return the header by which a thing is changed only if it has this revision; None: only made."""
-    return {"If-None-Match": "*"} if revision is None else {"If-Match": f'"{revision}"'}
+    """Return the condition by which a thing is changed only if it has this revision; None: only made."""
+    return {"if_none_match": "*"} if revision is None else {"if_match": f'"{revision}"'}
 
 
 def _are_entries(found: types.ReasonCodes, entries: Sequence[Mapping[str, Any]]) -> bool:
@@ -759,10 +495,6 @@ def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> b
     return all(getattr(kept, name) == promise.get(name) for name in _KEPT)
 
 
-def _alias_path(name: str, alias: str) -> str:
-    return f"/v1/models/{segment(name)}/aliases/{segment(alias)}"
-
-
 class Models(_ModelsOperations, Blocking):
     """The models of this key's owner. `models["churn@champion"]` asks nothing until the model is used."""
 
@@ -780,77 +512,14 @@ class AsyncModels(_ModelsOperations, Asynchronous):
 # --- evaluations, comparisons, batch scores -------------------------------------------------------
 
 
-class _JobResultsOperations(_Collection, Generic[S, A, R]):
-    """What jobs make of models and a dataset: S for the blocking client, A for the asynchronous one."""
-
-    _path: ClassVar[str]
-    _kinds: ClassVar[tuple[type[Any], type[Any]]]
+class _EvaluationsOperations(_Collection):
+    list = things(api.list_evaluations, Evaluation, AsyncEvaluation)
+    page = free(api.list_evaluations)
 
     @returning
-    def get(self, id: str) -> Steps[Either[S, A]]:
-        """Return the one with this id. NotFound: if there is none."""
-        data = yield from self._get(f"{self._path}/{segment(id)}")
-        return self._of(data)
-
-    def _of(self, data: Any) -> Either[S, A]:
-        return self._make(*self._kinds, data)
-
-    @yielding
-    def list(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-    ) -> Items[Either[S, A]]:
-        """Yield them, the newest first."""
-        yield from self._pages(
-            self._path,
-            self._of,
-            model_id=model_id,
-            dataset_id=None if dataset is None else _named(dataset),
-            search=search,
-            created_after=created_after,
-            created_before=created_before,
-            sort=sort,
-        )
-
-    @operation
-    def page(
-        self,
-        *,
-        model_id: str | None = None,
-        dataset: Any = None,
-        search: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        sort: str | None = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[R]]:
-        """Return one page of the list."""
-        return (
-            yield from self._page(
-                cast("type[R]", self._kinds[0]._record_kind),
-                self._path,
-                model_id=model_id,
-                dataset_id=None if dataset is None else _named(dataset),
-                search=search,
-                created_after=created_after,
-                created_before=created_before,
-                sort=sort,
-                limit=limit,
-                after=after,
-            )
-        )
-
-
-class _EvaluationsOperations(_JobResultsOperations[Evaluation, AsyncEvaluation, types.Evaluation]):
-    _path = "/v1/evaluations"
-    _kinds = (Evaluation, AsyncEvaluation)
+    def get(self, id: str) -> Steps[Either[Evaluation, AsyncEvaluation]]:
+        """Return the evaluation with this id. NotFound: if there is none."""
+        return self._make(Evaluation, AsyncEvaluation, (yield from ask(api.read_evaluation(id))))
 
 
 class Evaluations(_EvaluationsOperations, Blocking):
@@ -867,9 +536,14 @@ class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
         return cast(AsyncEvaluation, AsyncEvaluation._of_id(self._transport, id))
 
 
-class _ComparisonsOperations(_JobResultsOperations[Comparison, AsyncComparison, types.Comparison]):
-    _path = "/v1/comparisons"
-    _kinds = (Comparison, AsyncComparison)
+class _ComparisonsOperations(_Collection):
+    list = things(api.list_comparisons, Comparison, AsyncComparison)
+    page = free(api.list_comparisons)
+
+    @returning
+    def get(self, id: str) -> Steps[Either[Comparison, AsyncComparison]]:
+        """Return the comparison with this id. NotFound: if there is none."""
+        return self._make(Comparison, AsyncComparison, (yield from ask(api.read_comparison(id))))
 
 
 class Comparisons(_ComparisonsOperations, Blocking):
@@ -886,9 +560,14 @@ class AsyncComparisons(_ComparisonsOperations, Asynchronous):
         return cast(AsyncComparison, AsyncComparison._of_id(self._transport, id))
 
 
-class _BatchScoresOperations(_JobResultsOperations[BatchScore, AsyncBatchScore, types.BatchScore]):
-    _path = "/v1/batch-scores"
-    _kinds = (BatchScore, AsyncBatchScore)
+class _BatchScoresOperations(_Collection):
+    list = things(api.list_batch_scores, BatchScore, AsyncBatchScore)
+    page = free(api.list_batch_scores)
+
+    @returning
+    def get(self, id: str) -> Steps[Either[BatchScore, AsyncBatchScore]]:
+        """Return the batch scores with this id. NotFound: if there are none."""
+        return self._make(BatchScore, AsyncBatchScore, (yield from ask(api.read_batch_score(id))))
 
 
 class BatchScores(_BatchScoresOperations, Blocking):
@@ -909,52 +588,28 @@ class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
 
 
 class _KeysOperations(_Collection):
-    @iteration
-    def list(self) -> Items[types.Key]:
-        """Yield the keys, the newest first, without their secrets."""
-        yield from self._pages("/v1/keys", types.Key.from_json)
+    list = free_items(api.list_keys)
+    page = free(api.list_keys)
+    get = free(api.read_key)
 
     @operation
-    def page(self, *, limit: int | None = None, after: str | None = None) -> Steps[Page[types.Key]]:
-        """Return one page of the list."""
-        return (yield from self._page(types.Key, "/v1/keys", limit=limit, after=after))
-
-    @operation
-    def get(self, key_id: str) -> Steps[types.Key]:
-        """Return the key with this id."""
-        return (yield from self._record(types.Key, f"/v1/keys/{segment(key_id)}"))
-
-    @operation
+    @keywords_of(api.create_key)
     def create(
-        self,
-        name: str,
-        scopes: Sequence[str],
-        *,
-        expires_in_seconds: float | None = None,
-        idempotency_key: str | None = None,
+        self, name: str, scopes: Sequence[Any], **fields: Unpack[api.CreateKey]
     ) -> Steps[types.KeyWithSecret]:
         """Make a key; its secret is shown once. SecretLost: if the answer with the secret was lost on its way."""
-        body = {"name": name, "scopes": [*scopes], "expires_in_seconds": expires_in_seconds}
-        data = yield from self._post("/v1/keys", body, key=idempotency_key)
-        return _with_secret(data)
+        return _with_secret((yield from ask(api.create_key(name, [*scopes], **fields))))
 
     @operation
-    def rotate(
-        self,
-        key_id: str,
-        *,
-        grace_seconds: float | None = None,
-        idempotency_key: str | None = None,
-    ) -> Steps[types.KeyWithSecret]:
+    @keywords_of(api.rotate_key)
+    def rotate(self, key_id: str, **fields: Unpack[api.RotateKey]) -> Steps[types.KeyWithSecret]:
         """Make a key in the place of another, which ends after the grace. Without `grace_seconds` it ends at once.
 
         SecretLost: if the answer with the new secret was lost on its way.
         """
-        path = f"/v1/keys/{segment(key_id)}/rotate"
-        body, headers = {"grace_seconds": grace_seconds or 0.0}, key_header(idempotency_key)
-        request = Request.of_json("POST", path, body, headers=headers)
+        request = api.rotate_key(key_id, **fields)
         try:
-            response = yield from send(request)
+            return _with_secret((yield from ask(request)))
         except Unauthorised as refusal:
             if not request.lost_answer:
                 raise
@@ -963,17 +618,15 @@ class _KeysOperations(_Collection):
                 " it is the same key, make another on the server with `rankwright keys create`",
                 None,
             ) from refusal
-        return _with_secret(response.json())
 
     @operation
     def revoke(self, key_id: str) -> Steps[None]:
         """Revoke a key."""
-        yield from self._delete(f"/v1/keys/{segment(key_id)}")
+        yield from self._delete(api.revoke_key(key_id))
 
 
-def _with_secret(data: Any) -> types.KeyWithSecret:
-    """Read a new key. SecretLost: if a repeated request has found it, without its secret."""
-    key = types.KeyWithSecret.from_json(data)
+def _with_secret(key: types.KeyWithSecret) -> types.KeyWithSecret:
+    """Return a new key. SecretLost: if a repeated request has found it, without its secret."""
     if key.secret is None:
         raise SecretLost(
             f"the key {key.id} exists, but the answer with its secret was lost, and the secret is shown only once: "
@@ -996,33 +649,15 @@ class AsyncKeys(_KeysOperations, Asynchronous):
 
 class _ClientOperations(ApiObject):
     @returning
+    @keywords_of(api.upload_dataset)
     def upload(
         self,
         table: Table,
         *,
-        name: str | None = None,
-        label: str | None = None,
-        positive: str | None = None,
-        weight: str | None = None,
-        group: str | None = None,
-        query: str | None = None,
-        item: str | None = None,
-        labels: Names = None,
-        categorical: Names = None,
-        numeric: Names = None,
-        drop: Names = None,
-        missing: Names = None,
-        strict: bool | None = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        decimal: str | None = None,
-        thousands: str | None = None,
-        dates: str | None = None,
-        kind: str | None = None,
         media_type: str | None = None,
         progress: Progress | bool | None = None,
-        idempotency_key: str | None = None,
         wait: bool = True,
+        **fields: Unpack[api.UploadDataset],
     ) -> Steps[Either[Dataset, AsyncDataset]]:
         """Upload a table, and wait until it has been read; return the dataset.
 
@@ -1031,69 +666,39 @@ class _ClientOperations(ApiObject):
         table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
             Files are streamed. The files of a folder become one dataset, with the rows in the order of their names. If
             it was interrupted, the same call sends only the files that have not come.
-        name : str, optional
-            Default: the name of the file without its ending, or of the folder.
-        label : str
-            The column of two values that tells positives from negatives; `positive` is the value of the positives.
-        weight, group, query, item : str, optional
-            Columns: weights of the rows; what must not be split between training and validation; the list that a row
-            belongs to; ids of items.
-        labels, categorical, numeric, drop, missing : str or list of str, optional
-            Several labels; columns of words, of numbers, and to leave out; values that stand for a missing one.
         media_type : str, optional
             Of a file whose name does not tell it.
         progress : callable or bool, optional
             Is called with the bytes sent and the bytes in all. True: a bar, which is the default for files on a
             terminal and in a notebook.
-        idempotency_key : str, optional
-            A text that names this request, such as "nightly-2026-01-31", for a program that may be started again: the
-            same request with the same key gets the first answer and makes nothing. Not for a folder, whose upload goes
-            on by itself. Default: a key of its own for each call.
         wait : bool
             False: return at once.
+        fields
+            The parameters of POST /v1/datasets. `name` is by default the name of the file without its ending, or of the
+            folder. A folder takes no `idempotency_key`: the same call goes on with what it has sent.
 
         Raises
         ------
         InvalidTable
             If the table cannot be used: the errors name line and column.
         """
-        if name is None and isinstance(table, (str, os.PathLike)):
-            name = Path(table).resolve().name.partition(".")[0] or None
-        fields = _fields_of(locals())
+        if fields.get("name") is None and isinstance(table, (str, os.PathLike)):
+            fields["name"] = Path(table).resolve().name.partition(".")[0] or None
         if is_folder(table):
-            refuse_key(idempotency_key)
+            refuse_key(fields.get("idempotency_key"))
+            opening = api.open_upload(**cast(Any, fields))
             files = folder_bodies(table, media_type)
-            data = yield from self._send_files(files, fields, _progress(progress, True))
+            made = yield from self._send_files(files, opening, _progress(progress, True))
         else:
             body = body_of(table, media_type)
             show = _progress(progress, body.kind == "file")
-            data = yield from self._send_table(
-                "/v1/datasets", body, show, idempotency_key, **fields
-            )
-        dataset = self._make(Dataset, AsyncDataset, data)
-        if wait:
-            yield from _steps_of(cast(Any, type(dataset)).wait)(dataset)
-        return dataset
+            made = yield from ask(with_table(api.upload_dataset(**fields), body, show))
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @returning
+    @keywords_of(api.submit_job)
     def train(
-        self,
-        /,
-        dataset: Any,
-        algorithm: str | Mapping[str, Any] = "rankboost",
-        *,
-        name: str | None = None,
-        objective: Mapping[str, Any] | None = None,
-        validation: Mapping[str, Any] | None = None,
-        search: Mapping[str, Any] | None = None,
-        controls: bool | None = None,
-        label_noise: float | None = None,
-        seed: int | None = None,
-        priority: int | None = None,
-        tags: Mapping[str, str] | None = None,
-        timeout_seconds: float | None = None,
-        idempotency_key: str | None = None,
-        **parameters: Any,
+        self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[Either[Job, AsyncJob]]:
         """Submit a training job; return it. `train(…).wait()` returns the model.
 
@@ -1102,44 +707,23 @@ class _ClientOperations(ApiObject):
         dataset : Dataset or str
         algorithm : str or mapping
             A name as of `algorithms()`, with its parameters as further arguments; or `name` and parameters in one.
-        name : str, optional
-            Name of the model. Default: the algorithm's name.
-        objective, validation, search : mapping, optional
-            As in the body of POST /v1/jobs.
-        idempotency_key : str, optional
-            As of `upload`.
+        options
+            The fields of POST /v1/jobs, such as `name`, `objective` and `validation`. All others are parameters of the
+            algorithm.
         """
-        others = {
-            "name": name,
-            "objective": objective,
-            "validation": validation,
-            "search": search,
-            "controls": controls,
-            "label_noise": label_noise,
-            "seed": seed,
-            "priority": priority,
-            "tags": tags,
-            "timeout_seconds": timeout_seconds,
-        }
-        body = _job_body(dataset, algorithm, others | parameters)
-        data = yield from self._post("/v1/jobs", body, key=idempotency_key)
-        return self._make(Job, AsyncJob, data)
+        chosen, fields = _algorithm_and_fields(algorithm, options)
+        job = yield from ask(api.submit_job(_named(dataset), chosen, **fields))
+        return self._make(Job, AsyncJob, job)
 
     @returning
+    @keywords_of(api.create_evaluation)
     def evaluate(
         self,
         model: Any,
         dataset: Any,
         *,
-        level: float | None = None,
-        windows: Sequence[Mapping[str, Any]] | None = None,
-        group_by: str | None = None,
-        at: Mapping[str, float] | None = None,
-        cuts: str | None = None,
-        amount: str | None = None,
-        costs: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
         wait: bool = True,
+        **fields: Unpack[api.CreateEvaluation],
     ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
         """Judge a model by a dataset, and wait for the result; return the evaluation.
 
@@ -1147,101 +731,46 @@ class _ClientOperations(ApiObject):
         ----------
         model : Model or str
         dataset : Dataset or str
-        level : float, optional
-            Confidence level of the intervals.
-        windows : list of mappings, optional
-            Windows of false positive rates, as `{"fpr_min": 0, "fpr_max": 0.05}`.
-        group_by : str, optional
-            A column of the dataset whose values are compared as groups.
-        at : mapping, optional
-            The cut whose rates are measured: `{"fpr": 0.01}`, `{"tpr": 0.9}` or `{"threshold": 1.5}`. By default the
-            alias's, if `model` is `name@alias` and the alias keeps a promise.
-        cuts : {"equal_fpr", "equal_tpr"}, optional
-            Also choose a cut for each group.
-        amount : str, optional
-            A column of the dataset that says what each row is worth.
-        costs : mapping, optional
-            What errors cost: `false_positive`, `false_negative`, `benefit` and `review`. Each is a number, or for all
-            but the last `{"fixed": 5, "rate": 0.1}`, a fixed cost plus a rate of the amount.
-        idempotency_key : str, optional
-            As of `upload`.
         wait : bool
             Wait for the result.
+        fields
+            The fields of POST /v1/evaluations. Each of the `costs` may also be a number, which is a fixed cost.
         """
-        body = {
-            "model": _ref(model),
-            "dataset_id": _named(dataset),
-            "level": level,
-            "windows": windows,
-            "group_by": group_by,
-            "at": at,
-            "cuts": cuts,
-            "amount": amount,
-            "costs": _prices(costs),
-        }
-        data = yield from self._post("/v1/evaluations", body, key=idempotency_key)
-        return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, data), wait))
+        fields["costs"] = _prices(fields.get("costs"))
+        made = yield from ask(api.create_evaluation(_ref(model), _named(dataset), **fields))
+        return (yield from self._ended(self._make(Evaluation, AsyncEvaluation, made), wait))
 
     @returning
+    @keywords_of(api.create_comparison)
     def compare(
         self,
         models: Sequence[Any],
         dataset: Any,
         *,
-        level: float | None = None,
-        windows: Sequence[Mapping[str, Any]] | None = None,
-        figures: Sequence[str] | None = None,
-        amount: str | None = None,
-        costs: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
         wait: bool = True,
+        **fields: Unpack[api.CreateComparison],
     ) -> Steps[Either[Comparison, AsyncComparison]]:
         """Compare models on a dataset, and wait for the result; return the comparison.
 
-        `figures` are others than the areas over `windows`, such as `average_precision` or `precision@100`. With
-        `costs`, and `amount` for costs that depend on a column, models are also compared by what their errors cost:
-        both as for `evaluate`. `idempotency_key` as of `upload`.
+        Each of the `costs` may also be a number, which is a fixed cost.
         """
-        body = {
-            "models": [_ref(model) for model in models],
-            "dataset_id": _named(dataset),
-            "level": level,
-            "windows": windows,
-            "figures": figures,
-            "amount": amount,
-            "costs": _prices(costs),
-        }
-        data = yield from self._post("/v1/comparisons", body, key=idempotency_key)
-        return (yield from self._ended(self._make(Comparison, AsyncComparison, data), wait))
+        fields["costs"] = _prices(fields.get("costs"))
+        refs = [_ref(model) for model in models]
+        made = yield from ask(api.create_comparison(refs, _named(dataset), **fields))
+        return (yield from self._ended(self._make(Comparison, AsyncComparison, made), wait))
 
     @returning
+    @keywords_of(api.create_batch_score)
     def score_batch(
         self,
         model: Any,
         table: Table,
+        /,
         *,
-        id: str | None = None,
-        keep: Names = None,
-        top: int | None = None,
-        ignore: Names = None,
-        missing: Names = None,
-        encoding: str | None = None,
-        delimiter: str | None = None,
-        decimal: str | None = None,
-        thousands: str | None = None,
-        dates: str | None = None,
         media_type: str | None = None,
-        probability: bool | None = None,
-        interval: bool | None = None,
-        prevalence: float | None = None,
-        reasons: int | None = None,
-        reference: str | None = None,
-        direction: str | None = None,
-        threshold: float | None = None,
-        file_name: str | None = None,
         progress: Progress | bool | None = None,
-        idempotency_key: str | None = None,
         wait: bool = True,
+        **fields: Unpack[api.CreateBatchScore],
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
         """Have a job score a table of any size, and wait for it; return the batch scores, whose `result` is a file.
 
@@ -1250,172 +779,57 @@ class _ClientOperations(ApiObject):
         model : Model or str
         table : Dataset, or anything that `upload` takes
             A dataset is scored as it is there.
-        id : str, optional
-            Column of the ids of the rows: it stands first beside the scores, as the column `id`.
-        keep : str or list of str, optional
-            Columns that stand beside the scores.
-        probability, interval : bool, optional
-            False leaves the probability out; True adds `probability_low` and `probability_high`.
-        prevalence : float, optional
-            Fraction of positives in the population of the rows.
-        reasons, reference, direction, threshold
-            As of `Model.score`, for any number of rows.
-        top : int, optional
-            Keep only so many rows, those with the highest scores, best first.
-        file_name : str, optional
-            Name that the service keeps and shows with the scores of rows that are sent, such as "may.csv".
-        idempotency_key : str, optional
-            As of `upload`.
+        fields
+            The parameters of POST /v1/batch-scores. Those that say how a file is read are not for a dataset.
         """
-        query = {
-            "model": _ref(model),
-            "id": id,
-            "keep": _joined(keep),
-            "ignore": _joined(ignore),
-        }
-        wanted = {
-            "probability": probability,
-            "interval": interval,
-            "prevalence": prevalence,
-            "reasons": reasons,
-            "reference": reference,
-            "direction": direction,
-            "threshold": threshold,
-        }
+        fields["model"] = _ref(model)
+        request = api.create_batch_score(**fields)
         if isinstance(table, (Dataset, AsyncDataset)):
-            kept = keep.split(",") if isinstance(keep, str) else keep
-            body = {
-                "model": _ref(model),
-                "dataset_id": table.id,
-                "id": id,
-                "keep": kept,
-                "top": top,
-                **wanted,
-            }
-            data = yield from self._post("/v1/batch-scores", body, key=idempotency_key)
-        else:
-            sent = body_of(table, media_type)
-            if (
-                sent.media_type == MEDIA_TYPES[".json"]
-            ):  # as which this address takes the name of a dataset
-                sent = replace(sent, media_type=NDJSON)  # the bytes tell an array
-            data = yield from self._send_table(
-                "/v1/batch-scores",
-                sent,
-                _progress(progress, sent.kind == "file"),
-                idempotency_key,
-                **query,
-                top=top,
-                file_name=file_name,
-                missing=_joined(missing),
-                encoding=encoding,
-                delimiter=delimiter,
-                decimal=decimal,
-                thousands=thousands,
-                dates=dates,
-                **wanted,
+            keep = fields.get("keep")
+            columns = keep.split(",") if isinstance(keep, str) else keep
+            said = {name: value for name, value in request.query.items() if name != "ignore"}
+            request.set_json(
+                {**said, "dataset_id": table.id, **({"keep": [*columns]} if columns else {})}
             )
-        return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, data), wait))
+            request.query = {}
+        else:
+            body = body_of(table, media_type)
+            if body.media_type == MEDIA_TYPES[".json"]:  # of which this address reads a dataset
+                body = replace(body, media_type=NDJSON)  # the bytes tell an array
+            with_table(request, body, _progress(progress, body.kind == "file"))
+        made = yield from ask(request)
+        return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, made), wait))
 
-    def _ended(self, new: T, wait: bool) -> Steps[T]:
-        if wait:
-            yield from _steps_of(cast(Any, type(new)).wait)(new)
-        return new
+    algorithm = free(api.read_algorithm)
+    overview = free(api.read_overview)
+    audit = free_items(api.list_audit_entries)
+    audit_page = free(api.list_audit_entries)
 
     @operation
     def algorithms(self) -> Steps[list[types.Algorithm]]:
         """Return the algorithms, each with the schema of its parameters."""
-        return (yield from self._record(types.Algorithms, "/v1/algorithms")).data
+        return (yield from ask(api.list_algorithms())).data
 
     @operation
-    def algorithm(self, name: str) -> Steps[types.Algorithm]:
-        """Return one algorithm."""
-        return (yield from self._record(types.Algorithm, f"/v1/algorithms/{segment(name)}"))
-
-    @operation
+    @keywords_of(api.read_fits)
     def fits(
-        self,
-        model: Sequence[str],
-        dataset: Sequence[Any],
-        *,
-        use: Literal["evaluation", "comparison", "scoring", "calibration"] | None = None,
+        self, model: Sequence[str], dataset: Sequence[Any], **fields: Unpack[api.ReadFits]
     ) -> Steps[Sequence[types.Fit]]:
-        """Return for each of the models and each of the datasets, at most 200 pairs, whether they can be used together.
-
-        `use` is what for: an evaluation, a comparison, scoring, which needs no label, or a calibration, which needs
-        rows that the model was not trained on.
-        """
-        query = {"model": [*model], "dataset_id": [_named(each) for each in dataset], "use": use}
-        return (yield from self._record(types.Fits, "/v1/fits", **query)).data
-
-    @operation
-    def overview(self, *, limit: int | None = None) -> Steps[types.Overview]:
-        """Return what is under way, what ended lately, what needs attention, and the newest models and datasets: at
-        most `limit` of each (1 to 200; 10 unless given).
-        """
-        return (yield from self._record(types.Overview, "/v1/overview", limit=limit))
-
-    @iteration
-    def audit(
-        self,
-        *,
-        key_id: str | None = None,
-        action: str | None = None,
-        resource: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-    ) -> Items[types.AuditEntry]:
-        """Yield what was done by which key, the newest first (scope `admin`): by one key, with a text in the route, or
-        in the path or the ids of what was created; by when it was done.
-        """
-        yield from self._pages(
-            "/v1/audit",
-            types.AuditEntry.from_json,
-            key_id=key_id,
-            action=action,
-            resource=resource,
-            created_after=created_after,
-            created_before=created_before,
-        )
-
-    @operation
-    def audit_page(
-        self,
-        *,
-        key_id: str | None = None,
-        action: str | None = None,
-        resource: str | None = None,
-        created_after: Time = None,
-        created_before: Time = None,
-        limit: int | None = None,
-        after: str | None = None,
-    ) -> Steps[Page[types.AuditEntry]]:
-        """Return one page of the audit log."""
-        return (
-            yield from self._page(
-                types.AuditEntry,
-                "/v1/audit",
-                key_id=key_id,
-                action=action,
-                resource=resource,
-                created_after=created_after,
-                created_before=created_before,
-                limit=limit,
-                after=after,
-            )
-        )
+        """Return for each of the models and each of the datasets, at most 200 pairs, whether they fit each other."""
+        request = api.read_fits(model, [_named(each) for each in dataset], **fields)
+        return (yield from ask(request)).data
 
     @operation
     def metrics(self) -> Steps[str]:
         """Return the figures of the whole service as Prometheus reads them (scope `operator`)."""
-        return (yield from self._download("/metrics", None)).decode()
+        return (yield from ask(api.metrics())).decode()
 
     @operation
     def health(self, what: str = "ready") -> Steps[types.Health]:
         """Return True if the service is `live`, `ready`, or `staffed` (has a worker). Unavailable: if it is not."""
-        request = Request("GET", f"/health/{segment(what)}", repeatable=False)
-        response = yield from send(request)
-        return types.Health.from_json(response.json())
+        path = f"/health/{segment(what)}"
+        request = ApiRequest("GET", path, read=record_of(types.Health), repeatable=False)
+        return (yield from ask(request))
 
 
 def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:

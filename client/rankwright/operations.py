@@ -1,24 +1,47 @@
 """One description of an operation for the blocking and the asynchronous client.
 
 An operation is a method that is a generator of steps (`transport`). Under a blocking owner it is called and returns;
-under an asynchronous owner it is awaited. Type checkers see both signatures.
+under an asynchronous owner it is awaited. Type checkers see both signatures. Most methods do no more than to send a
+request of `api`: `bound`, `free` and their like make a method of such a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+import csv
+import inspect
+import io
+import json
+import re
+import textwrap
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from rankwright.errors import ConfigurationError
+from rankwright.records import Record, read_one_of
 from rankwright.transport import (
     AsyncTransport,
+    Item,
     Items,
+    Request,
+    Response,
     Steps,
     Transport,
+    as_text,
     iterate,
     iterate_async,
     run,
     run_async,
+    send,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +58,153 @@ else:
 S = TypeVar("S")
 A = TypeVar("A")
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+F = TypeVar("F", bound=Callable[..., Any])
+
+PAGE = 200
+"""Things that one page of a list holds: the most that the service allows."""
+HEADER = "header"
+"""Marks a keyword that is a header of the request."""
+REPEATED = "repeated"
+"""Marks a keyword that takes several values."""
+NULL: Any = object()
+"""A value that is sent as null: a keyword that is None is left out."""
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """One page of a list.
+
+    Attributes
+    ----------
+    data : list
+        The records on it.
+    has_more : bool
+        Whether there are further ones behind it.
+    next : str or int or None
+        What to pass as `after` for the page behind it.
+    """
+
+    data: list[T]
+    has_more: bool
+    next: str | int | None
+
+
+@dataclass(kw_only=True)
+class ApiRequest(Request, Generic[T]):
+    """A request of an operation of the service, with what reads the answer."""
+
+    read: Callable[[Response], T]
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        path: str,
+        read: Callable[[Response], T],
+        fields: Mapping[str, Any] | None = None,
+        *,
+        headers: Collection[str] = (),
+        body: Collection[str] | None = None,
+        joined: Collection[str] = (),
+    ) -> ApiRequest[T]:
+        """Return a request with these fields. Those that are None are left out, and `NULL` is sent as null.
+
+        Fields that are named in `headers` or `body` are sent there, all others in the query. `body=None`: the request
+        has no JSON body. Lists of fields in `joined` are sent as one text, with commas between.
+        ConfigurationError: if a header or JSON cannot have a value.
+        """
+        said = {
+            name: _joined(value) if name in joined and value is not NULL else value
+            for name, value in (fields or {}).items()
+            if value is not None
+        }
+        new = cls(
+            method,
+            path,
+            {
+                name: v
+                for name, v in said.items()
+                if name not in headers and name not in (body or ())
+            },
+            {_header(name): _header_text(name, said[name]) for name in headers if name in said},
+            read=read,
+        )
+        if body is not None:
+            new.set_json(
+                {name: None if v is NULL else v for name, v in said.items() if name in body}
+            )
+        return new
+
+    def set_json(self, body: Any) -> None:
+        """Make JSON the body. ConfigurationError: if JSON does not have a value of it, such as NaN."""
+        try:
+            data = json.dumps(body, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(f"the request cannot be sent: {error}") from error
+        self.body = data.encode()
+        self.headers["Content-Type"] = "application/json"
+
+
+def _header(name: str) -> str:
+    return name.replace("_", "-").title()
+
+
+def _header_text(name: str, value: Any) -> str:
+    text = as_text(value)
+    if not (text.isascii() and text.isprintable() and text):
+        raise ConfigurationError(f"{name} must be printable ASCII characters, got {value!r}")
+    return text
+
+
+def _joined(names: str | Sequence[str]) -> str:
+    """Return names as one text, with commas between; a name with a comma is quoted."""
+    if isinstance(names, str):
+        return names
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+# --- what reads an answer -------------------------------------------------------------------------
+
+
+def record_of(kind: type[R]) -> Callable[[Response], R]:
+    """Return what reads a record."""
+    return lambda response: kind.from_json(response.json())
+
+
+def page_of(kind: type[R]) -> Callable[[Response], Page[R]]:
+    """Return what reads one page of a list."""
+
+    def read(response: Response) -> Page[R]:
+        found = response.json()
+        data = [kind.from_json(each) for each in found["data"]]
+        return Page(data, found["has_more"], found.get("next"))
+
+    return read
+
+
+def one_of(*kinds: type[Record]) -> Callable[[Response], Any]:
+    """Return what reads a record that is of one of these classes."""
+    return lambda response: read_one_of([*kinds], response.json())
+
+
+def json_of(response: Response) -> Any:
+    """Return the JSON of an answer."""
+    return response.json()
+
+
+def bytes_of(response: Response) -> bytes:
+    """Return the bytes of an answer."""
+    return response.content
+
+
+def nothing_of(response: Response) -> None:
+    """Read nothing."""
+
+
+# --- methods --------------------------------------------------------------------------------------
 
 
 class Blocking:
@@ -116,6 +286,132 @@ def iteration(describe: Callable[Concatenate[Any, P], Items[T]]) -> Iteration[P,
     return Iteration(describe)
 
 
+def ask(request: ApiRequest[T]) -> Steps[T]:
+    """Send a request; return what its answer says."""
+    return request.read((yield from send(request)))
+
+
+def each_of(
+    request: Callable[..., ApiRequest[Page[Any]]],
+    fields: Mapping[str, Any],
+    read: Callable[[Any], Any] | None = None,
+) -> Items[Any]:
+    """Yield the entries of a list, page after page: `limit` of them, or all. `read` makes something else of each."""
+    left, after = fields.get("limit"), fields.get("after")
+    while left is None or left > 0:
+        size = PAGE if left is None else min(left, PAGE)
+        page = yield from ask(request(**{**fields, "limit": size, "after": after}))
+        for entry in page.data:
+            yield Item(entry if read is None else read(entry))
+        if not page.has_more or page.next is None:
+            return
+        left, after = None if left is None else left - len(page.data), page.next
+
+
+def keywords(kind: type[Any]) -> Callable[[F], F]:
+    """Return a decorator that puts the keywords of a TypedDict into a function's signature, where help shows them.
+
+    The function refuses others as any function does, unless it takes any.
+    """
+
+    def put(function: F) -> F:
+        found = inspect.signature(function)
+        parameters = [*found.parameters.values()]
+        others = [each for each in parameters if each.kind is each.VAR_KEYWORD]
+        own = parameters[: len(parameters) - len(others)]
+        added = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_type_of(hint)
+            )
+            for name, hint in kind.__annotations__.items()
+            if name not in found.parameters
+        ]
+        known = {each.name for each in (*own, *added)}
+        takes_any = any(each.annotation == "Any" for each in others)
+
+        def call(*args: Any, **fields: Any) -> Any:
+            if not takes_any and (unknown := fields.keys() - known):
+                raise TypeError(
+                    f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}"
+                )
+            return function(*args, **fields)
+
+        update_wrapper(call, function)
+        shown = [*own, *added, *(others if takes_any else ())]
+        call.__signature__ = found.replace(parameters=shown)  # type: ignore[attr-defined]
+        call.__dict__["keywords"] = kind
+        return cast(F, call)
+
+    return put
+
+
+def _type_of(hint: Any) -> str:
+    """Return the type in the annotation of a keyword, without its description."""
+    annotated = getattr(hint, "__forward_arg__", hint)
+    return f"{annotated.removeprefix('Annotated[').partition(' | None, ')[0]} | None"
+
+
+def keywords_of(request: Callable[..., ApiRequest[Any]]) -> Callable[[F], F]:
+    """Return a decorator that gives a method the keywords of a function of `api`, with their descriptions."""
+    kind = request.__dict__["keywords"]
+
+    def put(function: F) -> F:
+        found = keywords(kind)(function)
+        _, _, parameters = (request.__doc__ or "").partition("Parameters\n    ----------\n")
+        blocks = re.split(r"^(?=    \w+ : )", parameters, flags=re.MULTILINE)
+        told = [
+            block for block in blocks if block.partition(" : ")[0].strip() in kind.__annotations__
+        ]
+        if told:
+            own, added = inspect.cleandoc(function.__doc__ or ""), textwrap.dedent("".join(told))
+            found.__doc__ = f"{own}\n\nKeywords\n--------\n{added.rstrip()}"
+        return found
+
+    return put
+
+
+def free(make: Callable[P, ApiRequest[T]]) -> Operation[P, T, T]:
+    """Make a method that sends a request and returns what the answer says."""
+
+    def describe(_: Any, *args: Any, **fields: Any) -> Steps[T]:
+        return (yield from ask(make(*args, **fields)))
+
+    return Operation(update_wrapper(describe, make))
+
+
+def bound(make: Callable[Concatenate[str, P], ApiRequest[T]]) -> Operation[P, T, T]:
+    """Make a method that sends a request about its owner and returns what the answer says."""
+
+    def describe(self: Any, *args: Any, **fields: Any) -> Steps[T]:
+        return (yield from ask(make(self._key, *args, **fields)))
+
+    return Operation(_without_owner(update_wrapper(describe, make)))
+
+
+def free_items(make: Callable[P, ApiRequest[Page[T]]]) -> Iteration[P, T, T]:
+    """Make a method that yields the entries of a list."""
+
+    def describe(_: Any, *args: Any, **fields: Any) -> Items[T]:
+        yield from each_of(partial(make, *args), fields)
+
+    return Iteration(update_wrapper(describe, make))
+
+
+def bound_items(make: Callable[Concatenate[str, P], ApiRequest[Page[T]]]) -> Iteration[P, T, T]:
+    """Make a method that yields the entries of a list that its owner has."""
+
+    def describe(self: Any, *args: Any, **fields: Any) -> Items[T]:
+        yield from each_of(partial(make, self._key, *args), fields)
+
+    return Iteration(_without_owner(update_wrapper(describe, make)))
+
+
+def _without_owner(describe: F) -> F:
+    found = inspect.signature(describe)
+    describe.__signature__ = found.replace(parameters=[*found.parameters.values()][1:])  # type: ignore[attr-defined]
+    return describe
+
+
 class Either(Generic[S, A]):
     """For type checkers: a result that can itself be asked, S for the blocking client, A for the asynchronous one."""
 
@@ -123,8 +419,3 @@ class Either(Generic[S, A]):
 def returning(describe: Callable[Concatenate[Any, P], Steps[Either[S, A]]]) -> Operation[P, S, A]:
     """Make an operation whose result can itself be asked."""
     return Operation(describe)
-
-
-def yielding(describe: Callable[Concatenate[Any, P], Items[Either[S, A]]]) -> Iteration[P, S, A]:
-    """Make an iteration whose items can themselves be asked."""
-    return Iteration(describe)

@@ -83,16 +83,6 @@ class Request:
     held: float = 0.0
     lost_answer: bool = False
 
-    @classmethod
-    def of_json(cls, method: str, path: str, body: Any, **others: Any) -> Request:
-        """Return a request with a JSON body. ConfigurationError: if JSON does not have a value of it, such as NaN."""
-        try:
-            data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(f"the request cannot be sent: {error}") from error
-        headers = {"Content-Type": "application/json", **others.pop("headers", {})}
-        return cls(method, path, body=data, headers=headers, **others)
-
     def target(self) -> str:
         """Return path and query, quoted."""
         pairs = [

@@ -1,6 +1,6 @@
 """What the service answers: every object of its API, by the name that /openapi.json has for it.
 
-Made from that description by tests/app/client/make_types.py; not written by hand.
+Made from that description by tests/app/client/make_client.py; not written by hand.
 """
 
 # ruff: noqa: E501

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import update_wrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from rankwright.client import TIMEOUT, Client, find_service
 from rankwright.errors import (
@@ -30,6 +35,7 @@ from rankwright.errors import (
     Unauthorised,
     Unavailable,
 )
+from rankwright.operations import HEADER, REPEATED
 from rankwright.tables import Progress, ending_of
 from rankwright.transport import RETRIED, BrokenConnection, HttpTransport, Pause, Response, Step
 
@@ -56,7 +62,6 @@ AsJson = Annotated[
 ]
 Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
 
-# Of `upload`; the service's own fields have the same names.
 STDIN = Path("-")
 
 
@@ -74,70 +79,8 @@ TableOrFolder = Annotated[
         help="CSV or Parquet file, or a folder of such files, which become one dataset; -: standard input.",
     ),
 ]
-Label = Annotated[str | None, typer.Option(help="Column of the label.")]
-Positive = Annotated[str | None, typer.Option(help="Value of the label that counts as positive.")]
-DatasetName = Annotated[str | None, typer.Option(help="Name of the dataset. Default: `table`.")]
-Weight = Annotated[str | None, typer.Option(help="Column of the row weights.")]
-Group = Annotated[
-    str | None,
-    typer.Option(help="Column of groups: rows with the same value stay on one side of a split."),
-]
-Query = Annotated[
-    str | None,
-    typer.Option(help="Column of queries: rows are put in order within each query."),
-]
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        help="bipartite (default): rows with a label of two values. preferences: items to compare. multilabel: rows "
-        "with several labels. graded: rows with a label of grades, whole numbers from 0 to 31."
-    ),
-]
-Item = Annotated[str | None, typer.Option(help="For preferences: column of the items' names.")]
-Labels = Annotated[
-    str | None, typer.Option(help="For multilabel: columns of the labels, separated by commas.")
-]
-Categorical = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns to read as categories although they hold numbers, separated by commas."
-    ),
-]
-Numeric = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns to read as numbers, separated by commas. Any other text in them counts as missing."
-    ),
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="Refuse a table with values that do not fit their column, or with rows without a label. Default: only "
-        "warn.",
-    ),
-]
-Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        help=r"Texts that mean a missing value, separated by commas. Default: NA,N/A,#N/A,<NA>,null,\N,NaN,?"
-    ),
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="For a CSV: utf-8, utf-16, latin-1 or windows-1252.")
-]
-Delimiter = Annotated[str | None, typer.Option(help="For a CSV: comma, semicolon, tab or pipe.")]
-Decimal = Annotated[str | None, typer.Option(help="For a CSV: the decimal sign, point or comma.")]
-Thousands = Annotated[
-    str | None,
-    typer.Option(
-        help="For a CSV: what stands between thousands, as in 1.234,56: point, comma, space or apostrophe."
-    ),
-]
-Dates = Annotated[
-    str | None,
-    typer.Option(help="What 03/04/2026 means: day_first or month_first. 03.04.2026 needs it not."),
+DatasetName = Annotated[
+    str | None, typer.Option(help="Name of the dataset. Default: the name of the file.")
 ]
 AppendTo = Annotated[
     str | None,
@@ -164,8 +107,88 @@ PairsFile = Annotated[
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Return the options that are not None."""
-    return {name: value for name, value in options.items() if value is not None}
+    """Return the options that are set."""
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
+def takes(
+    *operations: type[Any], only: Collection[str] | None = None, but: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command an option for every keyword of an operation of `api`.
+
+    The command gets the options that are set as further keywords. It has no such option for a header, for a keyword
+    that it has itself, and for one in `but`, or outside `only`. Of several operations it has the options of each.
+    """
+
+    def put(command: Callable[..., None]) -> Callable[..., None]:
+        hints = typing.get_type_hints(command, include_extras=True)
+        own = [
+            each.replace(annotation=hints[each.name])
+            for each in inspect.signature(command).parameters.values()
+            if each.kind is not each.VAR_KEYWORD
+        ]
+        left_out = {*but, *(each.name for each in own)}
+        found: dict[str, list[Any]] = {}
+        for operation in operations:
+            for name, hint in typing.get_type_hints(operation, include_extras=True).items():
+                if name not in left_out and (only is None or name in only):
+                    found.setdefault(name, []).append(hint)
+        added = {
+            name: inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(keywords)
+            )
+            for name, keywords in found.items()
+            if HEADER not in typing.get_args(keywords[0])
+        }
+
+        def call(**words: Any) -> None:
+            command(**given(**{name: words.pop(name) for name in added}), **words)
+
+        update_wrapper(call, command)
+        at = next(n for n, each in enumerate(own) if each.name == "url")
+        parameters = [*own[:at], *added.values(), *own[at:]]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        call.__annotations__ = {each.name: each.annotation for each in parameters}
+        return call
+
+    return put
+
+
+def _option(keywords: Sequence[Any]) -> Any:
+    """Return the annotation of the option for a keyword, which may differ from operation to operation.
+
+    An object is typed as JSON, and a list as several options.
+    """
+    values: list[Any] = []
+    texts: dict[str, None] = {}
+    marks: set[str] = set()
+    for keyword in keywords:
+        value, text, *more = typing.get_args(keyword)
+        values += typing.get_args(value)
+        texts[text] = None
+        marks |= {*more}
+    if REPEATED in marks:
+        lists = [kind for kind in values if typing.get_origin(kind) is Sequence]
+        items = [typing.get_args(each)[0] for each in lists]
+        values = [kind for each in items for kind in (typing.get_args(each) or [each])]
+    choices = dict.fromkeys(
+        word for kind in values for word in typing.get_args(kind) if isinstance(word, str)
+    )
+    is_object = any(typing.get_origin(kind) is Mapping for kind in values)
+    plain: Any = next((kind for kind in values if kind in (bool, int, float)), str)
+    told = " ".join(texts)
+    if any(choice not in told for choice in choices):
+        told += f" One of {', '.join(choices)}."
+    shown = typer.Option(help=escape(told), parser=_json if is_object else None)
+    plain = Any if is_object else plain
+    return Annotated[(list[plain] if REPEATED in marks else plain) | None, shown]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not JSON: {error}") from error
 
 
 class Exit(IntEnum):

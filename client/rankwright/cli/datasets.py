@@ -9,95 +9,57 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright import types
+from rankwright import api, types
 from rankwright.cli.common import (
     AppendTo,
     AsJson,
-    Categorical,
     CommandFailed,
     DatasetName,
-    Dates,
-    Decimal,
-    Delimiter,
-    Drop,
-    Encoding,
     Exit,
-    Group,
     InPlaceOf,
-    Item,
     Key,
-    Kind,
-    Label,
-    Labels,
-    Missing,
-    Numeric,
     PairsFile,
-    Positive,
-    Query,
-    Strict,
     TableOrFolder,
-    Thousands,
     Url,
-    Weight,
     err,
-    given,
     out,
     sending,
     service,
     table_file,
+    takes,
 )
 from rankwright.client import Client
 from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
-from rankwright.resources import TABLE_FIELDS, Dataset
-
-OF_A_VERSION = ("encoding", "delimiter", "decimal", "thousands", "dates")
-"""Fields of an upload that a new version of a dataset has of its own."""
+from rankwright.resources import Dataset
 
 
+@takes(api.UploadDataset)
 def upload(
     table: TableOrFolder,
     *,
-    label: Label = None,
-    positive: Positive = None,
     name: DatasetName = None,
-    weight: Weight = None,
-    group: Group = None,
-    query: Query = None,
-    kind: Kind = None,
-    item: Item = None,
-    labels: Labels = None,
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    drop: Drop = None,
-    missing: Missing = None,
-    strict: Strict = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    dates: Dates = None,
     append_to: AppendTo = None,
     in_place_of: InPlaceOf = None,
     pairs: PairsFile = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Upload a table and wait until it is ready to train on.
 
     The files of a folder become one dataset. If the upload was interrupted, the same command goes on with it.
     """
-    fields = _fields_of(locals())
-    if pairs is not None and kind != "preferences":
+    if pairs is not None and fields.get("kind") != "preferences":
         raise typer.BadParameter("--pairs needs --kind preferences")
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
     with service(url, key, as_json=as_json) as client, table_file(table) as path:
         if parent is not None:
-            dataset = _send_version(
-                client, path, parent, fields, "append" if append_to else "replace", table
-            )
+            mode = "append" if append_to else "replace"
+            said = fields if name is None else {"name": name, **fields}
+            dataset = _send_version(client, path, parent, said, mode, table)
         else:
             fields["name"] = name or path.resolve().name.split(".")[0]
             dataset = send_table(client, path, pairs, fields, table)
@@ -107,30 +69,12 @@ def upload(
         _show_dataset(dataset)
 
 
+@takes(api.ReadTableAgain)
 def read_again(
     dataset: Annotated[
         str, typer.Argument(help="Id of the dataset, or its name: then the newest one.")
     ],
     *,
-    label: Label = None,
-    positive: Positive = None,
-    name: DatasetName = None,
-    weight: Weight = None,
-    group: Group = None,
-    query: Query = None,
-    kind: Kind = None,
-    item: Item = None,
-    labels: Labels = None,
-    categorical: Categorical = None,
-    numeric: Numeric = None,
-    drop: Drop = None,
-    missing: Missing = None,
-    strict: Strict = False,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    dates: Dates = None,
     reset: Annotated[
         str | None,
         typer.Option(help="Fields that get their default, separated by commas, such as `drop`."),
@@ -138,9 +82,9 @@ def read_again(
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Make a new dataset of a table that is uploaded already, with another label, group or other fields."""
-    fields = _fields_of(locals())
     with service(url, key, as_json=as_json) as client:
         first = client.datasets[find_dataset(client, dataset)]
         made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
@@ -149,12 +93,6 @@ def read_again(
         out.print_json(data=made.data.to_json())
     else:
         _show_dataset(made.data)
-
-
-def _fields_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options of a command say of a table."""
-    said = {name: options[name] for name in TABLE_FIELDS}
-    return given(**said | {"strict": options["strict"] or None})
 
 
 def _show_dataset(dataset: types.Dataset) -> None:
@@ -204,7 +142,7 @@ def _send_version(
     client: Client, table: Path, parent: str, fields: dict[str, Any], mode: str, typed: Path
 ) -> types.Dataset:
     """Upload a table as a new version of a dataset; return that once it is ready."""
-    if others := fields.keys() - set(OF_A_VERSION):
+    if others := fields.keys() - api.CreateVersion.__annotations__.keys():
         raise CommandFailed(
             f"{', '.join(sorted(others))} is not known here: a new version has the roles of {parent}'s columns"
         )

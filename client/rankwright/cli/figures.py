@@ -33,7 +33,7 @@ def show_model(model: Model, svg: Path | None, *, as_json: bool) -> None:
 
 def metrics_of(model: Model) -> Metrics:
     """Return the figures that count: on the validation part, unless the model was trained on all rows."""
-    return model.metrics or model.read_metrics("train")
+    return model.metrics or model.read_metrics(on="train")
 
 
 def curve_of(model: Model) -> Plot:

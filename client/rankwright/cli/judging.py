@@ -12,25 +12,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright import types
+from rankwright import api, types
 from rankwright.cli.common import (
     STDIN,
     AsJson,
-    Group,
-    Item,
     Key,
-    Label,
     Model,
     PairsFile,
-    Positive,
-    Query,
     Url,
-    Weight,
     err,
     given,
     out,
     service,
     table_file,
+    takes,
 )
 from rankwright.cli.datasets import find_dataset, send_table
 from rankwright.cli.figures import (
@@ -55,10 +50,6 @@ Windows = Annotated[
         help="A window of false positive rates, for example 0,0.05. Repeat it for more windows.",
     ),
 ]
-Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
-Amount = Annotated[
-    str | None, typer.Option(help="A column of numbers that says what each row is worth.")
-]
 CostsGiven = Annotated[
     list[str] | None,
     typer.Option(
@@ -73,6 +64,12 @@ _NUMBER = r"[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[+-]?[0-9]{1,3})?"
 _PRICE = re.compile(rf"(?P<fixed>{_NUMBER})|(?:(?P<base>{_NUMBER})\+)?(?P<rate>{_NUMBER})\*amount")
 
 
+ROLES = ("label", "positive", "weight", "group", "query", "item")
+"""Fields of an upload by which columns are told that a model has otherwise."""
+
+
+@takes(api.UploadDataset, only=ROLES)
+@takes(api.CreateEvaluation, but=["at"])
 def evaluate(
     model: Model,
     data: Annotated[
@@ -80,10 +77,6 @@ def evaluate(
     ],
     *,
     windows: Windows = None,
-    level: Level = 0.95,
-    group_by: Annotated[
-        str | None, typer.Option(help="A column whose values are compared as groups.")
-    ] = None,
     fpr: Annotated[
         float | None, typer.Option(help="Judge at the model's cut with at most this FPR.")
     ] = None,
@@ -91,28 +84,18 @@ def evaluate(
         float | None, typer.Option(help="Judge at the model's cut with at least this TPR.")
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="Judge at this threshold.")] = None,
-    cuts: Annotated[
-        str | None,
-        typer.Option(help="A cut for each group, too: equal_fpr or equal_tpr within each group."),
-    ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
             help="Show also the cut that keeps the FPR or TPR with this confidence; with --group-by in every group."
         ),
     ] = None,
-    amount: Amount = None,
     costs: CostsGiven = None,
-    label: Label = None,
-    positive: Positive = None,
-    weight: Weight = None,
-    group: Group = None,
-    query: Query = None,
-    item: Item = None,
     pairs: PairsFile = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Measure a model on other rows, and show what has changed since its validation.
 
@@ -122,28 +105,23 @@ def evaluate(
     asked = [_window(text) for text in windows or []] or None
     if confidence is not None and (fpr is None) == (tpr is None):
         raise typer.BadParameter("--confidence needs one of --fpr and --tpr, which it promises")
-    roles = given(
-        label=label, positive=positive, weight=weight, group=group, query=query, item=item
-    )
+    roles = {name: fields.pop(name) for name in ROLES if name in fields}
     with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, pairs, roles)
         found = client.evaluate(
             model,  # under an alias the alias's cut counts
             dataset_id,
-            level=level,
+            **fields,
             windows=asked,
-            group_by=group_by,
             at=given(fpr=fpr, tpr=tpr, threshold=threshold) or None,
-            cuts=cuts,
-            amount=amount,
             costs=_costs(costs),
             wait=False,
         )
         _follow(client, found)
         promised = None
         if confidence is not None:
-            by_group = None if group_by is None else "together"
+            by_group = "together" if "group_by" in fields else None
             promised = found.operating_point(
                 fpr=fpr, tpr=tpr, confidence=confidence, by_group=by_group
             )
@@ -158,6 +136,7 @@ def evaluate(
             out.print("\n".join(["", *_promises(promised)]), markup=False)
 
 
+@takes(api.UploadDataset, only=["label", "positive", "weight", "group"])
 def recalibrate(
     model: Model,
     data: Annotated[
@@ -167,19 +146,15 @@ def recalibrate(
         ),
     ],
     *,
-    label: Label = None,
-    positive: Positive = None,
-    weight: Weight = None,
-    group: Group = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **roles: Any,
 ) -> None:
     """Learn from newer rows how a model's scores become probabilities. Scores stay as they are.
 
     Of a file the columns are taken as the model has them, as for `evaluate`.
     """
-    roles = given(label=label, positive=positive, weight=weight, group=group)
     with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         dataset_id = _send(client, described, data, None, roles)
@@ -197,6 +172,7 @@ def calibration(model: Model, url: Url = None, key: Key = None, as_json: AsJson 
     _show_calibration(f"{described.name}:{described.version}", found, as_json=as_json)
 
 
+@takes(api.CreateComparison)
 def compare(
     models: Annotated[
         list[str],
@@ -214,12 +190,11 @@ def compare(
             help="Another figure to compare by, such as average_precision or precision@100. Repeat it for more.",
         ),
     ] = None,
-    amount: Amount = None,
     costs: CostsGiven = None,
-    level: Level = 0.95,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
     asked = [_window(text) for text in windows or []] or None
@@ -227,10 +202,9 @@ def compare(
         found = client.compare(
             models,
             find_dataset(client, dataset),
-            level=level,
+            **fields,
             windows=asked,
             figures=figures or None,
-            amount=amount,
             costs=_costs(costs),
             wait=False,
         )

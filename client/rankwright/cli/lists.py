@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from rankwright import types
-from rankwright.cli.common import AsJson, CommandFailed, Key, Url, err, given, out, service
+from rankwright import api, types
+from rankwright.cli.common import (
+    AsJson,
+    CommandFailed,
+    Key,
+    Url,
+    err,
+    given,
+    out,
+    service,
+    takes,
+)
 from rankwright.client import Client
 
 Collection = Literal["datasets", "jobs", "models", "evaluations", "comparisons", "batch-scores"]
@@ -48,42 +57,49 @@ def _rows(rows: int | None) -> str:
     return "" if rows is None else f"{rows:,} rows"
 
 
-_SHOWN: dict[str, Callable[[Any], tuple[str, ...]]] = {
-    "datasets": _dataset,
-    "jobs": _job,
-    "models": _model,
-    "evaluations": _evaluation,
-    "comparisons": _comparison,
-    "batch-scores": _batch_score,
+_LISTS: dict[str, tuple[type[Any], Callable[[Any], tuple[str, ...]]]] = {
+    "datasets": (api.ListDatasets, _dataset),
+    "jobs": (api.ListJobs, _job),
+    "models": (api.ListModels, _model),
+    "evaluations": (api.ListEvaluations, _evaluation),
+    "comparisons": (api.ListComparisons, _comparison),
+    "batch-scores": (api.ListBatchScores, _batch_score),
 }
+"""For each collection the operation that lists it, and what is shown of an entry."""
 
 
-def _records(client: Client, collection: str, search: str | None) -> Iterator[Any]:
-    found = getattr(client, collection.replace("-", "_")).list(search=search)
+def _records(client: Client, collection: str, fields: Mapping[str, Any]) -> Iterator[Any]:
+    found = getattr(client, collection.replace("-", "_")).list(**fields)
     return (getattr(each, "data", each) for each in found)
 
 
+@takes(*(operation for operation, _ in _LISTS.values()), but=["after"])
 def list_(
     collection: Annotated[Collection, typer.Argument(help="What to list.")],
     *,
-    search: Annotated[str | None, typer.Option(help="A text in the name.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The largest number to list.")] = 20,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """List datasets, training jobs, models, evaluations, comparisons or batch scores, newest first."""
+    operation, shown_of = _LISTS[collection]
+    for name in fields.keys() - operation.__annotations__.keys():
+        option = name.replace("_", "-")
+        raise typer.BadParameter(f"--{option} is no option of {collection}")
     with service(url, key, as_json=as_json) as client:
-        found = list(itertools.islice(_records(client, collection, search), limit + 1))
+        found = list(_records(client, collection, {**fields, "limit": limit + 1}))
     shown = found[:limit]
     if as_json:
         out.print_json(data=[each.to_json() for each in shown])
         return
     if not shown:
-        named = f" with {search!r} in the name" if search else ""
-        err.print(f"there are no {collection}{named}", markup=False)
+        named = f" with {fields['search']!r} in the name" if "search" in fields else ""
+        such = "such " if fields.keys() - {"search"} else ""
+        err.print(f"there are no {such}{collection}{named}", markup=False)
         return
-    lines = [(*_SHOWN[collection](each), each.created_at[:19]) for each in shown]
+    lines = [(*shown_of(each), each.created_at[:19]) for each in shown]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:  # not a table of rich: it would cut ids to fit a narrow terminal
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

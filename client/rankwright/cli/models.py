@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rankwright import types
+from rankwright import api, types
 from rankwright.cli.common import (
     AsJson,
     CommandFailed,
@@ -21,6 +21,7 @@ from rankwright.cli.common import (
     new_table,
     out,
     service,
+    takes,
 )
 from rankwright.cli.datasets import find_dataset
 from rankwright.cli.figures import (
@@ -37,11 +38,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAR_WIDTH = 40
-
-Label = Annotated[
-    str | None,
-    typer.Option(help="Label whose scores are used. Only for a model with several labels."),
-]
 
 
 def show(
@@ -81,17 +77,18 @@ def algorithms(
     out.print(table, soft_wrap=False)
 
 
+@takes(api.ReadImportance)
 def importance(
     model: Model,
     *,
-    label: Label = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Show how much each feature matters to a model."""
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].importance(label=label)
+        found = client.models[model].importance(**fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
@@ -104,19 +101,20 @@ def importance(
     out.print(table, markup=False)
 
 
+@takes(api.ReadPartialDependence)
 def dependence(
     model: Model,
     features: Annotated[list[str], typer.Argument(help="One or two features.")],
     *,
-    label: Label = None,
     points: Annotated[int, typer.Option(help="Maximum values of a numeric feature.")] = 12,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Show partial dependence: mean scores when one or two features are set to different values."""
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].partial_dependence(features, points=points, label=label)
+        found = client.models[model].partial_dependence(features, points=points, **fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
@@ -243,38 +241,20 @@ def plot(
         _write(output, picture)
 
 
+@takes(api.ReadOperatingPoint)
 def cut(
     model: Model,
     *,
-    fpr: Annotated[float | None, typer.Option(help="Maximum false positive rate.")] = None,
-    tpr: Annotated[float | None, typer.Option(help="Minimum true positive rate (recall).")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Flag scores of at least this.")] = None,
-    flagged: Annotated[
-        float | None, typer.Option(help="Maximum fraction of the rows that is flagged.")
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(help="Promise the rate of future rows with this confidence, such as 0.95."),
-    ] = None,
-    prevalence: Annotated[
-        float | None, typer.Option(help="Fraction of positives among future rows.")
-    ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Show the threshold for a rate or a share of the rows, or the rates of a threshold, with intervals; or a rate that
     is promised.
     """
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].operating_point(
-            fpr=fpr,
-            tpr=tpr,
-            threshold=threshold,
-            flagged=flagged,
-            confidence=confidence,
-            prevalence=prevalence,
-        )
+        found = client.models[model].operating_point(**fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
@@ -293,28 +273,18 @@ def cut(
     out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
 
 
+@takes(api.ReadGains)
 def gains(
     model: Model,
     *,
-    share: Annotated[
-        list[float] | None,
-        typer.Option(help="Size of the list as a fraction of all rows. Repeat it for more."),
-    ] = None,
-    count: Annotated[
-        list[int] | None,
-        typer.Option(help="Size of the list as a number of rows. Repeat it for more."),
-    ] = None,
-    prevalence: Annotated[
-        float | None, typer.Option(help="Fraction of positives among future rows.")
-    ] = None,
-    on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Show what the first rows of a list catch: precision, recall and lift down to several sizes."""
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].gains(share=share, count=count, prevalence=prevalence, on=on)
+        found = client.models[model].gains(**fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
@@ -326,6 +296,7 @@ def gains(
     out.print(_columns(lines), markup=False)
 
 
+@takes(api.ReadFigures)
 def figures(
     model: Model,
     figure: Annotated[
@@ -335,14 +306,14 @@ def figures(
         ),
     ],
     *,
-    on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Compute figures of a model's ranking, with intervals and tests against chance."""
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].figures(figure, on=on)
+        found = client.models[model].figures(figure, **fields)
     if as_json:
         out.print_json(data=found.to_json())
         return

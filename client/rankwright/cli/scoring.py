@@ -15,27 +15,22 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from rankwright import api
 from rankwright.cli.common import (
     STDIN,
     CommandFailed,
-    Dates,
-    Decimal,
-    Delimiter,
-    Encoding,
     Exit,
     Key,
-    Missing,
     Model,
-    Thousands,
     Url,
     err,
     existing,
-    given,
     out,
     sending,
     service,
     split_assignment,
     table_file,
+    takes,
 )
 from rankwright.client import Client
 from rankwright.errors import JobFailed, SeveralLabels, describe_errors
@@ -57,6 +52,7 @@ File = Annotated[
 ]
 
 
+@takes(api.CreateBatchScore, but=["ignore", "file_name"])
 def score(
     model: Model,
     rows: Annotated[
@@ -71,49 +67,6 @@ def score(
     output: Annotated[
         str, typer.Option("--out", help="Write to this .csv or .parquet file; -: print CSV.")
     ] = _STDOUT,
-    id: Annotated[
-        str | None,
-        typer.Option(help="Column that holds the ids of the rows: they come back as id."),
-    ] = None,
-    keep: Annotated[
-        str | None, typer.Option(help="Columns to copy to the result, separated by commas.")
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Keep only so many rows of a file: those that score highest, best first."
-        ),
-    ] = None,
-    interval: Annotated[
-        bool, typer.Option("--interval", help="Add the lower and the upper probability.")
-    ] = False,
-    prevalence: Annotated[
-        float | None,
-        typer.Option(help="Fraction of positives in the population of the rows, such as 0.02."),
-    ] = None,
-    reasons: Annotated[
-        int | None, typer.Option(help="Add so many reasons: the parts that set a score apart.")
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(help="What scores are compared with: negative (the default), average or cut."),
-    ] = None,
-    direction: Annotated[
-        str | None,
-        typer.Option(
-            help="Reasons why a score is high (raises, the default) or low (lowers); both."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="For --reference cut: the score to explain the distance to."),
-    ] = None,
-    missing: Missing = None,
-    encoding: Encoding = None,
-    delimiter: Delimiter = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    dates: Dates = None,
     as_json: Annotated[
         bool,
         typer.Option(
@@ -122,6 +75,7 @@ def score(
     ] = False,
     url: Url = None,
     key: Key = None,
+    **fields: Any,
 ) -> None:
     """Score one row given as name=value, or every row of a file.
 
@@ -132,40 +86,23 @@ def score(
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
         raise typer.BadParameter("give features as name=value or a file, not both")
-    asked = given(
-        keep=keep,
-        top=top,
-        missing=missing,
-        encoding=encoding,
-        delimiter=delimiter,
-        decimal=decimal,
-        thousands=thousands,
-        dates=dates,
-    )
-    wanted = given(
-        id=id,
-        interval=interval or None,
-        prevalence=prevalence,
-        reasons=reasons,
-        reference=reference,
-        direction=direction,
-        threshold=threshold,
-    )
     if as_json and output != _STDOUT:
         raise typer.BadParameter("--json prints; a file is CSV or Parquet")
     with service(url, key, as_json=as_json) as client:
         if path is not None:
             with table_file(path) as table:
-                _score_file(client, model, table, output, asked | wanted, path, as_json=as_json)
+                _score_file(client, model, table, output, fields, path, as_json=as_json)
             return
-        if asked or output != _STDOUT:
+        if fields.keys() - api.ScoreRow.__annotations__.keys() or output != _STDOUT:
             raise typer.BadParameter("these options need a file; one row is only printed")
         row = dict(split_assignment(text) for text in rows or [])
         found: Record
         try:
-            found = client.models[model].score_row(row, **wanted)
+            found = client.models[model].score_row(row, **fields)
         except SeveralLabels:
-            found = client.models[model].score_row_by_label(row, **given(id=id))
+            found = client.models[model].score_row_by_label(
+                row, **{name: value for name, value in fields.items() if name == "id"}
+            )
         out.print_json(data=found.to_json())
 
 
@@ -182,7 +119,7 @@ def _score_file(
     model: str,
     path: Path,
     output: str,
-    asked: dict[str, Any],
+    fields: dict[str, Any],
     typed: Path,
     *,
     as_json: bool,
@@ -194,11 +131,12 @@ def _score_file(
     format = _format_of(output)
     by_workers_alone = body_of(path).media_type not in SCORED_AT_ONCE
     if (
-        not {"keep", "top", "reasons"} & set(asked)
+        "reasons" not in fields
+        and fields.keys() <= api.ScoreRows.__annotations__.keys()
         and not by_workers_alone
         and path.stat().st_size <= IN_ONE_REQUEST
     ):
-        scores = client.models[model].score_to_bytes(path, format, ignore="*", **asked)
+        scores = client.models[model].score_to_bytes(path, format, ignore="*", **fields)
         with _opened(output) as sink:
             if as_json:
                 _write_objects(io.BytesIO(scores), sink, ["id"])
@@ -206,7 +144,7 @@ def _score_file(
                 sink.write(scores)
         return
     with sending(path) as progress:
-        batch = client.score_batch(model, path, ignore="*", **asked, progress=progress, wait=False)
+        batch = client.score_batch(model, path, ignore="*", **fields, progress=progress, wait=False)
     try:
         batch.wait()
     except JobFailed as failed:
@@ -225,7 +163,7 @@ def _score_file(
                 with tempfile.TemporaryFile() as file:
                     batch.result(file, format=format)
                     file.seek(0)
-                    kept = ["id", *next(csv.reader([asked.get("keep", "")]), [])]
+                    kept = ["id", *next(csv.reader([fields.get("keep", "")]), [])]
                     _write_objects(file, sink, kept)
             else:
                 batch.result(sink, format=format)

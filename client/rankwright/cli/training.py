@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from rankwright import types
+from rankwright import api, types
 from rankwright.cli.common import (
     AsJson,
     CommandFailed,
@@ -27,6 +27,7 @@ from rankwright.cli.common import (
     out,
     service,
     split_assignment,
+    takes,
 )
 from rankwright.cli.datasets import find_dataset
 from rankwright.cli.figures import figure_name, show_model
@@ -345,14 +346,6 @@ Candidates = Annotated[
 SearchFolds = Annotated[
     int | None, typer.Option(help="Number of inner folds that judge each candidate.")
 ]
-Controls = Annotated[
-    bool | None,
-    typer.Option(
-        help="Whether to fit plain algorithms for comparison, on all rows. Default: fit them within a tenth of the "
-        "job's time.",
-        show_default=False,
-    ),
-]
 
 
 def _objective_named(name: str) -> dict[str, Any]:
@@ -374,11 +367,11 @@ def _objective_named(name: str) -> dict[str, Any]:
     return objective
 
 
+@takes(api.SubmitJob, but=["validation"])
 def train(
     dataset: Annotated[str, typer.Argument(help="Id or name of the dataset.")],
     *,
     algorithm: Algorithm = "rankboost",
-    name: Annotated[str | None, typer.Option(help="Name of the model.")] = None,
     parameters: Parameters = None,
     auto: Annotated[bool, typer.Option("--auto", help="Same as --algorithm auto.")] = False,
     budget: Budget = None,
@@ -395,26 +388,15 @@ def train(
     ] = "grid",
     candidates: Candidates = None,
     search_folds: SearchFolds = None,
-    controls: Controls = None,
     svg: Svg = None,
-    label_noise: Annotated[
-        float | None,
-        typer.Option(help="Fraction of the labels that are likely wrong, from 0 to below 0.5."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
-    priority: Annotated[
-        int | None, typer.Option(help="Jobs of a higher priority start first. Default: 0.")
-    ] = None,
     tags: Annotated[
         list[str] | None,
         typer.Option("--tag", help="Tag of the job and its model, as name=value; repeat it."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which the job is stopped.")
-    ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
+    **fields: Any,
 ) -> None:
     """Train a ranker, show its progress, then its metrics and ROC curve on held-out rows."""
     if sum(each is not None for each in (fpr_max, fpr, objective)) > 1:
@@ -439,16 +421,11 @@ def train(
         job = client.train(
             find_dataset(client, dataset),
             chosen,
-            name=name,
+            **fields,
             objective=aim,
             validation=_validation(folds, repeats, time_column, random_split=random_split),
             search=tried,
-            controls=controls,
-            label_noise=label_noise,
-            seed=seed,
-            priority=priority,
             tags=dict(split_assignment(text) for text in tags) if tags else None,
-            timeout_seconds=timeout,
         )
         if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
             out.print(f"The newest rows judge, by {by!r}, which is no feature.", markup=False)

@@ -63,7 +63,16 @@ def test_a_job_has_all_that_a_request_can_say(service: Service, run: Run, tmp_pa
     path = tmp_path / "people.csv"
     path.write_text(table())
     dataset = run("upload", path, "--label", "left").output.split()[0]
-    options = ("--label-noise", 0.1, "--priority", 3, "--timeout", 600, "--tag", "team=risk")
+    options = (
+        "--label-noise",
+        0.1,
+        "--priority",
+        3,
+        "--timeout-seconds",
+        600,
+        "--tag",
+        "team=risk",
+    )
     asked = ("--algorithm", "sampled_martirank", "--no-controls", *options, "--tag", "night=1")
     run("train", dataset, *asked)
     (job,) = service.client(service.key()).get("/v1/jobs").json()["data"]

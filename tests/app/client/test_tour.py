@@ -192,7 +192,7 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
     assert target.getvalue() == batch.result()
     assert [each.id for each in client.datasets.list()] == [data.id]
     assert {each.name for each in client.models.list()} == {"churn", "other"}
-    assert [each.id for each in client.evaluations.list(dataset=data)] == [judged.id]
+    assert [each.id for each in client.evaluations.list(dataset_id=data.id)] == [judged.id]
     assert [each.id for each in client.batch_scores.list()] == [batch.id]
     for each in (judged, compared, batch):
         each.delete()

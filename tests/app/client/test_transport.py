@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from rankwright import tables, transport
+from rankwright import api, tables, transport
 from rankwright.client import AsyncClient, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
@@ -302,7 +302,8 @@ def test_a_challenger_without_a_champion_is_not_compared() -> None:
 
 
 def test_a_score_is_one_number_or_one_by_label() -> None:
-    one, several = b'{"model_id": "m", "score": 1.5}', b'{"model_id": "m", "scores": {"a": 2.0}}'
+    one = b'{"model_id": "m", "score": 1.5, "fpr": 0.1, "tpr": 0.5}'
+    several = b'{"model_id": "m", "scores": {"a": 2.0}}'
     model = Client(transport=Scripted(ok(one), ok(several), ok(several))).models["m"]
     assert model.score_row(a=1).score == 1.5
     with pytest.raises(SeveralLabels, match="score_row_by_label"):
@@ -556,7 +557,7 @@ def test_events_are_taken_up_again_where_they_broke_off() -> None:
     )
     followed = Client(transport=scripted).jobs.get("job_1")
     assert [each.seq for each in followed.follow()] == [1, 2, 3]
-    assert [each.headers.get("Last-Event-ID") for each in scripted.requests[1:]] == [
+    assert [each.headers.get("Last-Event-Id") for each in scripted.requests[1:]] == [
         "0",
         None,
         "2",
@@ -585,7 +586,7 @@ def test_events_are_read_however_they_are_cut() -> None:
     [
         (lambda: segment("../keys"), "slash"),
         (lambda: segment(""), "text without a slash"),
-        (lambda: Request.of_json("POST", "/", {"a": float("nan")}), "JSON"),
+        (lambda: api.submit_job("ds_1", {"a": float("nan")}), "JSON"),
         (lambda: body_of(3), "must be a path"),
         (lambda: body_of("there/is/none.csv"), "there is no file"),
         (lambda: body_of([{"a": object()}]).whole(), "row 0"),

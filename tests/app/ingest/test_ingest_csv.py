@@ -10,7 +10,7 @@ import pytest
 from app.ingest import csv as delimited
 from app.ingest import stream
 from app.ingest.errors import MAX_ERRORS, MAX_ERRORS_PER_COLUMN, BadTable
-from app.ingest.roles import split_names
+from app.ingest.fields import split_names
 from app.ingest.values import DEFAULT_TOKENS
 from tests.app.uploads import Ready
 from tests.sentences import Sentences
