@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -115,11 +114,11 @@ async def read_job(
     """The job's state and progress; after its end `output` or `error`. With `Prefer: wait=N` the answer comes when
     the job has ended, or after N seconds.
     """
-    find = partial(context.db.reading, read_job_again, caller.owner, job_id)
-    body, ended = await run_in_threadpool(find)
-    if not ended and await wait.for_end(caller.owner, job_id):
+    owner = caller.owner
+    body, ended = await run_in_threadpool(context.db.reading, read_job_again, owner, job_id)
+    if not ended and await wait.for_end(owner, job_id):
         await check_again(request)
-        body, ended = await run_in_threadpool(find)
+        body, ended = await run_in_threadpool(context.db.reading, read_job_again, owner, job_id)
     response = JSONResponse(body)
     if wait.seconds:
         if ended:
