@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import logging
 import os
 import shutil
 import sqlite3
@@ -30,6 +31,7 @@ from sqlalchemy.util import LRUCache
 from app.platform import database as sessions
 from app.platform import migrate
 from app.platform.database import Database
+from app.platform.logging import LineHandler
 from app.platform.sql import Base
 from tests.long_form import LONG_FORM
 from tests.sentences import Snapshot, sentences
@@ -49,6 +51,25 @@ settings.load_profile("tests")
 # Nothing of a test is to outlive a power cut: no file and no commit of this process waits for the disk, as PostgreSQL's
 # do not either (servers.py). Of what a SQLite test takes, that is more than half.
 os.fsync = lambda fd: None
+
+
+def _log_handlers() -> Iterator[None]:
+    """Take away the handlers that commands of this process leave behind: they write to the streams of tests that have
+    ended, and what they complain of would come into the output of a later test's command.
+    """
+    log = logging.getLogger()
+    before, level = log.handlers[:], log.level
+    yield
+    for handler in log.handlers[:]:
+        if isinstance(handler, LineHandler) and handler not in before:
+            log.removeHandler(handler)
+            log.setLevel(level)
+
+
+_of_tests = pytest.fixture(autouse=True, name="log_handlers")(_log_handlers)
+_of_modules = pytest.fixture(autouse=True, scope="module", name="log_handlers_of_module")(
+    _log_handlers
+)
 
 
 class _Fearless(sqlite3.Connection):

@@ -157,6 +157,7 @@ def test_the_log_of_requests(
 ) -> None:
     caplog.set_level(logging.INFO, "rankwright.access")
     own = client.get("/v1/keys").json()["data"][-1]["id"]
+    eventually(lambda: caplog.records)  # each line is written behind its answer
 
     def asked(by: httpx.Client, status: int, **headers: str) -> dict[str, Any]:
         caplog.clear()
@@ -211,15 +212,20 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
     ],
 )
 def test_lines_about_a_request_have_the_trace_that_its_caller_names(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, given: str, trace: str | None
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    given: str,
+    trace: str | None,
 ) -> None:
     handler = LineHandler(JsonFormatter())
     written = io.StringIO()
     handler.setStream(written)
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    monkeypatch.setattr("app.platform.logging.access.level", logging.INFO)
+    caplog.set_level(logging.INFO, "rankwright.access")
     for path in ("/v1/jobs", "/v1/models/none/score?x=1"):
         client.get(path, headers={"traceparent": given, "X-Request-ID": "mine"})
+    eventually(lambda: written.getvalue().count("\n") == 2)  # each is written behind its answer
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     assert [(line["request_id"], line.get("trace_id")) for line in lines] == [("mine", trace)] * 2
 
@@ -252,7 +258,7 @@ def test_a_request_is_logged_as_any_record(
 
 
 def test_no_request_fails_because_it_cannot_be_logged(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Full(io.StringIO):
         def write(self, _: str) -> int:
@@ -262,7 +268,7 @@ def test_no_request_fails_because_it_cannot_be_logged(
     handler.setStream(Full())
     monkeypatch.setattr(logging, "raiseExceptions", False)
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    monkeypatch.setattr("app.platform.logging.access.level", logging.INFO)
+    caplog.set_level(logging.INFO, "rankwright.access")
     for _ in range(2):
         answer = client.get("/v1/jobs")
         assert (answer.status_code, answer.headers.get("connection")) == (200, None)

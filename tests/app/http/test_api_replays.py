@@ -80,7 +80,7 @@ def test_path_traversal_by_names(client: httpx.Client, dataset_id: str, name: st
     """MLflow's and others': a name, an alias or a reference becomes a path. Here it is a word, or refused."""
     refused(client.post("/v1/jobs", json=job(dataset_id, name=name)), 422, "invalid", "name")
     quoted = quote(name, safe="") or "%20"
-    for address in (f"/v1/models/{quoted}/artifact", f"/v1/models/churn/aliases/{quoted}"):
+    for address in (f"/v1/models/{quoted}/artifact", f"/v1/models/no-such-model/aliases/{quoted}"):
         answer = client.get(address)
         assert answer.status_code in {400, 404, 422}, answer.text
         assert "root:" not in answer.text

@@ -115,7 +115,6 @@ def test_what_is_not_a_number_is_stored_as_null(db: Database) -> None:
                 route="r",
                 key="k",
                 fingerprint="f",
-                status_code=200,
                 response={"auc": float("nan"), "threshold": float("inf"), "1": [0.5]},
                 created_at=1.5,
             )

@@ -77,8 +77,11 @@ def test_an_answer_by_id_can_be_kept(scorer: httpx.Client, model_id: str) -> Non
     assert other.json() == first.json()
 
 
-def test_an_answer_by_name_is_asked_again(scorer: httpx.Client, model_id: str) -> None:
-    for ref in ("churn", "churn:1"):
+def test_an_answer_by_name_is_asked_again(
+    shared: Service, scorer: httpx.Client, model_id: str
+) -> None:
+    shared.client(shared.key()).put("/v1/models/churn/aliases/kept", json={"model_id": model_id})
+    for ref in ("churn@kept", "churn:1"):
         answer = scorer.get(f"/v1/models/{ref}/score", params=ROW)
         assert answer.json()["model_id"] == model_id
         assert answer.headers["Cache-Control"] == "no-cache"

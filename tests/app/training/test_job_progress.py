@@ -190,7 +190,7 @@ def test_the_phase_of_auto_is_told() -> None:
 
 
 def test_a_budget_is_told_by_the_clock() -> None:
-    auto = SPEC | {"algorithm": AUTO}
+    auto = SPEC | {"algorithm": AUTO | {"parameters": {"budget_seconds": 30.0}}}
     told = clocked({"fraction": 0.1, "phase": "fitting"}, auto, 4.0)
     assert told["fraction"] == pytest.approx(4 / 30)
     assert (told["elapsed_seconds"], told["seconds_left"]) == (4.0, 26.0)
