@@ -180,6 +180,7 @@ def test_a_manifest_that_lies(
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]  # nothing half-made
 
 
+@pytest.mark.usefixtures("made")  # which makes what lies in `state`
 def test_what_is_no_backup(state: Settings, tmp_path: Path, sentences: Sentences) -> None:
     (tmp_path / "file.tar").write_bytes(b"this is no tar file" * 100)
     (tmp_path / "folder").mkdir()
