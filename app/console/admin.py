@@ -93,7 +93,7 @@ async def _keys(
 
 
 def state_of(key: Key) -> tuple[str, str]:
-    """Return the state of a key: the class of its badge, and its words."""
+    """Return the state of a key: the class of its badge, and its label."""
     end = key.expires_at
     if key.revoked_at:
         return "revoked", "revoked"
@@ -137,7 +137,7 @@ def _lifetime_seconds(entered: str) -> float | None:
 
 @router.get("/keys/made")
 async def read_made(page: PageDep) -> Response:
-    """Show the new key's secret once: it is gone when the page is loaded again."""
+    """Show the new key's secret once: it does not appear when the page is loaded again."""
     made = page.take_note(NOTE)
     shown = page.show("key_made.html", made=made)
     shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
@@ -163,14 +163,14 @@ async def rotate_key(key_id: str, page: PageDep) -> Response:
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke_key(key_id: str, page: PageDep) -> Response:
-    """Revoke a key: also that behind the session, which then ends."""
+    """Revoke a key. If it is the session's own key, the session ends."""
     await page.client.keys.revoke(key_id)
     return page.go("/console/keys")
 
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
-    """Show the changes that the owner's keys have made: all, or by who made them, what, to what, and when."""
+    """Show the changes that the owner's keys have made. Key, action, target and time may limit them."""
     asked = {name: page.asked(name) for name in ("key_id", "about", "resource", "since", "until")}
     keys = await page.client.keys.page(limit=200)
     problem = None
@@ -204,7 +204,7 @@ async def list_audit(page: PageDep) -> Response:
 
 
 def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str | None:
-    """Return the beginning of a day in UTC, or later, as the API reads it; None if nothing was entered.
+    """Return the start of a day in UTC, plus `later`, as the API reads it; None if nothing was entered.
 
     Raises ProblemError: the API's own error would be about a time that nobody entered.
     """
@@ -218,7 +218,7 @@ def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str
 
 
 def _place_of(id_: str) -> str | None:
-    """Return the page of what was created; None if it has none."""
+    """Return the page of the created resource; None if it has none."""
     collection = COLLECTIONS.get(id_.partition("_")[0])
     return collection and f"/console/{collection}/{id_}"
 
@@ -228,7 +228,7 @@ async def read_health(page: PageDep) -> Response:
     """Show whether each part is well and, with the scope for it, the queue and the workers."""
     try:
         health = await page.client.health("staffed")
-    except ProblemError as error:  # 503: a part is away; the body is the same
+    except ProblemError as error:  # 503: a part is unavailable; the body has the same form
         health = Health.from_json(error.problem)
     parts = health.parts or {}
     try:

@@ -30,7 +30,7 @@ ApiPath = NewType("ApiPath", str)
 
 
 def refusal(status: int, title: str, detail: str, pointer: str | None = None) -> ProblemError:
-    """Return the error that the API would have answered, about the member of the body that the pointer names."""
+    """Return an error as the API would answer it, for the member of the body that the pointer names."""
     problem: dict[str, Any] = {"title": title, "status": status, "detail": detail}
     if pointer is not None:
         problem["errors"] = [{"pointer": pointer, "detail": detail}]
@@ -83,7 +83,7 @@ _NOT_SENT = ("Idempotency-Key", "Prefer")
 class Api:
     """The API for a caller: the SHA-256 of the key, and the session's token, which must stay valid.
 
-    As a transport of `rankwright.AsyncClient` it raises what the API refuses at once: nothing is asked again.
+    As a transport of `rankwright.AsyncClient` it raises the API's errors at once: no request is repeated.
     """
 
     url = ""
@@ -96,7 +96,7 @@ class Api:
         """Headers of the last refusal that a page passes on."""
 
     async def do(self, step: Step) -> Answer:
-        """Do a step of a call of the client, which can only be a whole request. Raises ProblemError."""
+        """Run one step of a client call; every step is a whole request. Raises ProblemError."""
         if not isinstance(step, Asked) or step.stream:
             raise TypeError(f"a page neither waits nor reads an answer in parts, got {step}")
         body = step.body
@@ -212,7 +212,7 @@ class Api:
             response = problems.of_http_exception(Request(scope), error)
             await response(scope, receive, send)
         finally:
-            if (release := scope.get("release")) is not None:  # the permit that the route took
+            if (release := scope.get("release")) is not None:  # releases the permit of the route
                 release()
 
 

@@ -91,7 +91,7 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
 def over_time(
     estimates: Sequence[Estimate], title: str, *, reference: float | None = None
 ) -> Markup:
-    """Draw estimates with their intervals in the order of time; a dashed line at `reference`, if given."""
+    """Draw estimates with their intervals over time; with a dashed line at `reference`, if given."""
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     values = [value for each in estimates for value in each[1:]]
     values += [] if reference is None else [reference]
@@ -120,8 +120,8 @@ def over_time(
 
 
 def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
-    """Draw a value that changes in steps: each pair has the seconds since the start and the value from then on, in the
-    order of time.
+    """Draw a value that changes in steps. Each pair is a time (in seconds since the start) and the value from then on;
+    times ascend.
     """
     width, height, left, top, bottom = 720.0, 220.0, 60.0, 10.0, 160.0
     end = max(points[-1][0], 1.0)
@@ -197,8 +197,8 @@ def square(
 ) -> Markup:
     """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
 
-    `figures` are the figures of a cut along x and along y, for the same script; none along y if the cursor is an
-    upright line.
+    `figures` are the metrics of a cut on the x axis and on the y axis, for the same script. There is none on the y axis
+    if the cursor is a vertical line.
     """
     place = Square(left=58, top=12, side=size - 70)
     edges = {"left": place.left, "right": place.right, "top": place.top, "bottom": place.bottom}
@@ -220,7 +220,7 @@ def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
     width, row, top = 720.0, 24.0, 4.0
     low = min(0.0, min((value for _, value in values), default=0.0))
     high = max(0.0, max((value for _, value in values), default=0.0))
-    room = 11 * CHARACTER  # of a figure, beside its bar
+    room = 11 * CHARACTER  # width of a number beside its bar
     scale = Scale(low, high, left + 8 + (room if low < 0 else 0), width - room)
     most = int(left / CHARACTER)
     parts = []
@@ -253,7 +253,7 @@ def dependence(
     name: str,
     spell: Callable[[float], str] | None = None,
 ) -> Markup:
-    """Draw mean scores by a feature's values: a line through numbers, a point for each word. `spell` formats the
+    """Draw mean scores by a feature's values: a line for numbers, points for categories. `spell` formats the
     numbers.
     """
     width, height, left, top, bottom = 720.0, 300.0, 60.0, 10.0, 240.0
@@ -268,7 +268,7 @@ def dependence(
     end = width - 10 - beside if numbers else left
     if numbers:
         x = Scale(min(numbers), max(numbers), left + 10, end - 10)
-        # Round numbers are no round dates: ticks of dates stand at values of the grid.
+        # Round numbers are not round dates, so dates have their ticks at values of the grid.
         ticks = x.ticks() if spell is None else numbers[:: math.ceil(len(numbers) / 6)]
         for tick in ticks:
             parts.append(_vertical(x, tick, top, bottom, spell(tick) if spell else ""))
@@ -291,8 +291,8 @@ def dependence(
 def histogram(
     edges: Sequence[float], counts: Sequence[int], title: str, *, cut: float | None = None
 ) -> Markup:
-    """Draw how many values lie in each of the equal bins between `edges`; a line at `cut`, if given, which moves to the
-    nearest end.
+    """Draw the number of values in each of the equal bins between `edges`. If `cut` is given, a line marks it; outside
+    of the edges the line is at the nearest end.
     """
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
     values = Scale(edges[0], edges[-1], left, width - 14)
@@ -330,7 +330,9 @@ def histogram(
 
 
 def part_bar(part: float, greatest: float) -> Markup:
-    """Draw a part of a score to the right of a middle line, or to the left if it is negative; it is told beside."""
+    """Draw a part of a score to the right of a middle line, or to the left if it is negative. The text beside it
+    has the number.
+    """
     width, height = 120.0, 14.0
     scale = Scale(-greatest, greatest, 2.0, width - 2.0)
     middle, end = scale(0.0), scale(part)

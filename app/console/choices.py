@@ -1,4 +1,6 @@
-"""Options that forms offer: models with their aliases, and datasets; the newest, or those that match a text."""
+"""Options of forms: models with their aliases, and datasets. The newest ones are offered, or the ones that match a
+text.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _VERSION = re.compile(r"(.*):\s*(\d*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Choice:
-    """An option: the value that the form sends, the text that a person reads, and why it cannot be chosen, if so."""
+    """An option: the value that the form sends, its text, and, if it cannot be chosen, the reason."""
 
     value: str
     text: str
@@ -82,7 +84,8 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
     ids: set[str] = set()
     if not at:
         newest, further = await _look_through(models.page, name, version)
-        newest.sort(key=lambda each: str(each.version) != version.strip())  # before 70 comes 7
+        # version 7 comes before version 70
+        newest.sort(key=lambda each: str(each.version) != version.strip())
         choices += map(_of_model, newest)
         ids, more = {each.id for each in newest}, more or further
 
@@ -95,13 +98,14 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
 
 
 async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bool = True) -> Offer:
-    """Return the datasets, and the selected ones; one that is not ready has the reason why it cannot be chosen.
+    """Return the datasets, including the selected ones. A dataset that is not ready has the reason why it cannot be
+    chosen.
 
-    With `labelled` a dataset of kind `preferences` needs its pairs, too: only to score rows none are needed.
+    With `labelled`, a dataset of kind `preferences` must also have pairs; for scoring rows it needs none.
     """
     datasets, sought = page.client.datasets, _sought(page, "datasets")
     found, more = await _look_through(datasets.page, sought)
-    # A name may be any text: what looks like a version may belong to it, and there are no aliases.
+    # A dataset has no aliases, and its name may be any text: what looks like a version may be part of the name.
     if not found and not more and (cut := _VERSION.fullmatch(sought)):
         found, more = await _look_through(datasets.page, cut[1], cut[2])
 
@@ -121,9 +125,7 @@ async def mark_misfits(
     use: str | None,
     others: Sequence[str],
 ) -> Offer:
-    """Return the offer of models or datasets with a reason at each that cannot be used with the others, which the form
-    has chosen already.
-    """
+    """Return the offer with a reason for each model or dataset that does not fit the form's other selections."""
     other = [each for each in others if each]
     values = [choice.value for choice in offer.choices if not choice.reason]
     if use not in USES or not other or not values:
@@ -135,7 +137,7 @@ async def mark_misfits(
     except ProblemError as error:
         if error.status not in (404, 422):
             raise
-        return offer  # something was deleted just now: the form's own check says so
+        return offer  # a selected resource was just deleted: the check of the form reports it
     reasons: dict[str, str] = {}
     for each in found:
         if not each.fits:
@@ -150,7 +152,7 @@ async def mark_misfits(
 
 
 def _sought(page: Page, kind: str) -> str:
-    """Return the text that is looked for. Two forms of a page may ask: the one that does counts."""
+    """Return the text of the search. A page may have two forms: the form that sent the request counts."""
     asked = page.query.getlist(f"find_{kind}")
     return next(filter(None, (text.strip()[:255] for text in asked)), "")
 
@@ -163,7 +165,9 @@ async def _chosen(
     choices: Sequence[Choice],
     find: Callable[[str], Awaitable[tuple[str, Choice]]],
 ) -> list[Choice]:
-    """Return options for what is selected already and is not among those; the page says which are not there."""
+    """Return options for selected resources that are not among the given options; the page names the ones that do
+    not exist.
+    """
     known, added = {choice.value for choice in choices} | ids, []
     for ref in chosen:
         if ref and ref not in known:
@@ -181,7 +185,7 @@ async def _chosen(
 async def _look_through(
     read: Callable[..., Awaitable[ApiPage[R]]], name: str, version: str = "", alias: str = ""
 ) -> tuple[list[R], bool]:
-    """Return the newest models or datasets that match part of a name, a version and an alias, and whether there are
+    """Return the newest models or datasets that match a part of a name, a version and an alias, and True if there are
     more. Datasets that are not ready come last.
     """
     found: list[R] = []
@@ -228,7 +232,7 @@ def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
 
 
 def _why_not_ready(dataset: Dataset | ListedDataset, labelled: bool) -> str:
-    """Return why no job can use a dataset, in words; nothing if jobs can."""
+    """Return the reason why no job can use a dataset; an empty text if jobs can use it."""
     if dataset.status == "processing":
         return "it is still being read"
     if dataset.status != "ready":

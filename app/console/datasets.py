@@ -78,10 +78,10 @@ async def read_form(page: PageDep) -> Response:
 
 @router.get("/new/namesake")
 async def find_namesake(page: PageDep) -> Response:
-    """Return, as a part of the form, which dataset has the name of the table to be uploaded."""
+    """Return, as a fragment of the form, the dataset that already has the name of the new table."""
     found: list[ListedDataset] = []
     if name := page.asked("name"):
-        with suppress(ProblemError):  # of a name that no dataset can have the upload itself tells
+        with suppress(ProblemError):  # the upload itself reports an invalid name
             found = (await page.client.datasets.page(name=name, limit=1)).data
     return page.show("dataset_namesake.html", found=found[0] if found else None)
 
@@ -155,8 +155,8 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/read")
 async def read_again(dataset_id: str, page: PageDep) -> Response:
-    """Read the stored table again, with the fields of the form that are others than before, or with the ticked values
-    of the label as the positive ones.
+    """Read the stored table again, with the changed fields of the form, or with the ticked values of the label as
+    positive values.
     """
     table, form = page.client.datasets[dataset_id], await page.form()
     dataset = await table.refresh()
@@ -246,7 +246,7 @@ async def _show(
 
 
 class LabelStep(NamedTuple):
-    """The question which rows are to be caught: the label, its values, and the rows that were counted."""
+    """The question which rows are positive: the label, its values, and the number of counted rows."""
 
     label: str
     values: list[CountedValue]
@@ -279,8 +279,8 @@ def _names_an_id(column: Column) -> bool:
 
 
 def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Column]:
-    """Return the columns that may say which rows belong together, identifiers first, where rows are repeated and no
-    column says so.
+    """Return the columns that may be the group column, identifiers first. They are offered if rows are repeated and no
+    group column is set.
     """
     if dataset.mode == "append" or dataset.group or dataset.query or profile is None:
         return []
@@ -301,7 +301,7 @@ def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Col
 
 
 class ColumnPage(NamedTuple):
-    """One page of a table's columns: those whose name has `find` in it, in the order of `sort`."""
+    """One page of the columns whose names contain `find`, in the order of `sort`."""
 
     shown: list[ShownColumn]
     found: int
@@ -315,7 +315,7 @@ class ColumnPage(NamedTuple):
 
 
 def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -> ColumnPage:
-    """Return the columns that the address asks for; raises ProblemError for an unknown order or page."""
+    """Return the columns that the query selects; raises ProblemError for an unknown order or page."""
     find, sort, asked = page.asked("find") or "", page.asked("sort") or "table", page.asked("page")
     if sort not in SORTS:
         detail = f"sort must be one of {', '.join(SORTS)}, got {sort[:100]!r}"
@@ -414,7 +414,9 @@ def _word(value: object) -> str:
 
 
 def _suggested(dataset: Dataset) -> dict[str, str]:
-    """Return the fields with which values would be read that are words or missing; none if two columns differ."""
+    """Return the fields that would make the rejected values readable as words or missing values; none if two
+    columns differ.
+    """
     said = [item for each in dataset.warnings for item in (each.suggestion or {}).items()]
     found = dict(said)
     return found if all(found[name] == value for name, value in said) else {}
@@ -425,7 +427,7 @@ FEW_ROWS = 10
 
 
 def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
-    """Return what should be checked before anything is trained."""
+    """Return the notices that a person should check before training."""
     found = []
     features = [column for column in dataset.columns if column.role == "feature"]
     if profile is not None:

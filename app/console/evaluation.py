@@ -178,7 +178,7 @@ async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
 
 @dataclass(frozen=True)
 class DrawnWindow:
-    """The figures of a window with its two charts."""
+    """The metrics of a window with its two charts."""
 
     of: ComparedWindow
     title: str
@@ -190,7 +190,7 @@ class DrawnWindow:
 def estimate_of(
     name: str, found: Interval | WindowArea | ComparedValue | ComparedPair
 ) -> Estimate | None:
-    """Return what a chart draws; None if there is no estimate with an interval."""
+    """Return the estimate that a chart draws; None without an estimate with an interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(name, found.value, found.low, found.high)
@@ -224,7 +224,7 @@ def _window(form: Fields) -> dict[str, float | str] | None:
 
 
 def _costs(form: Fields) -> dict[str, Any] | None:
-    """Return the requested costs: a missed positive costs its amount times the number, if there are amounts."""
+    """Return the requested costs. If there are amounts, a missed positive costs the number times its amount."""
     found = {
         name: number_or_text(form.get(name, ""))
         for name in ("false_positive", "false_negative", "review")
@@ -237,7 +237,7 @@ def _costs(form: Fields) -> dict[str, Any] | None:
 
 @router.get("/evaluations")
 async def list_evaluations(page: PageDep) -> Response:
-    """Show the evaluations, with areas over time if they are of one model, and the form for a new one."""
+    """Show the evaluations, and the form for a new one; if they all belong to one model, also its areas over time."""
     return await _evaluations(page)
 
 
@@ -285,8 +285,8 @@ async def _evaluations(
 
 
 async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
-    """Return the id of a model, and whether it has been deleted. Without such a model the page says so, unless it may
-    have been deleted: its evaluations stay.
+    """Return the id of a model, and True if it was deleted. The page reports an unknown model, unless it may have been
+    deleted: evaluations outlive their model.
     """
     if ref is None:
         return None, False
@@ -357,7 +357,7 @@ async def create_evaluation(page: PageDep) -> Response:
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Show the figures on the dataset, and the changes since validation."""
+    """Show the metrics on the dataset, and the changes since validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, drawn, top, judged, reliability = evaluation.data, None, None, None, None
     if found.kind == "bipartite" and found.status == "ready":
@@ -383,7 +383,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
 
 
 class Figure(NamedTuple):
-    """A figure with its interval, and its value by chance where the name alone tells it."""
+    """A metric with its interval, and its value for random scores if the name alone determines it."""
 
     name: str
     value: Interval | WindowArea
@@ -412,7 +412,7 @@ def _grades(metrics: EvaluatedGrades) -> list[Figure]:
 
 
 def _figures(evaluation: Evaluation) -> list[Figure]:
-    """Return the evaluation's figures with their intervals."""
+    """Return the evaluation's metrics with their intervals."""
     metrics = evaluation.metrics
     found: list[Figure] = []
     if isinstance(metrics, EvaluatedCurve):

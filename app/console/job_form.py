@@ -105,7 +105,9 @@ def schemas_of(app: FastAPI) -> dict[str, Any]:
 
 
 def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
-    """Return the plain parameters that a job was asked for; without `defaults`, those that have no default value."""
+    """Return the plain parameters of a job's request; without `defaults`, only the ones that differ from their
+    defaults.
+    """
     shown, request = job.to_json(), schemas_of(app)["JobRequest"]["properties"]
     return {
         name: shown[name]
@@ -133,7 +135,7 @@ class Field:
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The label of the field."""
         return TITLES.get(self.path) or title(self.path)
 
     @property
@@ -220,7 +222,7 @@ class JobForm:
         return body
 
     def place(self, problem: Json) -> None:
-        """Put the errors of the API beside the fields that they name."""
+        """Assign the API's errors to the fields that they name."""
         named = {field.path: field for field in self.fields}
         for error in problem.get("errors") or [{"detail": problem["detail"]}]:
             path = error.get("pointer", "").strip("/").replace("/", ".")
@@ -293,7 +295,7 @@ def read_value(text: str, schema: Schema) -> object:
     if "object" in types and text.startswith("{"):
         try:
             found = json.loads(text)
-            json.dumps(found, allow_nan=False)  # what the client could not send stays text
+            json.dumps(found, allow_nan=False)  # a value that the client could not send stays text
             return text if text.count("{") + text.count("[") > MAX_BRACKETS else found
         except (ValueError, RecursionError):
             return text
@@ -308,8 +310,8 @@ def read_value(text: str, schema: Schema) -> object:
 
 
 def read_space(text: str, schema: Schema) -> object:
-    """Return what a search tries for a parameter: values separated by commas, or `low to high`, optionally followed
-    by `log`.
+    """Return the values that a search tries for a parameter. The text has values separated by commas, or `low to high`,
+    optionally followed by `log`.
     """
     found = _RANGE.fullmatch(text)
     if found is None:

@@ -80,8 +80,8 @@ class EventInWords(NamedTuple):
 
 
 class ModelFigure(NamedTuple):
-    """A figure of the job's model, with its interval, and the same figure of scores that say nothing; None where the
-    API does not tell it.
+    """A metric of the job's model with its interval, and its value for random scores; None if the API does not
+    have it.
     """
 
     title: str
@@ -166,7 +166,7 @@ async def _show(
     now, final = job.progress or Progress(), job.state in FINAL
     made = list(_made(job))
     used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
-    # Not asked at each look at a job that runs: a table of many columns is a long answer.
+    # Not read at each refresh of a running job: a table with many columns makes a long answer.
     things = [*used, *(each.id for each in made)] if final else []
     events, (metrics, missing), gone = await asyncio.gather(
         page.client.jobs[job_id].events(after=after, limit=EVENTS),
@@ -199,14 +199,14 @@ async def _show(
 
 
 async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
-    """Return the metrics of the model that the job has made; or the API's words where there are none."""
+    """Return the metrics of the job's model, or the API's message if there are none."""
     if job.kind != "train" or job.state != "succeeded" or job.output is None:
         return None, None
     return await read_or_error(page.client.models[job.output.id].read_metrics())
 
 
 def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
-    """Yield the model's AUC, or what stands for it, and the figure that the job's objective names."""
+    """Yield the model's AUC, or the metric that replaces it, and the metric of the job's objective."""
     if isinstance(metrics, PairMetrics):
         yield _figure("Pairs in order", metrics.pair_order, CHANCE)
     elif isinstance(metrics, MultilabelMetrics):
@@ -225,7 +225,7 @@ def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFi
         if metrics.lists is not None:
             yield from _list_figures(metrics.lists, objective)
         for area in metrics.pauc:
-            # Chance is the diagonal, whose mean height is that of the middle of the window.
+            # Random scores have the diagonal as their curve: its mean height is the middle of the window.
             if _is_window(area, objective):
                 title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
                 yield _figure(title, area, (area.fpr_min + area.fpr_max) / 2)
@@ -280,7 +280,7 @@ def _best_over_time(job: Job, now: Progress) -> Markup | None:
 
 
 class Made(NamedTuple):
-    """A thing that a job has made: the address of its page, its title, and its id."""
+    """An output of a job: the address of its page, its title, and its id."""
 
     address: str
     title: str
@@ -297,7 +297,7 @@ _OUTPUTS = {
 
 
 def _made(job: Job) -> Iterator[Made]:
-    """Yield the things that the job has made."""
+    """Yield the outputs of the job."""
     if job.output is not None and job.output.kind in _OUTPUTS:
         where, title = _OUTPUTS[job.output.kind]
         yield Made(f"/console/{where}/{job.output.id}", title, job.output.id)
@@ -306,7 +306,7 @@ def _made(job: Job) -> Iterator[Made]:
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
-    """Return events in words, the newest first; of progress only where a step begins."""
+    """Return events in words, newest first; progress events only at the beginning of a step."""
     found: list[EventInWords] = []
     before = None
     for event in events:
@@ -344,15 +344,15 @@ def _words_of(progress: Progress) -> str:
 
 
 def _may_retry(job: Job) -> bool:
-    """Return True if the same job may end in another way when it runs again."""
+    """Return True if a retry of the job may end differently."""
     if job.state == "failed":
         return _lacks_file(job) or (job.error or {}).get("code") in _MAY_PASS
-    # What took too long takes as long again; a job that trains has a form for another limit.
+    # A retry would exceed the same time limit; the training form can set another limit.
     return job.state == "cancelled" or (job.state == "timed_out" and job.kind != "train")
 
 
 def _lacks_file(job: Job) -> bool:
-    """Return True if a file of the service, or the folder of such files, was away."""
+    """Return True if a file on the server, or the folder of these files, was missing."""
     code = (job.error or {}).get("code")
     return code == "file_not_found" or (job.kind == "ingest_files" and code == "unsupported")
 

@@ -1,4 +1,4 @@
-"""What lists have in common: the page of the API that is shown, its filters, and deletion by check boxes."""
+"""Shared by all lists: reading one page from the API, filters, and deletion by check boxes."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ async def read_list(
     limit: int = 50,
     **given: str | None,
 ) -> dict[str, Any]:
-    """Read the page of a list that the query asks for, in its order and with its filters, or with those given.
+    """Read the page of a list that the query selects, with the query's order and filters, or with the given filters.
 
-    Return it with the filters, and the address of the list with them.
+    Return the page, the filters, and the address of the list with these filters.
     """
     asked = {name: page.asked(name) for name in filters} | given
     found = await read(**asked, sort=page.asked("sort"), after=page.asked("after"), limit=limit)
@@ -46,7 +46,7 @@ async def read_list(
 
 
 def describe_filters(path: str, asked: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return what a list's template shows of its filters: their values, and the address with them."""
+    """Return the filters for a list's template: their values, and the address with them."""
     used = {name: value for name, value in asked.items() if value}
     address = f"{path}?{urlencode(used)}" if used else path
     return {"asked": asked, "path": path, "address": address, "filtered": bool(used)}
@@ -54,7 +54,9 @@ def describe_filters(path: str, asked: Mapping[str, str | None]) -> dict[str, An
 
 @router.post("/{collection}")
 async def delete_chosen(collection: str, page: PageDep) -> Response:
-    """Delete the chosen entries and show the list; or say which were refused, and why. What is gone already is done."""
+    """Delete the chosen entries and show the list, or show which deletions were refused, and why. An entry that no
+    longer exists counts as deleted.
+    """
     if collection not in COLLECTIONS:
         raise refusal(404, "Not found", f"there is no list {collection[:100]!r}")
     chosen = list(dict.fromkeys((await page.form()).getlist("models")))

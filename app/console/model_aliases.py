@@ -21,8 +21,8 @@ MAX_ALIASES = 20
 
 
 class Shares(NamedTuple):
-    """The fractions of the validation rows that an alias flags: where it points; by the same threshold at the model of
-    the page; and where it pointed before, if it came from there with its threshold. None where it is not known.
+    """The fractions of the validation rows that an alias flags: with its current model, with the page's model at the
+    same threshold, and with its previous model, if it had the same threshold there. None if unknown.
     """
 
     now: float | None
@@ -31,7 +31,7 @@ class Shares(NamedTuple):
 
 
 async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
-    """Return what an alias flags; of one without a cut nothing is known."""
+    """Return the fractions that an alias flags; they are unknown for an alias without a cut."""
     if alias.cut is None:
         return Shares(None, None, None)
     threshold = alias.cut.threshold
@@ -92,16 +92,16 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model. `revision` is the one that the page has shown; without it the alias is new.
+    """Point an alias at this model. `revision` is the revision on the page; without it the alias is new.
 
-    `keep` says what it keeps: its promise; or `flagged`, the fraction of rows that it flags now; or `threshold`, its
-    threshold of now.
+    `keep` says what the alias keeps: its promise; or `flagged`, its current fraction of flagged rows; or `threshold`,
+    its current threshold.
     """
     form = await page.form()
     alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
     model = await page.client.models[ref].read()
     try:
-        if "threshold" in form:  # of a page that was opened before the service was replaced
+        if "threshold" in form:  # sent by a page that was opened before the service was upgraded
             rule = "open the tab Decide again, and save the cut there: nothing was saved"
             raise refusal(422, "Invalid request", rule)
         segment = alias_segment(alias)
@@ -119,7 +119,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 
 
 async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
-    """Return the promise that an alias flags as it does now: the same threshold, or the same fraction of rows.
+    """Return the promise that keeps an alias's current threshold, or its current fraction of flagged rows.
 
     Raises ProblemError if it has no cut, or no threshold can keep the fraction.
     """
@@ -141,7 +141,7 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
 
 @router.post("/{ref}/aliases/{alias}/remove")
 async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
-    """Delete an alias. `revision` is the one that the page has shown."""
+    """Delete an alias. `revision` is the revision on the page."""
     form = await page.form()
     model = await page.client.models[ref].read()
     try:

@@ -1,4 +1,4 @@
-"""The decision panel of a model: pictures of its list over one table of cuts, and the cut that is linked in them."""
+"""The decision panel of a model: several charts of one table of cuts, with the selected cut linked in all charts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def read_terms(page: Page) -> dict[str, str | None]:
 
 
 def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[str, str]:
-    """Return in words what is wrong with which of the costs and the prevalence. The API says which are."""
+    """Return the errors of the costs and the prevalence, by field, as the API reports them."""
     named = [each.get("parameter") for each in (problem or {}).get("errors") or []]
     found = {}
     for name in (name for name in TERMS if name in named):
@@ -98,7 +98,7 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
 
 @dataclass(frozen=True)
 class ShownModel:
-    """A model with its parts, and what the API says is wrong with the terms and with the requested cut."""
+    """A model with its parts, and the API's errors for the terms and for the requested cut."""
 
     model: Model
     parts: ModelParts
@@ -107,7 +107,7 @@ class ShownModel:
     cut_problem: Json | None = None
 
     def absent(self, part: str) -> str | None:
-        """Return the API's words for a part that the model lacks, else None."""
+        """Return the API's message if the model lacks a part, else None."""
         return next((each.detail for each in self.parts.absent if each.part == part), None)
 
 
@@ -118,9 +118,9 @@ async def read_parts(
     terms: Mapping[str, Any],
     cut: Mapping[str, Any] | None = None,
 ) -> ShownModel:
-    """Return a model with its parts, which are asked for at once.
+    """Return a model with its parts, which are requested concurrently.
 
-    If the terms or the cut are invalid, the parts are asked for without them, and the answer says what is wrong.
+    If the terms or the cut are invalid, the parts are requested without them, and the result has the errors.
     """
     how = {**how, "points": CUTS}
     names = include if cut is None else (*include, "operating_point")
@@ -132,7 +132,7 @@ async def read_parts(
     else:
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
-    # Apart, so that each error stands beside its own fields.
+    # Separate requests, so that each error appears beside its own fields.
     terms_problem, cut_problem, point = None, None, None
     try:
         model = await of.read(include=include, **how, **terms)
@@ -152,8 +152,8 @@ async def read_parts(
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """What the address asks of the panel, as it was entered: a cut, or that of an alias, and how many rows of how many
-    can be reviewed. `why` is what has chosen the cut, one of `WHY`; `errors` says by field what is wrong.
+    """The panel's query as it was entered: a cut or an alias with a cut, and how many of how many rows can be reviewed.
+    `why` (one of `WHY`) is the reason for the cut; `errors` are the errors by field.
     """
 
     cut: str = ""
@@ -165,13 +165,13 @@ class PanelQuery:
 
     @property
     def share(self) -> float | None:
-        """Return the fraction of the rows that can be reviewed; None if it was not entered, or badly."""
+        """Return the fraction of the rows that can be reviewed; None if it is absent or invalid."""
         review, rows = _positive(self.review), _positive(self.rows)
         return None if review is None or rows is None or review > rows else review / rows
 
 
 def read_query(page: Page) -> PanelQuery:
-    """Return what the address asks of the panel, and what is wrong with it."""
+    """Return the panel's query, and its errors."""
     cut, alias, review, rows = (
         page.asked(name) or "" for name in ("cut", "alias", "review", "rows")
     )
@@ -197,7 +197,7 @@ def _number(entered: str) -> float | None:
 
 
 def _positive(entered: str) -> float | None:
-    """Return a number of rows: digits alone, for a mark may stand for thousands or for decimals."""
+    """Return a number of rows. Only digits are allowed, because a separator may mean thousands or decimals."""
     value = int(entered) if _DIGITS.fullmatch(entered.strip()) else 0
     return value if 0 < value <= MAX_REVIEWED else None
 
@@ -224,7 +224,7 @@ class ConfusionCounts:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture of the panel: its name in the page, its title, the drawing, and what it shows."""
+    """A chart of the panel: its name in the page, its title, the drawing, and a description."""
 
     name: str
     title: str
@@ -234,7 +234,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class SaveForm:
-    """What was entered to save a cut to an alias, and what is wrong with it."""
+    """The entered values for saving a cut to an alias, and their errors."""
 
     alias: str
     keep: str
@@ -245,7 +245,7 @@ class SaveForm:
 
 @dataclass(frozen=True)
 class Panel:
-    """What the decision panel shows: pictures, a table of cuts, the first cut, and a requested one."""
+    """The contents of the decision panel: charts, a table of cuts, the first cut, and the requested cut."""
 
     cuts: OperatingPoints
     table: Json
@@ -304,7 +304,7 @@ async def make_panel(
     name = found.model.name
     saved = {each: f"The cut of {name}{each}" for each in start.places if each[0] == "@"}
     words = {**WHY, **saved}
-    # An alias that has the cut is named before anything else.
+    # An alias with this cut is the first choice of a reason.
     has_it = [name for name, at in start.places.items() if name[0] == "@" and at == start.index]
     of_alias = start.name if start.name in has_it else next(iter(has_it), None)
     pictures = [*_pictures_of_cuts(cuts, chosen), *_pictures_of_scores(cuts, start.index, scores)]
@@ -361,7 +361,7 @@ async def _aliases(page: Page, name: str) -> list[AliasSummary]:
 
 
 def _at_own_thresholds(cuts: OperatingPoints, aliases: Sequence[AliasSummary]) -> OperatingPoints:
-    """Return the cuts with the aliases' own thresholds: one may lie between two scores, and flag the same rows."""
+    """Return the cuts with the aliases' own thresholds: a threshold between two scores flags the same rows."""
     own = {each.alias: each.cut.threshold for each in aliases if each.cut is not None}
     places = {index: own.get(alias) for alias, index in (cuts.of_aliases or {}).items()}
     other = {at: own for at, own in places.items() if own not in (None, cuts.points[at].threshold)}
@@ -374,7 +374,9 @@ def _at_own_thresholds(cuts: OperatingPoints, aliases: Sequence[AliasSummary]) -
 
 
 def _verdict(cut: Cut, which: str) -> str:
-    """Return in words what a cut catches. The script says the same while the cut is dragged."""
+    """Return a sentence about the positives that a cut finds. While the cut is dragged, the script writes the same
+    sentence.
+    """
     if cut.threshold is None:
         return f"{which} flags no row."
     return (
@@ -427,8 +429,8 @@ def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderP
 
 
 def _exceeded(cuts: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
-    """Return a sentence if the cut that costs least flags more rows than can be reviewed, else an empty text. The
-    script says the same.
+    """Return a sentence if the cheapest cut flags more rows than can be reviewed, else an empty text. The script writes
+    the same sentence.
     """
     if query.share is None or cuts.least_cost is None:
         return ""
@@ -486,12 +488,16 @@ def _counts(cut: Cut, metrics: Metrics) -> ConfusionCounts:
 
 
 def _round(value: float) -> int:
-    """Round as the script does. What is left of a sum is then the difference of rounded numbers, so that all add up."""
+    """Round as the script does. The last term of a sum is the difference of rounded numbers, so that the terms add
+    up.
+    """
     return math.floor(value + 0.5)
 
 
 def _workload(cut: Cut, rows: float | None) -> str:
-    """Return in words what a cut does with so many rows. The script says the same while the cut is dragged."""
+    """Return a sentence about the result of a cut for so many rows. While the cut is dragged, the script writes the
+    same sentence.
+    """
     rows = rows or 1000.0
     positives = cut.prevalence * rows
     flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
@@ -502,7 +508,7 @@ def _workload(cut: Cut, rows: float | None) -> str:
 
 
 def _pictures_of_cuts(cuts: OperatingPoints, chosen: Cut) -> list[Picture]:
-    """Return the pictures whose points are the cuts: they depend on the costs and on the fraction of positives."""
+    """Return the charts whose points are the cuts: they depend on the costs and on the fraction of positives."""
     points, prevalence = cuts.points, chosen.prevalence
     precise = [(_rate(c.tpr), c.precision.value) for c in points if c.precision.value is not None]
     found = plots.precision_recall(
@@ -611,7 +617,7 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
 
 @router.get("/{ref}/cuts")
 async def read_cuts(page: PageDep, ref: str) -> Response:
-    """Return the table of cuts for other costs, and the pictures that change with them; or the API's error."""
+    """Return the table of cuts for other costs, and the charts that change with them; or the API's error."""
     on = page.asked("on") or "validation"
     how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(

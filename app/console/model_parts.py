@@ -74,7 +74,7 @@ def show_tab(
 async def show_part(
     page: Page, model: Model, name: str, status: int = 200, **values: Any
 ) -> Response:
-    """Return a part of a tab: as a fragment for the script, else as the tab with this part alone."""
+    """Return a part of a tab: a fragment for the script, else the tab with only this part."""
     template = f"model_{name}.html"
     if "hx-request" in page.request.headers:
         here = page.outside(model_page(model.id))
@@ -104,7 +104,7 @@ async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
 
 @router.get("/{ref}/explain")
 async def read_explain(page: PageDep, ref: str) -> Response:
-    """Show what the scores are made of: each part comes after the page."""
+    """Show the explanations of the scores: each part is loaded after the page."""
     model = await page.client.models[ref].read()
     return show_tab(page, model, "model_explain.html", "explain")
 
@@ -123,7 +123,7 @@ async def read_versions(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
-    """Show which features matter."""
+    """Show the importance of the features."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
@@ -193,7 +193,7 @@ def _word(value: object) -> str:
 
 
 def _label(page: Page, model: Model) -> str | None:
-    """Return the requested label of a model with several, else the first one."""
+    """Return the requested label of a model with several labels, else the first label."""
     if not model.labels:
         return None
     return page.asked("label") or model.labels[0].name
@@ -266,7 +266,7 @@ async def read_controls(page: PageDep, ref: str) -> Response:
 
 
 def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
-    """Return True if the model is judged by this window, or this figure."""
+    """Return True if the model's objective is this window, or this metric."""
     if isinstance(window, ControlFigure) or found.figure is not None:
         return isinstance(window, ControlFigure)
     decided_on = found.decided_on

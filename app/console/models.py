@@ -52,7 +52,7 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 
 @router.get("")
 async def read_models(page: PageDep) -> Response:
-    """List the models, newest first: all, those with a text in their names, with a tag, or of exactly one name."""
+    """List the models, newest first. A text in the name, a tag or an exact name may limit them."""
     path, filters = "/console/models", ("name", "search", "tag")
     try:
         listed = await read_list(page, path, page.client.models.page, filters)
@@ -65,7 +65,7 @@ async def read_models(page: PageDep) -> Response:
 
 @router.get("/{ref}")
 async def read_model(page: PageDep, ref: str) -> Response:
-    """Show what a model is worth, in words, and its curve with a slider."""
+    """Show a model's quality in words, and its curve with a slider."""
     query = read_query(page)
     _, reached_by_alias, alias = ref.rpartition("@")
     return await _show_decide(
@@ -75,10 +75,10 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}")
 async def save_cut(page: PageDep, ref: str) -> Response:
-    """Have an alias flag by a cut, and show the cut; or the panel as it was, with what is wrong with the alias.
+    """Save a cut to an alias, and show the cut; or show the panel as it was, with the error of the alias.
 
-    `threshold` is the cut, empty if it flags nothing; `keep` says what later versions keep, and `revision.` with the
-    alias's name is the revision that the page has shown. The query is that of the panel.
+    `threshold` is the cut, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
+    alias's name is the revision on the page. The query is the panel's query.
     """
     form = await page.form()
     alias, keep = str(form.get("alias", "")).strip(), str(form.get("keep", ""))
@@ -92,7 +92,7 @@ async def save_cut(page: PageDep, ref: str) -> Response:
     error = "" if threshold else nothing
     status, changed = 422, False
     if not error:
-        asked: Json = {"threshold": threshold}  # as it was entered: the API says what is wrong
+        asked: Json = {"threshold": threshold}  # sent unchanged: the API reports the error
         try:
             segment = alias_segment(alias)
             point = await page.client.models[model.id].operating_point(**asked)
@@ -129,7 +129,7 @@ async def _show_decide(
     by, at = page.asked("by"), page.asked("at")
     cut = None
     if by in CUT_KINDS:
-        # As it was entered: the API says what is wrong with it.
+        # Sent unchanged: the API reports the error.
         cut = {} if by == "cost" else {by: at or ""}
     terms = read_terms(page)
     found = await read_parts(
@@ -171,7 +171,7 @@ async def _show_decide(
 
 @router.get("/{ref}/judge")
 async def read_judge(page: PageDep, ref: str) -> Response:
-    """Show the figures of a model; comparisons, probabilities and bounds come after the page."""
+    """Show the metrics of a model; comparisons, probabilities and bounds are loaded after the page."""
     on = page.asked("on") or "validation"
     model = await page.client.models[ref].read(include=("metrics",), on=on)
     found = ShownModel(model, cast(ModelParts, model.included))
@@ -188,7 +188,7 @@ async def read_judge(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/lineage")
 async def read_lineage(page: PageDep, ref: str) -> Response:
-    """Show where a model comes from, its parameters, files and names."""
+    """Show a model's lineage, parameters, files and aliases."""
     return await _show_lineage(page, ref)
 
 

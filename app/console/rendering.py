@@ -32,7 +32,7 @@ _TIME = re.compile(
 
 @cache
 def environment() -> Environment:
-    """Return what reads templates, with the filters and names that they use."""
+    """Return the environment of the templates, with the filters and names that they use."""
     made = load_templates(FOLDER / "templates")
     made.filters.update(
         number=number,
@@ -57,7 +57,7 @@ def environment() -> Environment:
     made.globals.update(
         static=STATIC.url,
         METRICS=METRICS,
-        # The id of a part that a page may have several times, also by fragments that come later.
+        # The id of an element that a page may have several times, also in fragments that are loaded later.
         new_id=lambda: f"u{next(numbers)}",
         service_time=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),
     )
@@ -70,9 +70,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with `digits` decimals if it is between 0.001 and 10,000; a dash for None and for what is not
-    finite.
-    """
+    """Return a number with `digits` decimals if it is between 0.001 and 10,000; a dash for None, infinity and NaN."""
     if value is None or not math.isfinite(value):
         return DASH
     if value == 0 or 1e-3 <= abs(value) < 1e4:
@@ -86,7 +84,7 @@ def count(value: float | None) -> str:
 
 
 def rows(value: float | None) -> str:
-    """Return a number of rows, of which the last may count in part, with at most two decimals."""
+    """Return a number of rows with at most two decimals: a row may count as a fraction."""
     return DASH if value is None else f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
@@ -96,7 +94,7 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a value of a table unchanged; whole numbers have no decimal point, and times of a day no letters."""
+    """Return a value of a table as text; whole numbers have no decimal point, and times have no letters."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str) and (found := _TIME.fullmatch(value)):
@@ -117,7 +115,9 @@ def when(moment: str | None) -> str:
 
 
 def uploaded(dataset_id: str) -> str:
-    """Return when a dataset was uploaded, by its id: it tells apart datasets of one name, also deleted ones."""
+    """Return the upload time of a dataset, from its id: it distinguishes datasets of the same name, also deleted
+    ones.
+    """
     at = datetime.fromtimestamp(time_of(dataset_id), UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
 
@@ -129,7 +129,7 @@ def exact(moment: str) -> str:
 
 
 def ago(at: datetime, now: datetime) -> str:
-    """Return how long ago a time was, or in how long it is, in the largest whole unit; beyond 30 days, the day in UTC.
+    """Return the distance of a past or future time from now, in the largest whole unit; beyond 30 days, the day in UTC.
 
     console.js has the same rule, which a test compares with this one.
     """
@@ -155,7 +155,7 @@ def date(seconds: float) -> str:
     """Return a date of a table, given in seconds since 1970, in UTC to the minute; a midnight is a day."""
     try:
         at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
-    except OverflowError:  # typed times reach beyond the calendar
+    except OverflowError:  # typed times may be outside the years 1 to 9999
         return f"{seconds:.6g} s"
     return at.isoformat(" ", "minutes")[: 10 if seconds % 86_400 == 0 else 16]
 

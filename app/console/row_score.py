@@ -47,7 +47,7 @@ async def read_score(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}/score")
 async def score_row(page: PageDep, ref: str) -> Response:
-    """Score the entered row, with the reasons if the model can state them."""
+    """Score the entered row, with reasons if the model can give them."""
     form = await page.form()
     model = await page.client.models[ref].read()
     asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
@@ -61,12 +61,13 @@ async def score_row(page: PageDep, ref: str) -> Response:
             raise
         status, problem = error.status, error.problem
     if "hx-request" in page.request.headers:
-        status = 200  # the asking part of the page shows the problem; the page itself has loaded
+        # the part of the page that sent the request shows the problem; the page itself has loaded
+        status = 200
     return await _show_score(page, model, entered, cuts, status, problem, answer, asked)
 
 
 async def cuts_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
-    """Return the cuts by which aliases of the model flag rows, by alias; None: one that flags no row."""
+    """Return the thresholds of the model's aliases, by alias; None for a cut that flags no row."""
     if model.labels or not model.aliases:
         return {}
     found = await page.client.models.alias_page(model.name, limit=MAX_ALIASES)
@@ -113,7 +114,7 @@ def _name_of(pointer: str) -> str:
 
 
 def _references(model: Model, cuts: Mapping[str, float | None]) -> dict[str, str]:
-    """Return what a score can be compared with, by the value of the form, with its words."""
+    """Return the references that a score can be compared with: the form's values, and their texts."""
     if model.labels:
         return {}
     found = {"negative": "the average negative row", "average": "the average training row"}
@@ -124,7 +125,7 @@ def _references(model: Model, cuts: Mapping[str, float | None]) -> dict[str, str
 
 
 async def _example(page: Page, model: Model) -> dict[str, str]:
-    """Return the first row of the dataset as text, by feature; empty if it is gone or may not be read."""
+    """Return the first row of the dataset as texts by feature; empty if the dataset was deleted or may not be read."""
     if not page.can("read"):
         return {}
     try:
@@ -155,7 +156,7 @@ def _entered(form: Fields, features: Sequence[Feature]) -> dict[str, str]:
 
 
 def _row(form: Fields, model: Model) -> Json:
-    """Return the row for the API; text that is not a number stays text, so that the API says what is wrong."""
+    """Return the row for the API. Text that is not a number stays text, so that the API reports the error."""
     if "row" in form:
         try:
             # A number beyond float64 stays text: the API then names its feature.
@@ -193,7 +194,7 @@ def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
 
 
 class RowReason(NamedTuple):
-    """A part of the score: what it is told by, the row's own values that it is about, and its standard error."""
+    """A part of the score: its text, the row's values that it concerns, and its standard error."""
 
     text: str
     values: str
@@ -206,8 +207,8 @@ class RowReason(NamedTuple):
 class ScoredRow:
     """The score of a row, its position on the curve, its probability, and the reasons, or why there are none.
 
-    `flags` says by alias whether its cut flags the row. The reasons and `rest` sum to the score less `reference_score`,
-    which is that of `reference`.
+    `flags` says, by alias, whether its cut flags the row. The reasons and `rest` sum to the score minus
+    `reference_score`, the score of `reference`.
     """
 
     score: float | None = None
@@ -252,7 +253,7 @@ async def _answer(
         no_probability=scores.no_probability,
         flags=[(alias, cut, cut is not None and score >= cut) for alias, cut in cuts.items()],
     )
-    # The average negative, unless something else was chosen or the model has none.
+    # The average negative is the default reference, if the model has one.
     for reference in [compare] if compare else ["negative", "average"]:
         kind, _, alias = reference.partition(":")
         try:

@@ -1,4 +1,4 @@
-"""A sample table to try the service with: made up, and the same each time."""
+"""A synthetic sample table for trying the service; it is always the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CITIES = ("Aarhus", "Bergen", "Ghent", "Lyon", "Porto", "Turin")
 
 
 def customers(rows: int = ROWS, seed: int = 7) -> bytes:
-    """Return a CSV of customers, of whom about three in ten have left; it has words, gaps and an uninformative
+    """Return a CSV of customers, of whom about 30% have left; it has categories, missing values and an uninformative
     column.
     """
     draw = random.Random(seed)  # noqa: S311  # rows, no secrets

@@ -87,13 +87,13 @@ async def _list(
 
 
 def _table_fields(page: Page) -> dict[str, UploadField]:
-    """Return the fields of an upload that a table to be scored has, too: how it is written."""
+    """Return the fields of an upload that also apply to a table to score: its dialect."""
     taken = describe_form(page.request.app, "/v1/batch-scores")
     return {name: each for name, each in upload_fields(page.request.app).items() if name in taken}
 
 
 async def _cuts(page: Page, named: str) -> dict[str, float | None]:
-    """Return the cuts by which aliases of a model flag rows, by `name@alias`; none of a model that is not there."""
+    """Return the thresholds of a model's aliases, by `name@alias`; empty if the model does not exist."""
     if not named:
         return {}
     try:
@@ -129,7 +129,7 @@ async def score_dataset(page: PageDep) -> Response:
 
 
 def _number(form: Fields, name: str) -> Any:
-    """Return a whole number as such; what is no number stays text, so that the API says what is wrong."""
+    """Return a whole number as int. Other text stays text, so that the API reports the error."""
     found = number_or_text(str(form.get(name, "")))
     return int(found) if isinstance(found, float) and found.is_integer() else found
 
@@ -149,7 +149,7 @@ async def score_rows(page: PageDep) -> Response:
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Show state, what came out, and downloads."""
+    """Show state, summary and downloads."""
     batch = await page.client.batch_scores.get(batch_id)
     found = batch.data
     gone = await page.find_gone(found.model_id, found.dataset_id)
@@ -178,7 +178,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
 
 
 class Misfit(NamedTuple):
-    """The columns by which a table does not fit its model, and the query of the form that ignores the unknown ones."""
+    """The columns that do not fit the model, and the query of the form that ignores the unknown columns."""
 
     unknown: list[str]
     missing: list[str]
@@ -187,7 +187,7 @@ class Misfit(NamedTuple):
 
 
 def _misfit(batch: BatchScore) -> Misfit | None:
-    """Return the columns that do not fit; None if something else is wrong, or nothing."""
+    """Return the columns that do not fit; None if the error is another one, or if there is none."""
     errors: Sequence[Mapping[str, Any]] = (batch.error or {}).get("errors") or []
     unknown, missing, not_there = (
         [each["column"] for each in errors if each.get("code") == code and "column" in each]
@@ -207,7 +207,7 @@ def _misfit(batch: BatchScore) -> Misfit | None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names with commas between them; one that holds a comma or a quote stands in quotes."""
+    """Return names separated by commas; a name with a comma or a quote is quoted."""
     return ",".join(
         '"{}"'.format(name.replace('"', '""')) if set(name) & {",", '"'} else name for name in names
     )
@@ -231,7 +231,9 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
 
 
 class FirstRow(NamedTuple):
-    """One of the rows with the highest scores; a reason is its text, what it adds to the score, and its error."""
+    """One of the rows with the highest scores; a reason has a text, a contribution to the score, and a standard
+    error.
+    """
 
     number: int | None
     kept: list[object]

@@ -1,4 +1,4 @@
-"""Signing in and out, and what every page needs: the session, the API, templates, and the check of every change."""
+"""Signing in and out, and the base of every page: the session, the API, templates, and the check of every change."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class NavLink(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Pages that the head shows together, and the one of them that the reader is on or below."""
+    """Pages that the head shows together, and which of them is open."""
 
     name: str
     entries: Sequence[NavLink]
@@ -111,7 +111,9 @@ NAVIGATION = (
 
 
 class AddressQuery(QueryParams):
-    """The query of an address. It keeps the names that the page has read: a page says what it has not used."""
+    """The query of an address. It records the names that the page has read, so that the page can report unused
+    parameters.
+    """
 
     def __init__(self, given: QueryParams) -> None:
         super().__init__(given)
@@ -159,7 +161,7 @@ class Page:
         self.query = AddressQuery(self.request.query_params)
 
     def can(self, scope: str) -> bool:
-        """Return True if the key has this scope: pages hide what it may not do."""
+        """Return True if the key has this scope: pages hide actions that the key may not do."""
         return scope in self.scopes
 
     def navigation(self) -> list[Group]:
@@ -175,8 +177,8 @@ class Page:
         return found
 
     def check_scope(self, scope: str | None) -> None:
-        """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is sent
-        in vain.
+        """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is
+        uploaded in vain.
         """
         if scope is not None and scope not in self.scopes:
             has = ", ".join(sorted(self.scopes))
@@ -187,7 +189,9 @@ class Page:
         return self.query.get(name) or None
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """Return a query parameter that is one of those known; the first, with a notice unless it is absent."""
+        """Return a query parameter that is one of the known values; else the first value. An unknown value gives a
+        notice.
+        """
         asked = self.asked(name)
         if asked is None or asked in known:
             return asked or known[0]
@@ -195,12 +199,12 @@ class Page:
         return known[0]
 
     def tell(self, words: str) -> None:
-        """Have the page say what its address asks and it could not follow. What a form asks has errors of its own."""
+        """Let the page report a query parameter that it could not use. Forms have errors of their own."""
         if self.request.method in _SAFE and words not in self.notices:
             self.notices.append(words)
 
     def _tell_unread(self) -> bool:
-        """Have the page name the parameters that it did not read; returns True if there are any."""
+        """Let the page name the parameters that it did not read; returns True if there are any."""
         unread, known = self.query.unread(), sorted(map(str, self.query.read))
         for name in unread[:MAX_UNKNOWN]:
             words = f"{shown(name)} is not a parameter of this page: it was not used."
@@ -208,7 +212,7 @@ class Page:
         return bool(unread)
 
     async def find_gone(self, *ids: str | None) -> frozenset[str]:
-        """Return the ids of those things that have been deleted. What the key may not read counts as being there."""
+        """Return the ids of the deleted resources. A resource that the key may not read counts as existing."""
         known = [each for each in dict.fromkeys(ids) if each]
         gone = await asyncio.gather(*map(self._is_gone, known))
         return frozenset(id_ for id_, is_gone in zip(known, gone, strict=True) if is_gone)
@@ -259,14 +263,14 @@ class Page:
             raise _other_page(code="session_changed", headers={"X-Session-Changed": "yes"})
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
-        """Return a page or a fragment made from a template. The page says what it did not use of its address."""
+        """Return a page or a fragment made from a template. The page names unused query parameters."""
         values |= {
             "page": self,
             "path": self.request.url.path,
             "csrf": sessions.csrf_token(self.token),
         }
         shown = answer(self.request, template, status, **values)
-        # Templates read parameters, too: what is not used is known afterwards.
+        # Templates read parameters, too, so unused parameters are known only afterwards.
         if status < 400 and self.request.method in _SAFE and self._tell_unread():
             shown = answer(self.request, template, status, **values)
         return shown
@@ -287,7 +291,7 @@ class Page:
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
         """Set a note, as a cookie, for one page of this session within a minute."""
-        # Browsers drop a cookie of more than 4,096 bytes, and escapes would make six bytes of two.
+        # Browsers drop a cookie of more than 4,096 bytes, and escaping would turn two bytes into six.
         written = json.dumps(note, ensure_ascii=False, separators=(",", ":")).encode()
         text = base64.urlsafe_b64encode(written).decode()
         response.set_cookie(
@@ -315,11 +319,11 @@ class Page:
 def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page with the console's content security policy.
 
-    The referrer policy is not `no-referrer`: a browser's forms would then have the origin `null`, as those of another
-    site can.
+    The referrer policy is not `no-referrer`: a browser's forms would then have the origin `null`, which forms of
+    another site can have, too.
     """
     text = render(template, root=root_path_of(request.scope), **values)
-    # The API's message may repeat a caller's lone surrogates, which UTF-8 cannot hold.
+    # The API's message may repeat lone surrogates from the caller, which UTF-8 cannot encode.
     headers = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
     return CompressedPage(text.encode("utf-8", "replace"), status, headers)
 
@@ -327,8 +331,8 @@ def answer(request: Request, template: str, status: int = 200, **values: Any) ->
 async def show_problem(
     request: Request, problem: Mapping[str, Any], *, plain: bool = False
 ) -> Response:
-    """Return the page for an address that leads nowhere. It has the navigation if the browser is signed in, unless it
-    is to be `plain`, without a look at the database, or the database is away.
+    """Return the page for an unknown address. It has the navigation if the browser is signed in, unless the database is
+    unavailable. A `plain` page never has it, and needs no database.
     """
     try:
         page = None if plain else await _find_page(request)
@@ -377,11 +381,11 @@ class ConsoleRoute(APIRoute):
                         await self.check_sender(page)
                 response = await handle(request)
             except ProblemError as error:
-                if error.status == 401:  # the key ended a moment ago
+                if error.status == 401:  # the key has just expired or been revoked
                     return _ask_to_sign_in(request)
                 request.scope["error_code"] = error.problem.get("code")
                 response = page.show("error.html", error.status, error=error.problem)
-            except ConfigurationError as error:  # what the client cannot send
+            except ConfigurationError as error:  # a value that the client cannot send
                 shown = {"title": "Invalid request", "detail": str(error)}
                 response = page.show("error.html", 422, error=shown)
             except ServiceError as error:
@@ -401,7 +405,7 @@ class ConsoleRoute(APIRoute):
         return guarded
 
     async def check_sender(self, page: Page) -> None:
-        """Raise Forbidden unless a page of the session sent the request, by a script or by a form."""
+        """Raise Forbidden unless a script or a form on a page of the session sent the request."""
         await page.check_sender(of_table=scope_of(self.endpoint) is not None)
 
 
@@ -529,7 +533,7 @@ def _ask_to_sign_in(request: Request) -> Response:
         where = _sign_in_and_back(here)
         return Response(status_code=401, headers={"HX-Redirect": where})
     if "text/event-stream" in request.headers.get("accept", ""):
-        return Response(status_code=401)  # a stream of events takes no page
+        return Response(status_code=401)  # a stream of events cannot show a page
     if request.method in _SAFE:
         scope = request.scope
         query = scope["query_string"].decode("latin-1")
@@ -626,8 +630,8 @@ def _signed_in(request: Request, token: str, where: str) -> Response:
 def inside(address: str) -> str:
     """Return the address if it is a page of the console, else the first page: a link must not lead to another site.
 
-    It must begin with the console's path, contain only characters of addresses, and have no empty or upward step,
-    quoted or not.
+    It must begin with the console's path, contain only URL characters, and have no empty or `..` segment,
+    percent-encoded or not.
     """
     path, _, _ = address.partition("?")
     steps = unquote(path).split("/")[2:]

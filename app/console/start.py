@@ -48,7 +48,7 @@ async def read_start(page: PageDep) -> Response:
 
 @router.get("/console/under-way")
 async def read_under_way(page: PageDep) -> Response:
-    """Return the jobs that are under way as a fragment, which the page asks for while there are any."""
+    """Return the unfinished jobs as a fragment, which the page requests as long as there are any."""
     return page.show("under_way.html", running=await _under_way(page.client), kinds=KINDS)
 
 
@@ -60,8 +60,8 @@ async def _under_way(client: AsyncClient) -> list[Job]:
 
 
 def place_of(job: Job) -> tuple[str, str]:
-    """Return the page that says most about a failed job, as a collection and an id: the page of a table has the lines
-    and columns that could not be read.
+    """Return the page with the most details about a failed job, as a collection and an id: the page of a table has the
+    lines and columns of the errors.
     """
     if job.kind in ("ingest", "ingest_files") and job.dataset_id:
         return "datasets", job.dataset_id

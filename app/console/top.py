@@ -1,4 +1,4 @@
-"""What people do with the top of a list: promised cuts, the first rows, figures with intervals, and probabilities."""
+"""The top of a ranked list: promised cuts, the first rows, metrics with intervals, and probabilities."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class TopForm:
-    """The fields of the form as they were typed: the API says what is wrong with them."""
+    """The fields of the form as they were typed: the API reports their errors."""
 
     rate: str
     limit: str
@@ -60,7 +60,7 @@ class TopForm:
 
 @dataclass(frozen=True)
 class TopOfList:
-    """The top of a list. What was asked in the form has an answer, or `faults` says what is wrong with it."""
+    """The top of a list. Each request of the form has an answer, or an error in `faults`."""
 
     entered: TopForm
     promised: OperatingPoint | EvaluationOperatingPoint | None
@@ -80,9 +80,9 @@ async def read_top_of_list(
     *,
     grouped: bool = False,
 ) -> TopOfList:
-    """Return the top of the list of a model or of an evaluation, with what the form asks.
+    """Return the top of the list of a model or of an evaluation, with the answers to the form.
 
-    `windows` are those of partial AUCs. If it is `grouped`, a promise is also kept in each group of the evaluation.
+    `windows` are the windows of partial AUCs. With `grouped`, a promise is also kept in each group of the evaluation.
     """
     entered = TopForm(
         rate=page.choice("rate", ("fpr", "tpr")),
@@ -126,7 +126,7 @@ def _joined(*problems: Json | None) -> Json | None:
 
 
 async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:
-    """Return an answer, or the API's problem with what was entered."""
+    """Return an answer, or the API's problem with the entered values."""
     try:
         return await asked, None
     except ProblemError as error:
@@ -138,11 +138,11 @@ async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:
 async def _figures(
     of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
 ) -> tuple[ModelFigures | EvaluationFigures | None, Json | None]:
-    """Return the figures, with the one that was entered first; without those that these rows do not have."""
+    """Return the metrics of these rows; the entered metric comes first."""
     read = cast(Callable[..., Awaitable[ModelFigures | EvaluationFigures]], of.figures)
     wanted = [*filter(None, [more]), *(name for name in names if name != more)]
     found, problem = await _or_problem(read(wanted))
-    if found is None and more:  # the entered one may be wrong
+    if found is None and more:  # the entered metric may be invalid
         found, _ = await _or_problem(read(names))
     if found is None:  # ranks of weighted rows have no NDCG
         found, _ = await _or_problem(read([name for name in names if name != "ndcg"]))
@@ -150,7 +150,7 @@ async def _figures(
 
 
 def _gains_chart(rows: Sequence[Gain]) -> Markup:
-    """Draw the recall by the share of the list that is worked off, through the sizes of the table."""
+    """Draw the recall by the fraction of the list that is reviewed, through the sizes of the table."""
     sizes = [row for row in rows if row.recall.value is not None]
     points = [(0.0, 0.0), *((row.share, row.recall.value or 0.0) for row in sizes)]
     limits = [
@@ -175,7 +175,7 @@ def draw_reliability(
 
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, ref: str) -> Response:
-    """Show what the top of the list catches, a promised cut, and figures with tests against chance."""
+    """Show the positives in the top of the list, a promised cut, and metrics with tests against random scores."""
     model = await page.client.models[ref].read()
     objective = model.objective
     windows = []
@@ -187,7 +187,7 @@ async def read_top(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/calibration")
 async def read_calibration(page: PageDep, ref: str) -> Response:
-    """Show how scores become probabilities, and how good these are."""
+    """Show the calibration, and the quality of the probabilities."""
     return await _show_calibration(page, ref)
 
 
@@ -220,7 +220,7 @@ async def _show_calibration(
 
 @router.post("/{ref}/calibration")
 async def recalibrate(page: PageDep, ref: str) -> Response:
-    """Have a job learn the calibration anew, and show the job."""
+    """Submit a job that fits the calibration again, and show the job."""
     form = await page.form()
     dataset = str(form.get("dataset_id", ""))
     try:

@@ -69,7 +69,7 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
                 raise
     kind = "bipartite" if dataset is None else dataset.kind
     if dataset is not None and dataset.query is not None:
-        kind = "graded"  # what learns from grades learns within queries, and nothing else does
+        kind = "graded"  # an algorithm that learns from grades also learns within queries; no other one does
     algorithms = [
         each
         for each in await page.client.algorithms()
@@ -85,7 +85,7 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
 
 
 def _about(seconds: float) -> str:
-    """Return a duration that is estimated, in words."""
+    """Return an estimated duration in words."""
     if seconds < 1:
         return "less than a second"
     if seconds < 55:

@@ -1,4 +1,4 @@
-"""The fields of an upload on the forms of the console: as the API describes them, and in words of the page."""
+"""The fields of an upload in the console's forms: from the API's description, with the page's own labels."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from app.http.forms import FORM
 
 @dataclass(frozen=True)
 class Words:
-    """What the page calls a field, what it is for, and what its values and none of them mean. `suggests` is the id of a
-    list on the page to choose from.
+    """The page's texts for a field: its label, its purpose, and the meanings of its values and of no value. `suggests`
+    is the id of a list of suggestions on the page.
     """
 
     title: str
@@ -30,7 +30,9 @@ class Words:
 
 
 class UploadField(NamedTuple):
-    """A field: its label, what it is for, and what may be chosen (the API's value, and words); else it is a text."""
+    """A field: its label, its purpose, and its choices (the API's value and a text); without choices it is a text
+    field.
+    """
 
     title: str
     note: str
@@ -153,7 +155,7 @@ ROLE_FIELDS = ("group", "weight", "query")
 
 
 def describe_form(app: FastAPI, path: str) -> Mapping[str, Any]:
-    """Return the JSON Schemas of the fields beside a table that is posted to a path of the API."""
+    """Return the JSON Schemas of the form fields of a table upload to a path of the API."""
     for route in app.routes:
         if isinstance(route, APIRoute) and route.path == path and "POST" in (route.methods or ()):
             content = (route.openapi_extra or {})["requestBody"]["content"]
@@ -163,7 +165,7 @@ def describe_form(app: FastAPI, path: str) -> Mapping[str, Any]:
 
 
 def upload_fields(app: FastAPI) -> dict[str, UploadField]:
-    """Return the fields of an upload by the parameter of the API that each one fills: those with words of the page
+    """Return the fields of an upload by the API parameter that each one fills; fields with the page's own texts come
     first.
     """
     schemas = describe_form(app, "/v1/datasets")
@@ -182,19 +184,19 @@ def _field(name: str, schema: Mapping[str, Any]) -> UploadField:
 
 
 def form_fields(fields: Mapping[str, UploadField]) -> dict[str, Field]:
-    """Return the fields by the parameter of the API that each one fills, with their labels."""
+    """Return the fields with their labels, by the API parameter that each one fills."""
     return {name: Field(name, each.title) for name, each in fields.items()}
 
 
 def for_templates(app: FastAPI) -> dict[str, Any]:
-    """Return what the templates with fields of an upload need."""
+    """Return the variables of templates with fields of an upload."""
     fields = upload_fields(app)
     others = [name for name in fields if name not in (*MAIN_FIELDS, *ROLE_FIELDS)]
     return {"fields": fields, "main": MAIN_FIELDS, "roles": ROLE_FIELDS, "others": others}
 
 
 def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
-    """Return what is known of a dataset's table as the fields of an upload."""
+    """Return the known facts about a dataset's table as fields of an upload."""
     known = dataset.to_json()
     known |= known["dialect"] or {}
     if known["labels"] is not None:
@@ -204,7 +206,7 @@ def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
 
 
 def _text_of(value: object) -> str:
-    """Return the text that has the API take a value; empty for none, and for what holds anyway."""
+    """Return a value as the API's text; empty for no value, and for the default."""
     if isinstance(value, list):
         return joined(value) or ","
     if value is None or value is False:
@@ -213,7 +215,7 @@ def _text_of(value: object) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Write names as the API takes several in one text: with commas between, and in quotes where one has a comma."""
+    """Write several names in one text as the API takes them: separated by commas; a name with a comma is quoted."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(list(names))
     return line.getvalue()
@@ -222,7 +224,7 @@ def joined(names: Iterable[str]) -> str:
 def changes_of(
     dataset: Dataset, form: Mapping[str, str], names: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the fields of a form that differ from what is known of the dataset, and those that were emptied."""
+    """Return the fields of a form that differ from the dataset's fields, and the fields that were emptied."""
     said = said_of(dataset, names)
     given = {name: form[name].strip() for name in names if name in form}
     if given.get("kind") == "":

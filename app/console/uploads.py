@@ -82,7 +82,8 @@ async def send_form(page: Page, method: str, path: ApiPath) -> str:
     boundary = secrets.token_hex(16)
     headers = {"content-type": f"{FORM}; boundary={boundary}"}
     if (length := page.request.headers.get("content-length")) is not None:
-        headers["content-length"] = length  # about right: too large is found early
+        # an estimate, so that a table that is too large is refused early
+        headers["content-length"] = length
     content = page.table.passed_on(boundary)
     answer = await page.api.send(method, path, content, headers)
     made: str = answer.json()["id"]

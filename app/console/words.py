@@ -1,5 +1,5 @@
-"""What people call the API's parameters, states and metrics: labels of forms and tables. The API's own name stands
-behind the mark ⓘ (the macro `info`).
+"""Labels of the API's parameters, states and metrics in forms and tables. The mark ⓘ (the macro `info`) shows the API's
+own name.
 
 Templates have `title`, `figure` and `state` as filters and `METRICS` as a global.
 """
@@ -139,7 +139,7 @@ CHANGES: Mapping[str, str] = {
 
 
 def change(action: str, path: str | None) -> str:
-    """Return what a change did as a sentence; of a command on the server, the command."""
+    """Return a sentence that describes a change; for a command on the server, the command."""
     said = CHANGES.get(action)
     if said is None or path is None:
         return action
@@ -160,8 +160,8 @@ class Field(NamedTuple):
 
 
 class FormFaults(NamedTuple):
-    """What the API says is wrong with a form: in words by the field, the fields' labels, and the problem that stands
-    above the form because a part of it belongs to no field; None if there is none.
+    """The API's errors for a form: the messages by field, the fields' labels, and the problem above the form if a part
+    of it belongs to no field, else None.
     """
 
     words: Mapping[str, Sequence[str]]
@@ -169,15 +169,15 @@ class FormFaults(NamedTuple):
     problem: Mapping[str, Any] | None
 
     def get(self, name: str) -> Sequence[str] | None:
-        """Return what is wrong with a field."""
+        """Return the errors of a field."""
         return self.words.get(name)
 
 
 def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field]) -> FormFaults:
-    """Return what is wrong with which field of a form, in its labels, each once.
+    """Return the errors of a form by field, with the form's labels, each error once.
 
-    `fields` are the fields by the place in the request that they fill, as the API names it: a member of the body
-    (`costs/false_positive`) or a parameter. Each is found by the longest place that begins an error's own.
+    `fields` are the fields by the API's name of the value that they fill: a member of the body (`costs/false_positive`)
+    or a parameter. An error belongs to the field with the longest name that is a prefix of the error's pointer.
 
     Examples
     --------
@@ -223,7 +223,7 @@ _SUBJECT = re.compile(r"[\w\[\], ]+?(?= (must|is|are|has|needs)\b)")
 def in_labels(
     detail: str, place: str, label: str, fields: Mapping[str, Field] | None = None
 ) -> str:
-    """Return an error of the API about a field with labels in place of the API's names, where the sentence begins.
+    """Return an error of the API about a field. If the sentence begins with the API's name, the label replaces it.
 
     Examples
     --------
@@ -246,8 +246,8 @@ def in_labels(
 
 
 class Metric(NamedTuple):
-    """What a figure is called, its unit ("" for a plain number), and its value where scores say nothing: a number, or
-    words if it depends on the rows or the window; None if there is none.
+    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, or a text if it
+    depends on the rows or the window; None if there is none.
     """
 
     name: str
@@ -274,7 +274,7 @@ METRICS: Mapping[str, Metric] = {
 
 
 def figure(name: str) -> str:
-    """Return what people call a figure: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
+    """Return the label of a metric: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
     first, _, size = name.partition("@")
     kind, _, terms = first.partition(":")
     low, _, high = terms.partition(",")
@@ -292,7 +292,7 @@ def figure(name: str) -> str:
 
 
 def title(name: str) -> str:
-    """Return what people call a parameter, given by its name or its path in a request; else the name unchanged."""
+    """Return the label of a parameter, by its name or its path in a request; without a label, the name unchanged."""
     last = name.rpartition(".")[2]
     return PARAMETERS.get(last, last)
 
@@ -303,14 +303,14 @@ def state(name: str) -> str:
 
 
 def area_by_chance(fpr_min: float, fpr_max: float) -> float:
-    """Return the area, normalised to 0 to 1, over a window of FPR where the scores say nothing: the diagonal's mean
-    TPR there.
+    """Return the area of random scores over a window of FPR, normalised to 0 to 1: the diagonal's mean TPR in the
+    window.
     """
     return (fpr_min + fpr_max) / 2
 
 
 def sentence(words: str) -> str:
-    """Return a remark of the service as a sentence: with a capital, unless it begins with a name, and a full stop."""
+    """Return a remark of the service as a sentence: with a full stop, and a capital unless it begins with a name."""
     first = words.split(" ", 1)[0]
     if first.isalpha() and first.islower():
         words = words[0].upper() + words[1:]

@@ -1,4 +1,4 @@
-"""What a caller says of a table, checked: its fields, and the format of its bytes."""
+"""Validation of a caller's description of a table: its fields, and the format of its bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
 
 @dataclass(frozen=True)
 class Format:
-    """What the bytes of an upload are; `charset` is what the Content-Type says of a text."""
+    """The format of an upload's bytes; `charset` is the character set of a text, from its Content-Type."""
 
     content_type: str
     content_encoding: str | None
@@ -33,8 +33,8 @@ class Format:
 
 
 def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
-    """Read what the caller says about a table; raises Invalid with every error. `also` are fields that may have been
-    meant.
+    """Validate the description of a table; raises Invalid with every error. `also` are more fields that an error may
+    suggest.
     """
     errors = find_unknown(given, (*TableFields.model_fields, *also))
     fields, wrong = TableFields.read(given)
@@ -67,7 +67,7 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
 
 
 def describe_version(given: Mapping[str, str]) -> VersionFields:
-    """Read what the caller says about a version; raises Invalid with every error."""
+    """Validate the description of a version; raises Invalid with every error."""
     why = "; a new version has the roles of its parent"
     errors = find_unknown(given, tuple(VersionFields.model_fields), why)
     fields, wrong = VersionFields.read(given)
@@ -78,7 +78,9 @@ def describe_version(given: Mapping[str, str]) -> VersionFields:
 
 
 def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
-    """The media type without parameters and the encoding, if both can be read. `also` is what else may be sent."""
+    """Return the media type without parameters, and the encoding; raises if either is not supported. `also` are further
+    supported types.
+    """
     check_length(content_type)
     media_type = content_type.partition(";")[0].strip().lower()
     charset = None
@@ -95,7 +97,7 @@ def check_format(content_type: str, content_encoding: str | None, also: str = "a
 
 
 def check_encoding(content_encoding: str | None) -> str | None:
-    """The encoding, if it can be read; None for a body that is sent as it is."""
+    """Return the encoding if it is supported; None for a body without one."""
     encoding = (content_encoding or "identity").strip().lower()
     if encoding == "identity":
         return None
@@ -106,20 +108,22 @@ def check_encoding(content_encoding: str | None) -> str | None:
 
 
 def refuse_foreign(dialect: Mapping[str, str] | None, table: Format) -> None:
-    """Raise Invalid for fields of a CSV, if the table is none."""
+    """Raise Invalid for fields of a CSV if the table is no CSV."""
     if fields := foreign_fields(dialect or {}, table.content_type):
         detail = f"{', '.join(fields)} can be set only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in fields])
 
 
 def refuse_clash(dialect: Mapping[str, str]) -> None:
-    """Raise Invalid for one mark between thousands and before decimals."""
+    """Raise Invalid if the thousands separator is also the decimal mark."""
     if (clash := find_clash(dialect)) is not None:
         raise Invalid(clash, errors=[{"parameter": "thousands", "detail": clash}])
 
 
 def find_dialect(description: Dialect, table: Format) -> dict[str, str] | None:
-    """How the text of a table is written, by the fields and the Content-Type; raises Invalid for fields of a CSV."""
+    """Return the dialect of a text table, from the fields and the Content-Type; raises Invalid for fields that only a
+    CSV has.
+    """
     dialect = description.dialect
     refuse_foreign(dialect, table)
     if table.charset is not None:

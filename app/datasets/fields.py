@@ -1,5 +1,5 @@
-"""The fields of an upload. Each is declared here once, and everything else that knows fields is made of this: the
-parameters of every route that takes a table, the stored dataset, what a reader is told, and the console's forms.
+"""The fields of an upload. Each is declared here once. Everything else is made from the declaration: the parameters of
+every route that takes a table, the stored dataset, the payload of a reader, and the console's forms.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _NO_ITEMS = dict.fromkeys(
 
 
 class RoleFields(TextFields):
-    """The fields that have columns of their own in the table of datasets: reading completes some, and jobs ask for
-    them.
-    """
+    """The fields that are columns of the table of datasets: the reader completes some, and jobs use them."""
 
     name: Annotated[str, Text()] = Field(
         default="table", description="Name of the dataset. Default: `table`."
@@ -92,7 +90,7 @@ class RoleFields(TextFields):
 
 
 class ReadingFields(TextFields):
-    """The fields that say how columns are read. A dataset stores them as one document."""
+    """The fields that define how columns are read. A dataset stores them as one document."""
 
     categorical: Annotated[list[str] | None, Columns()] = Field(
         default=None,
@@ -123,12 +121,12 @@ class ReadingFields(TextFields):
 
 
 class TableFields(Dialect, ReadingFields, RoleFields):
-    """What a caller says of a table."""
+    """The fields that describe a table."""
 
     @classmethod
     def of(cls, dataset: Dataset) -> TableFields:
-        """Return the fields of a stored dataset. Of a ready one they have what the service found itself: label,
-        positive value, item, order of dates.
+        """Return the fields of a stored dataset. For a ready dataset they include the values that the service found
+        itself: label, positive value, item, order of dates.
         """
         roles = {name: getattr(dataset, name) for name in RoleFields.model_fields}
         if dataset.labels is not None:
@@ -143,11 +141,11 @@ class TableFields(Dialect, ReadingFields, RoleFields):
         return roles
 
     def reading(self) -> dict[str, Any]:
-        """Return the document that says how columns are read."""
+        """Return the document that defines how columns are read."""
         return {name: getattr(self, name) for name in ReadingFields.model_fields}
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the columns that are named, each with its field."""
+        """Yield the columns that fields name, each with its field."""
         for field, type_ in type(self).types().items():
             value = getattr(self, field)
             if value is None or not isinstance(type_, Column | Columns):
@@ -157,7 +155,7 @@ class TableFields(Dialect, ReadingFields, RoleFields):
 
 
 class VersionFields(Dialect):
-    """What a caller says of another version; all else is its parent's."""
+    """The fields that describe another version; it takes all other fields from its parent."""
 
     mode: Annotated[str, Choice(words={mode: mode for mode in VersionMode})] = Field(
         default=VersionMode.APPEND,
@@ -167,5 +165,5 @@ class VersionFields(Dialect):
 
     @classmethod
     def unset(cls, choice: DialectChoice) -> str:
-        """Return what holds if a field is not given."""
+        """Return the value of a field that is not given."""
         return "as in the dataset"

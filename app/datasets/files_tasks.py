@@ -1,4 +1,4 @@
-"""The job that makes a dataset of the files of an upload: it plans their reading, and puts together what was read.
+"""The job that makes a dataset from the files of an upload: it plans their reading, and joins their rows.
 
 Each file is read by a child job, see `part_tasks`.
 """
@@ -35,11 +35,11 @@ from app.platform.tables import UploadPart
 
 LAST_STAGE = 1
 """The parts are read at most twice: to the types that the first rows show, and to those that all rows show."""
-_SHARE_OF_PARTS = 0.7  # of the work: measured on 100 files of a million rows
+_SHARE_OF_PARTS = 0.7  # fraction of the work: measured on 100 files of a million rows
 
 
 class PartFile(Bytes):
-    """One file of several that make a table. `stamp` is that of a file outside the store."""
+    """One file of several that make a table. A file outside the store has a `stamp`."""
 
     number: int
     name: str | None
@@ -48,7 +48,7 @@ class PartFile(Bytes):
 
 
 class ReadPart(TypedDict):
-    """What the job of a part has made: files. Number 0 is the table that the parts are added to."""
+    """The files that the job of a part has made. Number 0 is the table that the parts are added to."""
 
     number: int
     rows: int
@@ -58,7 +58,7 @@ class ReadPart(TypedDict):
 
 
 class PartsPayload(Described):
-    """What is given to the job that plans the reading of several files, and puts together what was read."""
+    """The payload of the job that plans the reading of several files, and joins their rows."""
 
     parts: list[PartFile]
     parent: ParentTable | None
@@ -71,7 +71,7 @@ class PartsPayload(Described):
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> PartsPayload:
-    """Gather what is known of the parts, and what those that were read have shown."""
+    """Gather the files of the parts, and the results of the parts that have been read."""
     parent = find_parent_table(session, blobs, claim)
     dataset = DATASETS.find_to_make(session, claim)
     parts = files_of(session, blobs, settings, claim)
@@ -125,7 +125,9 @@ def files_of(
 
 
 def _path_of(blobs: BlobStore, settings: Settings, owner: str, part: UploadPart) -> Path:
-    """Return where the bytes of a part lie; raises Conflict for a file of a service that reads none any more."""
+    """Return the path of a part's bytes; raises Conflict for a file on the server if the service no longer reads such
+    files.
+    """
     if part.upload_key is not None:
         return blobs.path(part.upload_key)
     if settings.files_dir is None or part.path is None:
@@ -137,21 +139,21 @@ def _path_of(blobs: BlobStore, settings: Settings, owner: str, part: UploadPart)
 
 
 def folder_of(files_dir: Path, owner: str) -> Path:
-    """Return the folder of an owner's files: no owner can name those of another."""
+    """Return the folder of an owner's files: no owner can name another owner's files."""
     return files_dir / owner
 
 
 def hash_of(parts: Sequence[str | None]) -> str | None:
-    """Return the content hash of a table of parts, by their hashes: as if each had been appended to those before. None
-    while one is not known.
+    """Return the content hash of a table of parts, computed from their hashes as if each part had been appended to the
+    ones before. None if a part's hash is unknown.
     """
     known = [sha256 for sha256 in parts if sha256 is not None]
     return reduce(hash_appended, known) if len(known) == len(parts) else None
 
 
 def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
-    """Have all parts read, to the types that the first rows show; put the table together, or have them read again if
-    the types were wrong.
+    """Ask for child jobs that read all parts with the types of the first rows. Then join the parts, or have them read
+    again if the types were wrong.
     """
     from app.ingest.parts import assemble, plan
 
@@ -162,7 +164,7 @@ def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResul
         return cast(IngestResult, made)
     numbers: list[int | None] = [part["number"] for part in payload["parts"]]
     if payload["parent"] is not None:
-        numbers.insert(0, None)  # its errors are those of no part
+        numbers.insert(0, None)  # an error here concerns no single part
     return {
         "fan_out": {
             "stage": payload["stage"] + 1,

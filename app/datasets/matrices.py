@@ -1,7 +1,7 @@
 """Ready tables as matrices.
 
-Of a categorical column the matrix holds positions among the categories of the rows that are learnt from: what occurs in
-other rows alone is missing, as it will be when the ranker scores rows to come.
+In a categorical column the matrix holds positions among the categories of the training rows. A value that occurs only
+in other rows is missing, as it will be when the ranker scores new rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MIN_PER_CLASS = 2
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a typed table by their roles, the features in the order that the model will have."""
+    """The columns of a typed table by their roles; the features have the order of the model."""
 
     features: Sequence[str]
     label: str | None
@@ -46,9 +46,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Table:
-    """A table in memory: X of shape (rows, features) in Fortran order with NaN for missing, y with 1 for positive, or
-    the grades (0 everywhere where there is no label), and weights, hashed groups, times and hashed queries where it has
-    them. Queries are groups, too.
+    """A table in memory. X has shape (rows, features), Fortran order and NaN for missing values. y is 1 for positive
+    rows, or the grades; without a label it is 0. Weights, hashed groups, times and hashed queries are optional. Queries
+    are groups, too.
 
     In a categorical column X holds positions among `categories`.
     """
@@ -64,7 +64,7 @@ class Table:
 
     @property
     def coded(self) -> CodedTable | ColumnTable:
-        """The features as rankers take them."""
+        """The features in the form that rankers take."""
         from core.base.table import CodedTable
 
         return CodedTable(self.X, self.names, self.categories)
@@ -74,7 +74,7 @@ class Table:
         return self.X[:, feature]
 
     def blocks(self, rows: int) -> Iterator[Table]:
-        """Yield the rows in their order, about so many at once."""
+        """Yield the rows in order, in blocks of about `rows` rows."""
         for start in range(0, len(self.X), rows):
             yield self.with_features(self.X[start : start + rows], slice(start, start + rows))
 
@@ -83,11 +83,11 @@ class Table:
         return self.with_features(take_rows(self.X, rows), rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows, ascending and each once, as a table of its own to learn from or to judge by."""
+        """Return some rows (ascending and unique) as a table of its own, for training or evaluation."""
         return self.take(rows)
 
     def with_features(self, X: Any, rows: Rows | slice) -> Table:
-        """Return rows whose features are X."""
+        """Return a table with the features X."""
         return Table(
             X,
             self.y[rows],
@@ -100,9 +100,9 @@ class Table:
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with the categories of some rows alone; others turn into missing values.
+        """Return the table with the categories that occur in some rows; all other categories become missing values.
 
-        Without rows they are those of weight above 0, which a ranker learns from.
+        By default these are the rows of weight above 0, which a ranker is trained on.
         """
         from core.base.table import keep_present
 
@@ -112,7 +112,7 @@ class Table:
         return replace(self, X=X, categories=categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table with the categories of another; those unknown to it turn into missing values."""
+        """Return the table with the categories of another table; all other categories become missing values."""
         from core.base.table import to_matrix
 
         X, categories = to_matrix(self.coded, other.categories)
@@ -135,13 +135,13 @@ READ_AHEAD_BYTES = 1 << 24
 
 
 def max_bytes_taken(memory_bytes: int) -> int:
-    """Return the bytes of a stored table's features that a job of so much memory may hold at once."""
+    """Return how many bytes of a stored table's features a job may hold at once, by its memory."""
     return min(MAX_BYTES_TAKEN, memory_bytes // 8)
 
 
 @dataclass(frozen=True)
 class StoredTable(Table):
-    """A table whose features stay in their file: X is a `ColumnTable`, read column by column, or few rows at a time.
+    """A table whose features stay in their file: X is a `ColumnTable`, which is read by columns, or by a few rows.
 
     A part of at most `max_bytes` of features is copied to memory.
     """
@@ -151,7 +151,7 @@ class StoredTable(Table):
 
     @property
     def coded(self) -> ColumnTable:
-        """The features as rankers take them that read columns."""
+        """The features in the form that rankers take if they read columns."""
         table: ColumnTable = self.X
         return table
 
@@ -162,7 +162,7 @@ class StoredTable(Table):
         return values if self.coded.is_taken is None else values[self.coded.is_taken]
 
     def blocks(self, rows: int) -> Iterator[Table]:
-        """Yield the rows in their order, a row group at once."""
+        """Yield the rows in order, one row group at a time."""
         for (block,) in blocks_of([self]):
             yield block
 
@@ -175,18 +175,18 @@ class StoredTable(Table):
             X = self.source.read_rows(self.source_rows(distinct))
             if len(distinct) < len(rows):
                 X = take_rows(X, place)
-            else:  # column by column in its own memory
+            else:  # each column in its own memory
                 for feature in range(X.shape[1]):
                     X[:, feature] = X[place, feature]
         self.recode(X)
         return self.with_features(X, rows)
 
     def source_rows(self, rows: Rows) -> Rows:
-        """Return the rows of the file that are some rows of the table, ascending and each once."""
+        """Return the rows of the file that hold some rows of the table (ascending and unique)."""
         return rows if self.coded.is_taken is None else find_nth(self.coded.is_taken, rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows, ascending and each once: in memory if they are few, else they stay in the file."""
+        """Return some rows (ascending and unique): in memory if they are few, else they stay in the file."""
         if len(rows) <= self.max_rows:
             return self.take(rows)
         if not are_ascending(rows):
@@ -202,21 +202,21 @@ class StoredTable(Table):
         return self.max_bytes // (8 * len(self.names))
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with the categories of rows of weight above 0 alone."""
+        """Return the table with the categories that occur in rows of weight above 0."""
         if rows is not None:
             raise ValueError("a stored table knows the categories of its rows of weight above 0")
         learnt = self.coded if self.weight is None else self.coded.take(self.weight > 0)
         return self._coded_by(learnt.keep_present().categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table with the categories of another; those unknown to it turn into missing values."""
+        """Return the table with the categories of another table; all other categories become missing values."""
         return self._coded_by(other.categories)
 
     def _coded_by(self, categories: Categories) -> StoredTable:
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
     def recode(self, X: Floats) -> None:
-        """Turn the indices of the file's categories in rows of it into those of this table's."""
+        """Convert indices of the file's categories into indices of this table's categories."""
         for feature in range(X.shape[1]):
             self.coded.recode(feature, X[:, feature])
 
@@ -237,7 +237,7 @@ def are_ascending(rows: Rows) -> bool:
 
 
 def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:
-    """Yield the rows of tables that are in one file, read once: of each row group those of each table."""
+    """Yield the rows of several tables in one file, which is read once: each table's rows of each row group."""
     done = [0] * len(tables)
     for start, X in tables[0].source.read_groups():
         blocks = []
@@ -259,7 +259,7 @@ def store_table(
     memory_bytes: int,
     on_read: Callable[[str], None] | None = None,
 ) -> StoredTable:
-    """Return a typed table whose features are read when they are needed; its codes will be put into a folder.
+    """Return a typed table whose features are read when they are needed; its codes will be stored in `folder`.
 
     Labels, weights, groups and times are in memory. The file is named by its content.
 
@@ -269,7 +269,7 @@ def store_table(
     columns : Columns
     folder : pathlib.Path
     memory_bytes : int
-        What the job may take.
+        Memory that the job may use.
     on_read : callable (str), optional
         See `ParquetColumns`.
     """
@@ -285,7 +285,7 @@ def store_table(
 
 
 def read_table(path: Path, columns: Columns) -> Table:
-    """Read a typed table, row group by row group: beside the matrix only one group is ever in memory."""
+    """Read a typed table, row group by row group: memory holds the matrix and one row group."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -297,7 +297,7 @@ def read_table(path: Path, columns: Columns) -> Table:
         X = np.empty((rows, len(columns.features)), order="F")
         y = np.zeros(rows, dtype=np.int8)
         weight = np.empty(rows) if columns.weight else None
-        # Rows of a query are never parted, as those of a group are not; a table has one or the other.
+        # The rows of a query stay together, like the rows of a group; a table has either queries or groups.
         units = columns.group or columns.query
         group = np.empty(rows, dtype=np.uint64) if units else None
         wanted = [*numeric, *(name for name in (columns.label, units) if name)]
@@ -330,7 +330,7 @@ def read_table(path: Path, columns: Columns) -> Table:
 
 
 def read_times(path: Path, name: str) -> Floats:
-    """Read the column of a typed table as numbers, the later the greater; raises Invalid where there is none."""
+    """Read a column of times as numbers, ascending with time; raises Invalid for a missing time."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -342,7 +342,7 @@ def read_times(path: Path, name: str) -> Floats:
         times: Floats = column.to_numpy().astype(np.float64)
     elif column.null_count:
         raise _no_times(name, f"{column.null_count} rows have no value")
-    else:  # each distinct text is read once
+    else:  # each distinct text is parsed once
         texts = column.cast(pa.string()).combine_chunks().dictionary_encode()
         seconds, bad = read_dates(pc.utf8_trim_whitespace(texts.dictionary))
         if bad.any():
@@ -365,19 +365,18 @@ def _no_times(name: str, found: str) -> Invalid:
 
 
 class ParquetColumns(ColumnSource):
-    """The columns of a typed table as rankers take them, each read when it is asked for.
+    """The columns of a typed table in the form that rankers take. Each is read on demand.
 
-    The file is opened, and what it says of its columns is read, once. Columns that are read one after the other are
-    read several at once.
+    The file is opened once, and its metadata is read once. If columns are read in order, several are read ahead.
 
     Parameters
     ----------
     path : pathlib.Path
     names : sequence of str
     identity : bytes or None
-        What tells the file's content from all others; None: codes are not kept.
+        Identifies the file's content; with None, codes are not stored.
     on_read : callable (str), optional
-        Called after each reading with a line that tells how far it is; it may raise what ends the job.
+        Called after each read with a line about the progress. It may raise an exception that ends the job.
 
     Attributes
     ----------
@@ -419,7 +418,7 @@ class ParquetColumns(ColumnSource):
         )
 
     def read(self, column: int, values: Floats) -> None:
-        """Write a column; see `core.base.columns.ColumnSource`."""
+        """Read a column into an array; see `core.base.columns.ColumnSource`."""
         place = column - self._ahead_first
         if not 0 <= place < self._ahead.shape[1]:
             is_next = column == self._ahead_first + max(self._ahead.shape[1], 1)
@@ -435,7 +434,7 @@ class ParquetColumns(ColumnSource):
         values[:] = self._ahead[:, place]
 
     def _read(self, first: int, X: Floats) -> None:
-        """Write as many columns as X has, from the first."""
+        """Read the columns from `first` on into X, as many as X has."""
         names, start = self.names[first : first + X.shape[1]], 0
         for number in range(self._file.num_row_groups):
             part = self._file.read_row_group(number, columns=list(names), use_threads=False)
@@ -449,11 +448,13 @@ class ParquetColumns(ColumnSource):
             X[:, feature] = column.to_numpy() if book is None else book.encode(column)
 
     def keep(self, rows: Rows) -> None:
-        """Read some rows, ascending and each once; until others are kept, `read_rows` has them without the file."""
+        """Read some rows (ascending and unique) into memory. `read_rows` then needs no file for them, until the next
+        call.
+        """
         self._kept = rows, self.read_rows(rows)
 
     def read_rows(self, rows: Rows) -> Floats:
-        """Return all features of some rows, ascending and each once, float64 of shape (n, n_features)."""
+        """Return all features of some rows (ascending and unique), float64 of shape (n, n_features)."""
         kept, X = self._kept
         found = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
         if len(kept) and bool((kept[found] == rows).all()):
@@ -465,7 +466,9 @@ class ParquetColumns(ColumnSource):
         return X
 
     def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
-        """Yield row groups, those alone that have one of some ascending rows: their first row, and all features."""
+        """Yield the row groups that hold at least one of some rows (ascending): the first row's number, and all
+        features.
+        """
         start = 0
         for number in range(self._file.num_row_groups):
             stop = start + self._file.metadata.row_group(number).num_rows
@@ -485,13 +488,13 @@ class ParquetColumns(ColumnSource):
 
 
 class _CodeBook:
-    """Numbers the texts of a column in the order in which they come."""
+    """Numbers the texts of a column in order of appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def encode(self, column: pa.ChunkedArray) -> Floats:
-        """Return the numbers of a row group's texts, NaN where there is none."""
+        """Return the numbers of a row group's texts; NaN for a missing text."""
         numbers = []
         for chunk in column.chunks:
             texts = chunk.dictionary.to_pylist()
@@ -501,13 +504,13 @@ class _CodeBook:
         return np.concatenate(numbers) if numbers else np.empty(0)
 
     def order(self) -> tuple[str, ...]:
-        """Return the texts ascending, and number them in this order from now on."""
+        """Return the texts in ascending order, and number them in this order from now on."""
         texts = sorted(self._numbers)
         self._numbers = {text: position for position, text in enumerate(texts)}
         return tuple(texts)
 
     def sort(self, codes: Floats) -> tuple[str, ...]:
-        """Return the texts ascending, and turn the numbers of the column into their positions."""
+        """Return the texts in ascending order, and convert the numbers of the column into positions in it."""
         texts = sorted(self._numbers)
         position = np.empty(len(texts) + 1)
         position[[self._numbers[text] for text in texts]] = np.arange(len(texts))

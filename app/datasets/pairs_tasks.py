@@ -1,4 +1,4 @@
-"""The job that reads a dataset's pairs: from their row to the reader and back."""
+"""The job that reads a dataset's pairs: the steps before and after the reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PairsOutput(UploadOutput[DatasetPairs]):
     """The pairs of a dataset."""
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for pairs that are gone."""
+        """Return the error for pairs that were deleted."""
         return Conflict(f"dataset {id_} has no pairs that wait to be read", code="dataset_deleted")
 
 
@@ -43,13 +43,13 @@ class Items(TypedDict):
 
 
 class PairsPayload(Work, BoundedBytes):
-    """What the reader of pairs is given."""
+    """The payload of the reader of pairs."""
 
     items: Items
 
 
 class PairsResult(WrittenTable):
-    """What the reader of pairs has written, and found."""
+    """The result of the reader of pairs."""
 
     pairs: int
     items: int

@@ -28,7 +28,7 @@ PIECES = "parts"
 
 
 class PartPayload(Described):
-    """What the reader of a part is given."""
+    """The payload of the reader of a part."""
 
     part: PartFile
     parent: ParentTable | None
@@ -44,7 +44,7 @@ class PieceFile(TypedDict):
 
 
 class PartResult(TypedDict):
-    """What the reader of a part has written."""
+    """The result of the reader of a part."""
 
     rows: int
     sha256: str
@@ -85,7 +85,7 @@ def prepare(
 
 
 def _file_of(parent: ParentTable) -> PartFile:
-    """Return the table that parts are added to as the part before the first."""
+    """Return the table that the parts are added to, as part number 0."""
     return {
         "number": 0,
         "name": None,
@@ -98,7 +98,7 @@ def _file_of(parent: ParentTable) -> PartFile:
 
 
 def run(payload: PartPayload, callback: Callback) -> PartResult:
-    """Read the part, and write its rows and what was found in them."""
+    """Read the part, and write its rows and their statistics."""
     from app.ingest.parts import read_part
 
     return cast(PartResult, read_part(payload, callback))

@@ -1,7 +1,7 @@
-"""Uploads of several files, which become one dataset: opened, filled part by part, closed, or given up.
+"""Uploads of several files, which become one dataset: open, add parts, close or delete.
 
-The parts are numbered from 1, and their order is the order of the rows. They may come in any order and side by side.
-Until the upload is closed there is no dataset: a table is either whole, or nobody sees it.
+The parts are numbered from 1, and their order is the order of the rows. They may come in any order, also in parallel.
+Until the upload is closed there is no dataset: nobody sees an incomplete table.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _MAX_LISTED_FILES = 10 * MAX_PARTS
 def open_upload(
     session: Session, settings: Settings, owner: str, given: Mapping[str, str]
 ) -> Upload:
-    """Write an upload without parts; raises Invalid for what is said of the table, NotFound or Conflict for a dataset
-    that it cannot be a version of, and TooMany.
+    """Write an upload without parts. Raises Invalid for a wrong description of the table, NotFound or Conflict if it
+    cannot be a version of the other dataset, and TooMany.
     """
     if VERSION_OF in given or MODE in given:
         parent_id, new = _version_of(given)
@@ -94,13 +94,13 @@ def find_with_parts(
 def list_page(
     session: Session, owner: str, *, limit: int, after: str | None
 ) -> tuple[Page[Upload], dict[str, tuple[int, int]]]:
-    """Return the owner's uploads, newest first, and for each that has parts their number and their bytes."""
+    """Return the owner's uploads, newest first, and the number and the bytes of each upload's parts."""
     page = repository.list_uploads(session, owner, limit=limit, after=after)
     return page, repository.sizes_of(session, [upload.id for upload in page.data])
 
 
 def delete(session: Session, owner: str, upload_id: str) -> None:
-    """Forget an upload that is not closed. The bytes go when the dispatcher next sweeps what no row names."""
+    """Delete an upload that is not closed. The sweeper later removes the bytes, which no row names any more."""
     repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
 
 
@@ -113,8 +113,8 @@ def check_takes_part(
     format_: Format | None,
     size: int | None,
 ) -> bool:
-    """Raise NotFound, Conflict, Invalid or TooLarge unless the upload would take this part: asked before it is sent, as
-    far as its format and size are known. Return True if there is one of this number.
+    """Raise NotFound, Conflict, Invalid or TooLarge unless the upload can take this part. This is checked before the
+    bytes come, as far as format and size are known. Returns True if a part of this number exists.
     """
     upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
@@ -146,7 +146,9 @@ def _check_bytes(
 def _check_same(
     part: UploadPart, format_: Format, size: int | None, sha256: str | None = None
 ) -> None:
-    """Raise Conflict if a part that is there is another one than that of which this is known."""
+    """Raise Conflict if the stored part has another format, size or hash than the new one, as far as these are
+    known.
+    """
     known = {
         "content type": (part.content_type, format_.content_type),
         "content encoding": (part.content_encoding or "none", format_.content_encoding or "none"),
@@ -164,7 +166,9 @@ def _check_same(
 
 
 def _charset_of(part: UploadPart | Format) -> str:
-    """Return what the Content-Type says of a text; without a word, it is UTF-8 unless the bytes show UTF-16."""
+    """Return the character set of a text from its Content-Type. By default it is UTF-8, although the bytes may show
+    UTF-16.
+    """
     return part.charset or "utf-8"
 
 
@@ -210,10 +214,10 @@ class ServerFile:
 
 
 def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
-    """Return the table at a path below the owner's folder, or all tables of a folder in the order of their names.
+    """Return the table at a path below the owner's folder, or all tables of a folder, sorted by name.
 
     Hidden files of a folder, and those whose names begin with `_`, are left out. Symbolic links are not followed.
-    Raises Invalid for a path that leads out of the folder, for anything that is no table, and for an empty folder.
+    Raises Invalid for a path that leads out of the folder, for a file that is no table, and for an empty folder.
     """
     if settings.files_dir is None:
         raise _bad_path(
@@ -330,8 +334,8 @@ def add_files(
 
 
 def check_format(session: Session, upload: Upload, format_: Format, what: str) -> None:
-    """Raise Invalid if a part cannot be of the upload: of another format than the others, or one whose dialect is
-    given that has none.
+    """Raise Invalid if a part does not fit the upload: its format differs from the others, or the upload has a dialect
+    and the format has none.
     """
     find_dialect(_description_of(session, upload, format_), format_)
     first = repository.first_part(session, upload.id)
@@ -357,8 +361,8 @@ def close(
     upload_id: str,
     n_parts: int,
 ) -> tuple[Dataset, bool]:
-    """Make a dataset of the parts and write the job that reads them; returns it, and True if it is new. An upload that
-    is closed already has its dataset.
+    """Make a dataset of the parts and write the job that reads them. Returns the dataset, and True if it is new. If the
+    upload is already closed, returns its dataset.
     """
     upload = find(session, owner, upload_id, lock=True)
     parts = repository.parts_of(session, upload.id)
@@ -382,7 +386,7 @@ def close(
             session, settings, owner, parent_id, new, received, upload.id
         )
         before = datasets.find(session, owner, parent_id).sha256
-        if new.mode == VersionMode.APPEND:  # as if each had been appended
+        if new.mode == VersionMode.APPEND:  # computed as if each part had been appended
             chain = hash_of([before, *(part.sha256 for part in parts)])
             dataset.sha256 = chain or dataset.sha256
     else:
@@ -414,7 +418,7 @@ def _listed(numbers: Collection[int]) -> str:
 
 
 def _description_of(session: Session, upload: Upload, format_: Format) -> TableFields:
-    """Return what is said of the table; raises NotFound or Conflict if it is a version that can no longer be made."""
+    """Return the description of the table; raises NotFound or Conflict for a version that can no longer be made."""
     if VERSION_OF not in upload.fields:
         return describe(upload.fields)
     parent_id, new = _version_of(upload.fields)
@@ -423,7 +427,7 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> TableF
 
 
 def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
-    """Return which dataset an upload is a version of, and what is said of the version; raises Invalid."""
+    """Return the dataset that an upload is a version of, and the description of the version; raises Invalid."""
     if VERSION_OF not in fields:
         detail = f"{MODE} needs {VERSION_OF}: a dataset that the files are a version of"
         raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])

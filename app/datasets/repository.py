@@ -35,7 +35,7 @@ FIRST_VERSION = 1
 
 
 def insert_dataset(session: Session, **values: Any) -> Dataset:
-    """Add a dataset whose bytes are durable and have yet to be read, created now by the database's clock."""
+    """Insert a dataset that a job will read, created now by the database's clock. Its bytes are durable."""
     statement = (
         insert(Dataset)
         .values(
@@ -66,8 +66,7 @@ def lock_shared(
 
     Others may lock them too, unless they are `to_change`.
 
-    They are locked in the order of their ids: of two transactions that want the same ones none has what the other waits
-    for.
+    They are locked in the order of their ids, so that two transactions cannot deadlock.
     """
     statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.owner == owner)
     session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
@@ -80,7 +79,7 @@ def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
 
 
 def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
-    """Mark the upload that a job was to read as invalid."""
+    """Mark the upload of a job as invalid."""
     session.execute(
         update(table)
         .where(table.job_id == job_id, table.status == DatasetStatus.PROCESSING)
@@ -96,7 +95,7 @@ def mark_ready(
     job_id: str,
     columns: Mapping[str, Any],
 ) -> bool:
-    """Write what this job's reading of the upload found; return False if no such upload waits for the job."""
+    """Write the results of this job; return False if no upload waits for the job."""
     statement = (
         update(table)
         .where(
@@ -136,8 +135,8 @@ def list_page(
 ) -> Page[Dataset]:
     """The owner's datasets with their pairs, newest first, without their large members.
 
-    Of one name or series if one is given, and as a filter says; with `latest` of each series the newest version that is
-    ready.
+    A name, a series or a filter may limit them. With `latest`, only the newest ready version of each series is
+    returned.
     """
     statement = only.apply(select(Dataset).where(Dataset.owner == owner), Dataset)
     if name is not None:
@@ -170,7 +169,7 @@ def list_page(
 
 
 def next_version(session: Session, owner: str, series_id: str) -> int:
-    """Return the next version of a series. Others who ask wait until the transaction ends."""
+    """Return the number of a series' next version. Other callers wait until the transaction ends."""
     return next_number(
         session,
         DatasetSeries.last_version,
@@ -199,7 +198,7 @@ def _in_series(series_id: str) -> ColumnElement[bool]:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that train on the dataset, judge by it or add rows to it.
+    """Return the ids of unfinished jobs that train or evaluate on the dataset, or add rows to it.
 
     A job that measures importance keeps the specification of its training as `training`.
     """
@@ -244,7 +243,7 @@ def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
 
 
 def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> None:
-    """Replace the pairs of the owner's dataset by others, whose bytes are durable and have yet to be read."""
+    """Replace the pairs of the owner's dataset by new pairs, which a job will read. Their bytes are durable."""
     session.execute(
         delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.owner == owner)
     )
@@ -260,7 +259,7 @@ def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> Non
 
 
 def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
-    """Copy pairs that are ready to a dataset that begins with the items of theirs."""
+    """Copy ready pairs to a dataset that begins with the items of their own dataset."""
     if pairs.status != DatasetStatus.READY:
         return
     same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]
@@ -313,7 +312,7 @@ def first_part(session: Session, upload_id: str) -> UploadPart | None:
 
 
 def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the number of parts of each upload that has some, and the sum of their bytes. The caller has checked the
+    """Return the number of parts of each upload with parts, and the sum of their bytes. The caller has checked the
     owner.
     """
     statement = select(
@@ -340,7 +339,7 @@ def add_parts(
 
 
 def upload_of(session: Session, owner: str, dataset_id: str) -> Upload | None:
-    """Return the upload of several files that is this dataset; None for a table of one body."""
+    """Return the upload of several files that became this dataset; None for a table from one body."""
     statement = select(Upload).where(Upload.owner == owner, Upload.dataset_id == dataset_id)
     return session.scalars(statement).one_or_none()
 
@@ -368,7 +367,7 @@ def delete_upload(session: Session, owner: str, upload_id: str) -> None:
 
 
 def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -> None:
-    """Close an upload: its parts are this dataset's from now on."""
+    """Close an upload: its parts now belong to this dataset."""
     session.execute(
         update(Upload)
         .where(Upload.id == upload_id, Upload.owner == owner)

@@ -1,4 +1,4 @@
-"""A table that is stored, read again with other fields: it becomes a dataset of its own, and nothing is sent."""
+"""Read a stored table again with other fields: it becomes a new dataset, without a new upload."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _APART = (("group", "query"), ("query", "group"))
 
 
 def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dict[str, str]]:
-    """Return the description of a table that is read again, and its fields; raises Invalid.
+    """Return the description and the fields of a table that will be read again; raises Invalid.
 
-    A field that is not changed stays, unless it contradicts one that is: `positive` belongs to its label, some fields
-    belong to one kind, a column has one role, and rows have groups or queries.
+    An unchanged field stays unless it contradicts a changed field: `positive` belongs to its label, some fields belong
+    to one kind, a column has one role, and rows have either groups or queries.
     """
     types, before = TableFields.types(), TableFields.of(dataset).texts()
     said = {name: text for name, text in changes.items() if text is not None}
@@ -67,7 +67,7 @@ def _columns(name: str, text: str) -> list[str]:
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
-    """Return the owner's dataset; raises NotFound, and Conflict if its upload is no table of its own."""
+    """Return the owner's dataset; raises NotFound, and Conflict if its upload is not a whole table."""
     dataset = datasets.find(session, owner, dataset_id)
     if dataset.mode == VersionMode.APPEND:
         raise Conflict(
@@ -81,7 +81,7 @@ def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
 def check(
     blobs: BlobStore, settings: Settings, dataset: Dataset, changes: Changes, n_parts: int
 ) -> Json:
-    """Read the table as the worker would, and keep nothing; raises BadTable with every error."""
+    """Read the table as the worker would, and store nothing; raises BadTable with every error."""
     if n_parts:
         raise Invalid(
             f"a table to be checked must be one file, the upload of {dataset.id} has {n_parts} parts"
@@ -110,9 +110,10 @@ def accept(
 ) -> Dataset:
     """Write a dataset of the same bytes, and the job that will read them, into the caller's transaction.
 
-    The bytes are named by both datasets from then on, and stay as long as one of them does.
+    Both datasets then name the bytes, which are stored as long as one of the datasets exists.
     """
-    repository.lock_shared(session, owner, [dataset_id])  # until a second row names the bytes
+    # lock it until a second row names the bytes
+    repository.lock_shared(session, owner, [dataset_id])
     first = find_readable(session, owner, dataset_id)
     description, fields = describe_again(first, changes)
     received = datasets.Upload(first.upload_key, first.bytes, first.sha256, _format_of(first))

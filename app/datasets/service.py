@@ -1,9 +1,9 @@
-"""Datasets: taken in, read by a worker, looked at, deleted; their versions and pairs; and what a job asks of one.
+"""Datasets: accept, list, preview and delete; their versions and pairs; and the checks of jobs that use them.
 
-A version of a dataset is another table of the same roles, or rows added to one. No version ever changes. The versions
-of a table are its *series*, named by the first one. A number is given out under a lock of the series, and never again.
-Rows are added to the newest version alone: of two who add at once the second is told so, and no row that was accepted
-is missing from what comes next.
+A version of a dataset is another table of the same roles, or a table with rows added to it. No version ever changes.
+The versions of a table are its *series*, named by the first one. Numbers are assigned under a lock of the series, and
+never reused. Rows are added only to the newest version. If two callers add rows at once, the second gets an error. So
+every later version holds all accepted rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ COPIES = ("together", "groups", "few_kinds", "time")
 
 @dataclass(frozen=True)
 class Upload:
-    """Bytes that are durable in the blob store, and what they are."""
+    """Bytes that are durable in the blob store, and their format."""
 
     key: str
     size: int
@@ -63,14 +63,14 @@ class Upload:
 
 @dataclass(frozen=True)
 class VersionSource:
-    """What a later version of a table is made from, and its number in the series."""
+    """The dataset that a new version is made from, and the version's number in the series."""
 
     parent: Dataset
     version: int
     appends: bool
 
     def columns(self, upload: Upload) -> dict[str, Any]:
-        """What the row of such a version says of it."""
+        """The columns of the version's row that describe its origin."""
         return {
             "first_id": self.parent.series_id,
             "version": self.version,
@@ -104,8 +104,8 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """Return the owner's datasets, newest first: all, those of one name, or those that a filter lets through;
-    `latest` leaves out all but the newest ready version of each series.
+    """Return the owner's datasets, newest first. A name or a filter may limit them. With `latest`, only the newest
+    ready version of each series is returned.
     """
     if name is not None and (not 0 < len(name) <= MAX_TEXT_LENGTH or "\0" in name):
         detail = f"name must have 1 to {MAX_TEXT_LENGTH} characters and no NUL"
@@ -116,7 +116,7 @@ def list_page(
 
 
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
-    """Return the profile of a ready dataset: what its columns hold, and the rows that come twice."""
+    """Return the profile of a ready dataset: statistics of its columns, and counts of equal rows."""
     dataset = find(session, owner, dataset_id)
     found = repository.find_profile(session, dataset.id)
     if found is None:
@@ -131,12 +131,12 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
 def describe_copies(
     dataset: Dataset, counts: Mapping[str, Any], *, by_time: bool = False
 ) -> dict[str, Any]:
-    """Return a profile's counts of equal rows, and in `in_splits` where such rows stand when a job splits the rows:
-    one of `COPIES`.
+    """Return a profile's counts of equal rows. `in_splits` (one of `COPIES`) says whether equal rows stay together when
+    a job splits the rows.
 
-    A split by time ignores what is equal. Else rows of one group, of one query, or else of equal features stay
-    together: `app.training.splits.Units`; but in a table of two classes and few kinds of rows. Null for pairs: these
-    are split.
+    A split by time ignores equal rows. Otherwise the rows of a group, of a query, or else with equal features stay
+    together (`app.training.splits.Units`), except in a table of two classes with few distinct rows. Null for pairs: a
+    job splits the pairs.
     """
     rows, where = dataset.rows or 0, "together"
     kinds = counts.get("kinds", None if counts["estimated"] else rows - counts["repeated"])
@@ -153,7 +153,7 @@ def describe_copies(
 
 
 def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool) -> Any:
-    """Return the same of the owner's dataset; None if it has no profile."""
+    """Return `describe_copies` of the owner's dataset; None if it has no profile."""
     counts = repository.find_duplicates(session, owner, dataset_id)
     if counts is None:
         return None
@@ -183,7 +183,7 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]
-    for label in labels:  # kept as 0 and 1; shown in the caller's words
+    for label in labels:  # stored as 0 and 1; the preview has the caller's values
         if label["name"] in names and columns and label["positive"] is not None:
             words = (label["negative"], label["positive"])
             at = names.index(label["name"])
@@ -213,9 +213,10 @@ def _cut(text: str) -> str:
 def delete(
     session: Session, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
 ) -> None:
-    """Forget the dataset, unless a job that is queued or running uses it. Its models stay.
+    """Delete the dataset, unless a queued or running job uses it. Its models stay.
 
-    The bytes go when the dispatcher next sweeps what no row names. `check` may refuse once nothing of it can change.
+    The sweeper later removes the bytes, which no row names any more. `check` may refuse the deletion; it is called when
+    the dataset is locked.
     """
     dataset = find(session, owner, dataset_id, lock=True)
     if check is not None:
@@ -238,8 +239,8 @@ def accept(
     source: VersionSource | None = None,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Write the dataset and the job that will read it into the caller's transaction. With `upload_id`, its bytes are
-    the parts of that upload, and were counted when they came.
+    """Write the dataset and the job that will read it in the caller's transaction. With `upload_id`, its bytes are the
+    parts of that upload, which the quota already counts.
     """
     dataset_id = new_id("ds")
     spec: dict[str, Any] = {"dataset_id": dataset_id}
@@ -282,10 +283,11 @@ def check_table(
     kind: Format,
     append_to: Dataset | None = None,
 ) -> dict[str, Any]:
-    """Read a table as the worker would, and keep nothing; raises BadTable with every error.
+    """Read a table as the worker would, and store nothing; raises BadTable with every error.
 
-    It runs in the caller's process, and so takes no more than the largest ordinary body, together with the table that
-    it would be added to, and no more decompressed than a table to be scored; Parquet it does not take.
+    It runs in the API's process, so its limits are lower. The table, together with the table that it would be added to,
+    may be as large as the largest ordinary body; decompressed, it may be as large as a table for scoring. Parquet is
+    refused.
     """
     from app.ingest.readers import bounded
 
@@ -324,7 +326,9 @@ def check_table(
 
 
 def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:
-    """Return the dataset that a version is to be made from; raises NotFound, or Conflict if none can be made now."""
+    """Return the dataset that a version will be made from; raises NotFound, or Conflict if no version can be made
+    now.
+    """
     parent = find(session, owner, parent_id)
     _check_takes_version(session, parent, mode)
     return parent
@@ -339,7 +343,7 @@ def accept_version(
     upload: Upload,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Write the version and the job that will read it into the caller's transaction. `upload_id` as of `accept`."""
+    """Write the version and the job that will read it in the caller's transaction. `upload_id` is as in `accept`."""
     parent = find(session, owner, parent_id, lock=True)
     number = repository.next_version(session, owner, parent.series_id)  # this locks the series
     _check_takes_version(session, parent, new.mode)
@@ -347,7 +351,7 @@ def accept_version(
     described = describe_as(parent, new, upload.format)
     version = accept(session, settings, owner, described, upload, source, upload_id)
     if source.appends and parent.pairs is not None:
-        # Pairs name items by their rows, and these stay where they are.
+        # Pairs name items by their row numbers, which do not change.
         repository.copy(session, parent.pairs, version.id)
         session.expire(version, ["pairs"])
     return version
@@ -361,7 +365,7 @@ def check_version(
     upload: Path,
     kind: Format,
 ) -> dict[str, Any]:
-    """Read the version as the worker would, and keep nothing."""
+    """Read the version as the worker would, and store nothing."""
     described = describe_as(parent, new, kind)
     append_to = parent if new.mode == VersionMode.APPEND else None
     return check_table(blobs, settings, described, upload, kind, append_to)
@@ -386,7 +390,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
-    """Return the fields of a version: the parent's, but for a CSV's dialect that is given anew."""
+    """Return the fields of a version: the parent's fields, except the dialect of a CSV, which may differ."""
     fields = TableFields.of(parent)
     own = fields.dialect or {}
     if kind.content_type == CSV:
@@ -401,7 +405,7 @@ def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableField
 
 
 def refuse_pair_fields(given: Mapping[str, str]) -> None:
-    """Raise Invalid for any field beside the pairs: their columns are named better, worse and weight."""
+    """Raise Invalid for any field of a table: the columns of pairs are always better, worse and weight."""
     if given:
         detail = (
             "a list of pairs has no fields; its columns are better, worse and weight; "
@@ -413,14 +417,14 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
 
 
 def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:
-    """Raise NotFound or Conflict unless the dataset would take pairs now: asked before any is sent."""
+    """Raise NotFound or Conflict unless the dataset can take pairs now. This is checked before the bytes come."""
     _check_takes_pairs(session, owner, find(session, owner, dataset_id))
 
 
 def accept_pairs(
     session: Session, settings: Settings, owner: str, dataset_id: str, upload: Upload
 ) -> Dataset:
-    """Write the pairs, in place of any before, and the job that will read them into the caller's transaction."""
+    """Write the pairs, which replace any earlier pairs, and the job that will read them in the caller's transaction."""
     dataset = find(session, owner, dataset_id, lock=True)
     _check_takes_pairs(session, owner, dataset)
     job = jobs.enqueue(
@@ -474,7 +478,7 @@ def count_features(dataset: Dataset) -> int:
 
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
-    """Lock the datasets that a job is to read until it is written: once, and before they are checked."""
+    """Lock the datasets that a new job will read until the job is written: in one statement, and before the checks."""
     repository.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
@@ -497,7 +501,7 @@ def ready_dataset(
 
 
 def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
-    """Raise Conflict for a dataset of kind `preferences` without pairs that can be used."""
+    """Raise Conflict for a dataset of kind `preferences` without ready pairs."""
     if dataset.kind != DatasetKind.PREFERENCES:
         return
     status = dataset.pairs.status if dataset.pairs is not None else None
@@ -513,14 +517,16 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
 
 
 def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
-    """Return words for the dataset's features that the other one lacks, or has of another type; None if none."""
+    """Return a phrase that names the dataset's features that the other dataset lacks or has with another type; None if
+    there are none.
+    """
     return missing_features(
         [column for column in dataset.columns if column["role"] == "feature"], other
     )
 
 
 def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
-    """Return words for those of the features that a dataset lacks, or has of another type; None if it has all."""
+    """Return a phrase that names the features that a dataset lacks or has with another type; None if it has all."""
     has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
     missing = [column["name"] for column in features if column["name"] not in has]
     if missing:
@@ -536,16 +542,14 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
 
 
 def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
-    """(negative, positive) of the label that a dataset has or a model learnt; of several labels their names too, in
-    their order.
-    """
+    """Return (negative, positive) of the label of a dataset or a model; for several labels also the names."""
     if dataset.labels is None:
         return [(dataset.negative, dataset.positive)]
     return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
 
 
 def show_labels(dataset: Dataset | Model) -> str:
-    """The values of the label, of several labels one after the other, for a message."""
+    """Return the values of the label, or of several labels in turn, for a message."""
     shown = []
     for *name, negative, positive in label_values(dataset):
         of = f" of {name[0]!r}" if name else ""
@@ -554,7 +558,7 @@ def show_labels(dataset: Dataset | Model) -> str:
 
 
 def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
-    """Return what a model's own table says of its values, which a table to be scored need not say again."""
+    """Return the dialect of a model's training table, which is the default of a table to be scored."""
     if dataset is None:
         return None
     missing, dialect = dataset.reading["missing"], notation_fields(dataset.dialect)
@@ -564,17 +568,17 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
 
 
 def is_constant(column: Mapping[str, Any]) -> bool:
-    """Return True if all rows have the same value, or all have none.
+    """Return True if all rows have the same value, or if all values are missing.
 
-    Where only some have none, that may tell them apart.
+    A column where only some values are missing is not constant: that may separate the rows.
     """
     distinct, missing = column["distinct"], column["missing"]
     return bool(distinct == 0 or (distinct == 1 and missing == 0))
 
 
 def lineage_of(dataset: Dataset) -> DatasetLineage:
-    """Name a version and its content, as they are when a job is handed in. `rows_from` is the version whose rows it
-    begins with: versions that have it in common have these rows in common.
+    """Return a version and its content hash at the time when a job is submitted. `rows_from` is the version whose rows
+    it begins with: versions with the same `rows_from` share these rows.
     """
     assert dataset.sha256 is not None  # the dataset is ready
     return {
@@ -588,9 +592,9 @@ def lineage_of(dataset: Dataset) -> DatasetLineage:
 
 
 def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> bool:
-    """Return True if two versions are known to have rows in common: equal content, or rows added to the same ones.
+    """Return True if two versions are known to share rows: they have equal content, or rows added to the same version.
 
-    Either may be None, where nobody wrote down what it was.
+    Either may be None if it is unknown.
     """
     if one is None or other is None:
         return False
@@ -598,7 +602,7 @@ def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> boo
 
 
 def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
-    """Yield the warnings about the data of a training job; `dataset` is None where it is gone."""
+    """Yield the warnings about the data of a training job; `dataset` is None if it was deleted."""
     if dataset is not None:
         yield from _notes_on_split(spec["validation"], dataset)
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry

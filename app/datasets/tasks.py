@@ -1,4 +1,4 @@
-"""The ingest job: from the dataset row to the reader and back."""
+"""The ingest job: the steps before and after the reader."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Limits(TypedDict):
 
 
 class Bytes(TypedDict):
-    """Where the bytes of a table lie, and what they are."""
+    """The path of a table's bytes, and their format."""
 
     path: str
     content_type: str
@@ -52,8 +52,8 @@ class BoundedBytes(Bytes):
 
 
 class ParentTable(TypedDict):
-    """A ready table that rows are added to; `pairs` has the negative value and the name of the positive class of each
-    label, and after them the values of a class of several.
+    """A ready table that rows are added to. `pairs` has the negative value and the name of the positive class of each
+    label, followed by the values of a class of several values.
     """
 
     path: str
@@ -64,8 +64,8 @@ class ParentTable(TypedDict):
 
 
 class Described(Work):
-    """What a reader of tables is told of the columns, and the bounds. It also has the fields of
-    `app.datasets.fields.TableFields`, by their names.
+    """The description of the columns for a reader of tables, and the limits. It also has the fields of
+    `app.datasets.fields.TableFields`, by name.
     """
 
     limits: Limits
@@ -74,13 +74,15 @@ class Described(Work):
 
 
 class IngestPayload(Described, Bytes):
-    """What the reader of an upload is given."""
+    """The payload of the reader of an upload."""
 
     parent: ParentTable | None
 
 
 class Found(TypedDict):
-    """What the reader has found, as the dataset's row has it; `dialect` if the values have shown a part of it."""
+    """The columns of the dataset's row that the reader has found; `dialect` is present if the reader found a part of
+    it.
+    """
 
     rows: int
     positives: int | None
@@ -105,14 +107,14 @@ class WrittenTable(Work):
 
 
 class IngestResult(WrittenTable, Found):
-    """What the reader has written, and found; `profile` is a file. `content_sha256` is of parts alone."""
+    """The result of the reader; `profile` is a file. Only parts have `content_sha256`."""
 
     profile: str
     content_sha256: NotRequired[str]
 
 
 class UploadOutput(Output[Row]):
-    """An upload that a job reads: what the job makes is what it finds there."""
+    """The output of a job that reads an upload: the dataset itself."""
 
     @property
     def key(self) -> str:
@@ -120,15 +122,17 @@ class UploadOutput(Output[Row]):
         return "dataset_id"
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row of the upload that a claimed job is to read; raises Conflict if it waits for no such job."""
+        """Return the row of the upload that a claimed job will read; raises Conflict if it does not wait for this
+        job.
+        """
         row = super().find_to_make(session, claim)
         if row.status != DatasetStatus.PROCESSING:
             raise self.lost(claim)
         return row
 
     def find_to_retry(self, session: Session, old: Job) -> Row:
-        """Lock and return the row that a retry of `old` is to complete; raises Conflict unless it is invalid, and
-        belongs to that job.
+        """Lock and return the row that a retry of `old` will complete; raises Conflict unless it is invalid and belongs
+        to that job.
         """
         row = super().find_to_retry(session, old)
         if row.status != DatasetStatus.INVALID:
@@ -139,12 +143,12 @@ class UploadOutput(Output[Row]):
         return row
 
     def reassign(self, row: Row, job: Job) -> None:
-        """Have another job read the upload of a locked row."""
+        """Assign the upload of a locked row to another job."""
         super().reassign(row, job)
         row.status, row.errors = DatasetStatus.PROCESSING, []
 
     def on_end(self, session: Session, job: Job, error: Json | None) -> None:
-        """Mark the upload of a job that will never have read it as invalid: nobody must wait for it."""
+        """Mark the upload of a job that ended without a result as invalid, so that nobody waits for it."""
         if error is None:
             errors = [{"detail": f"the upload's job was {job.state}"}]
         else:
@@ -156,7 +160,7 @@ class UploadOutput(Output[Row]):
         return f"the upload of {id_}"
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for an upload that is gone."""
+        """Return the error for an upload that was deleted."""
         return Conflict(f"{self.describe(id_)} is not waiting to be read", code="dataset_deleted")
 
     def lost(self, claim: Claim) -> Conflict:
@@ -187,14 +191,14 @@ def prepare(
 
 
 def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Described:
-    """Return what a reader of tables is told of a dataset's columns."""
+    """Return the description of a dataset's columns for a reader of tables."""
     return describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
 
 
 def describe_fields(
     fields: TableFields, dialect: Json | None, settings: Settings, workdir: Path
 ) -> Described:
-    """Return what a reader of tables is told of the columns, by the fields of an upload."""
+    """Return the description of the columns for a reader of tables, from the fields of an upload."""
     told = {
         **fields.model_dump(exclude={"name", "kind", *Dialect.model_fields}),
         "dataset_kind": fields.kind,
@@ -206,12 +210,14 @@ def describe_fields(
 
 
 def hash_appended(before: str, added: str) -> str:
-    """The content hash of rows after rows: of their two content hashes, in hexadecimal, one after the other."""
+    """Return the content hash of appended rows: SHA-256 of both hex digests, concatenated."""
     return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
 def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:
-    """Return what rows are to be added to; None for a table of its own. Raises Conflict if it was deleted."""
+    """Return the table to which rows will be added; None if the table is independent. Raises Conflict if it was
+    deleted.
+    """
     if (parent_id := claim.spec.get("append_to")) is None:
         return None
     parent = repository.find(session, claim.owner, parent_id)
@@ -224,7 +230,7 @@ def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> Paren
 
 
 def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
-    """What the reader needs to know about a ready dataset that rows are to be added to."""
+    """Return the facts about a ready dataset that the reader of added rows needs."""
     assert dataset.table_key is not None
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
@@ -250,14 +256,14 @@ def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
 
 
 def several_positives(dataset: Dataset, label: str) -> list[str]:
-    """Return the values of a ready dataset's label that count as positive; none if it is one."""
+    """Return the values of a ready dataset's label that count as positive; empty if there is only one."""
     column = next(each for each in dataset.columns if each["name"] == label)
     found = [each["value"] for each in column.get("values") or () if each["positive"]]
     return found if len(found) > 1 else []
 
 
 def limits(settings: Settings) -> Limits:
-    """Return the bounds on a table, as the reader takes them."""
+    """Return the limits of a table for the reader."""
     return {
         "rows": settings.max_rows,
         "columns": settings.max_columns,
@@ -281,7 +287,7 @@ def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
     found = {name: value for name, value in result.items() if name in Found.__annotations__}
     columns = {**found, **publish_table(blobs, result)}
-    if "content_sha256" in result:  # of files of the service it is known only now
+    if "content_sha256" in result:  # the size of files on the server is known only now
         columns["sha256"] = result["content_sha256"]
     return Made(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
 
@@ -293,7 +299,7 @@ def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:
 
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
-    """The dataset that a job reads: ready when that was asked for, and so ever since, unless it was deleted."""
+    """Return the dataset that a job reads. It was ready when the job was submitted; it may have been deleted since."""
     dataset = repository.find(session, owner, dataset_id or "")
     if dataset is None:
         raise Conflict(
@@ -303,7 +309,7 @@ def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Datase
 
 
 def table_of(dataset: Dataset, blobs: BlobStore) -> TableFile:
-    """Return where a dataset's table lies, and which column is what."""
+    """Return the path of a dataset's table, and the roles of its columns."""
     return {
         "path": str(blobs.path(dataset.table_key or "")),
         "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
@@ -318,7 +324,7 @@ def table_of(dataset: Dataset, blobs: BlobStore) -> TableFile:
 def lock_inputs(
     session: Session, job: Job, *more: str | None, to_change: bool = False
 ) -> list[Dataset]:
-    """Lock and return the job's dataset and these others, for another job that reads them.
+    """Lock and return the job's dataset and the datasets `more`, for a retry that reads them.
 
     Raises Conflict if one was deleted.
     """
@@ -337,7 +343,7 @@ def lock_inputs(
 
 
 def check_newest(session: Session, parent: Dataset) -> None:
-    """Raise Conflict unless rows may be added to this version: no other that is not invalid came after it."""
+    """Raise Conflict unless rows may be added to this version: it must be the newest valid one."""
     newest = repository.newest_version(session, parent.owner, parent.series_id)
     if newest is None or newest.id == parent.id:
         return
@@ -349,7 +355,7 @@ def check_newest(session: Session, parent: Dataset) -> None:
 
 
 def lock_tables(session: Session, old: Job) -> None:
-    """Lock the dataset; raises Conflict for rows of a version if a newer one has come."""
+    """Lock the dataset; raises Conflict for added rows if there is a newer version."""
     _, *parents = lock_inputs(session, old, old.spec.get("append_to"), to_change=True)
     for parent in parents:
         check_newest(session, parent)

@@ -1,4 +1,4 @@
-"""A table on its way in: from the body of a request, raw or a form, to bytes in the store."""
+"""Receive a table: from the body of a request (raw bytes or a form) to bytes in the store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Described = TypeVar("Described")
 
 
 class QuotaUse(Enum):
-    """What an upload counts for, where an owner has quotas."""
+    """The use of the owner's quotas by an upload."""
 
     JOB = "a job, and its bytes"
     BYTES = "its bytes"
@@ -60,7 +60,7 @@ class QuotaUse(Enum):
 
 @dataclass(frozen=True)
 class Received(Generic[Described]):
-    """Bytes on their way into the store, and what the caller says about them; `file_name` is that of a form."""
+    """Received bytes that are not yet in the store, and the caller's description; `file_name` is given by a form."""
 
     writer: BlobWriter
     description: Described
@@ -69,7 +69,7 @@ class Received(Generic[Described]):
 
 
 def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return OpenAPI's words for parameters of the address, by their JSON Schemas."""
+    """Return the OpenAPI description of query parameters, from their JSON Schemas."""
     return [
         {
             "name": name,
@@ -83,8 +83,8 @@ def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def body_docs(title: str, example: str, schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return OpenAPI's words for a body that is a table, with fields of these JSON Schemas in the form. `title` names
-    the form.
+    """Return the OpenAPI description of a body that is a table; the form has fields of these JSON Schemas. `title`
+    names the form.
     """
     return {
         "required": True,
@@ -113,11 +113,11 @@ async def receive(
     check_only: bool = False,
     quota_use: QuotaUse = QuotaUse.JOB,
 ) -> Received[Described]:
-    """Stream the body to disk; what is wrong with the address or the headers is said before the body is read.
+    """Stream the body to disk. Errors in the address or the headers are raised before the body is read.
 
-    `describe` checks the fields of the address and the form. Where there is no room for an upload, or the owner has no
-    quota left for it, that is said before the body is read, and while it comes. `replays` is the route and the
-    Idempotency-Key of a request that may be a replay, which takes nothing; `quota_use` is what any other counts for.
+    `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
+    body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
+    replay, which uses no quota; `quota_use` is the use of any other request.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -135,18 +135,20 @@ async def receive(
 
 
 class _AdmissionCheck:
-    """Checks that there is room for an upload: free space, and the owner's quota for all that they are sending here."""
+    """Checks the room for an upload: free space, and the owner's quota for all uploads that they are sending to this
+    process.
+    """
 
     def __init__(self, context: Context, owner: str, permit: Permit, *, keeps: bool = True) -> None:
         self._context = context
         self._settings = context.settings
         self._owner = owner
         self._permit = permit
-        self._keeps = keeps  # whether the bytes will count: those of a check or a replay do not
+        self._keeps = keeps  # whether the quota counts the bytes: not for a check or a replay
         self._next_look = 0
 
     def admit(self, replays: tuple[str, str] | None, check_only: bool, quota_use: QuotaUse) -> None:
-        """Look before the body comes; raises TooMany, Unavailable or OutOfSpace."""
+        """Check before the body is read; raises TooMany, Unavailable or OutOfSpace."""
         resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
@@ -159,7 +161,9 @@ class _AdmissionCheck:
             self._keeps, self._permit.size = False, 0
 
     def grown_to(self, size: int) -> None:
-        """Look now and then while the body comes: its length may be unknown, and others take room as well."""
+        """Check again from time to time during the upload: its length may be unknown, and other uploads take
+        room, too.
+        """
         if self._keeps:
             self._permit.size = max(self._permit.size, size)
         if size < self._next_look:
@@ -184,7 +188,7 @@ class _AdmissionCheck:
 
 
 class SpoolFile:
-    """A body in a file that nobody keeps: who has made its folder deletes it."""
+    """A body in a temporary file: the code that made its folder deletes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -204,7 +208,7 @@ class SpoolFile:
 
 
 async def spool(request: Request, permit: Permit, body: AsyncIterator[bytes], path: Path) -> None:
-    """Stream a body that nobody keeps to a new file, with the free space of an upload; it counts for no quota."""
+    """Stream a body to a temporary file. It needs free space as an upload does, but counts towards no quota."""
     context, owner = context_of(request), request.scope["caller"].owner
     length = request.headers.get("content-length", "")
     known = int(length) if length.isascii() and length.isdigit() else 0
@@ -250,7 +254,8 @@ def _stated_format(request: Request) -> Format:
 
 
 def stated(request: Request) -> tuple[Format | None, int | None]:
-    """Return the format and the size of a raw body, as far as the headers say; nothing is known of a form's file.
+    """Return the format and the size of a raw body, as far as the headers state them; both are unknown for a form's
+    file.
 
     Raises UnsupportedMedia.
     """
@@ -263,7 +268,7 @@ def stated(request: Request) -> tuple[Format | None, int | None]:
 
 
 def query_fields(request: Request) -> dict[str, str]:
-    """Return the fields of the address; raises Invalid for one that is given twice."""
+    """Return the query parameters; raises Invalid if one is given twice."""
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in given:
@@ -273,14 +278,14 @@ def query_fields(request: Request) -> dict[str, str]:
 
 
 def _file_format(form: UploadForm) -> Format:
-    """The part's own content type, or what its file name says where a browser or curl did not know better."""
+    """Return the part's own content type, or the one of its file name if browser or curl sent only a generic type."""
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     return Format(stated if stated in CONTENT_TYPES else told or stated, encoding)
 
 
 def told_by_bytes(path: Path, stated: Format) -> Format:
-    """Return what the bytes of a file are, where they say; raises UnsupportedMedia if nothing does."""
+    """Return the format that the bytes of a file show; raises UnsupportedMedia if they show none."""
     content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
     if content_type == ZIP_ARCHIVE:
         raise UnsupportedMedia(
@@ -294,7 +299,9 @@ def told_by_bytes(path: Path, stated: Format) -> Format:
 async def _write(
     chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter | SpoolFile
 ) -> None:
-    """Write in a thread, one piece while the next comes in: hashing and a slow disk must not hold up the loop."""
+    """Write in a thread, one piece while the next one is received: hashing and a slow disk must not block the event
+    loop.
+    """
     writing: asyncio.Task[None] | None = None
 
     def write(piece: bytes) -> None:
@@ -318,7 +325,7 @@ async def _write(
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in big pieces."""
+    """Yield the same bytes in large pieces."""
     pending: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -333,7 +340,7 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True)
 class TableRequest:
-    """A request that uploads a table: who sends it, under which Idempotency-Key, and what is to come of it."""
+    """A request that uploads a table: its caller, its Idempotency-Key, and how it is answered."""
 
     request: Request
     context: Context
@@ -371,9 +378,9 @@ def read_dataset_again(session: Session, owner: str, dataset_id: str) -> tuple[J
 
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
-    """What an upload is for: `describe` reads its fields, `check` reads the table and keeps nothing, `accept` writes
-    what becomes of it: a dataset, or whatever is found under `path`, shown by `show` and read again by `read_again`.
-    `of` is what beside the upload makes two requests the same.
+    """The functions of one kind of upload. `describe` reads its fields. `check` reads the table and stores nothing.
+    `accept` writes the resource (a dataset, or another resource under `path`); `show` and `read_again` return it. `of`
+    holds the values that, beside the upload, must be equal in a replay.
     """
 
     route: str
@@ -387,7 +394,7 @@ class UploadHandler(Generic[Described]):
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
-    """Stream the table to disk, and answer with what it becomes."""
+    """Stream the table to disk, and answer with the new resource."""
     context = sending.context
     with _alone(sending), context.blobs.writer("uploads") as writer:
         table = await receive(
@@ -399,7 +406,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
         )
         if sending.validate:
             writer.flush()
-            # Its memory is limited only by its bounds.
+            # Only the limits of the table bound the memory of a check.
             return JSONResponse(await context.compute(sending.owner, partial(handler.check, table)))
         answer = await run_in_threadpool(_accept, sending, handler, table)
 
@@ -410,7 +417,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
 
 @contextmanager
 def _alone(sending: TableRequest) -> Iterator[None]:
-    """Refuse a second upload under a key while the first is under way."""
+    """Refuse a second upload with the same key while the first one runs."""
     uploading, claim = sending.context.uploading, (sending.owner, sending.key)
     if sending.key is None:
         yield

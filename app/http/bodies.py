@@ -1,4 +1,4 @@
-"""How large the body of a request may be: endpoints declare it by the settings that say so."""
+"""Limits on the size of request bodies: each endpoint declares the settings that limit its body."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MAX_BODY = "max_body_bytes"
 
 
 class BodyLimit(NamedTuple):
-    """The most bytes of a body, and the setting that says so."""
+    """The maximum size of a body in bytes, and the setting that limits it."""
 
     bytes: int
     setting: str
 
 
 def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
-    """Declare the settings of which the largest limits the body of an endpoint."""
+    """Declare the settings that limit the body of an endpoint: the largest one counts."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`

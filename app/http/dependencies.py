@@ -54,7 +54,7 @@ class Caller:
 
     @property
     def holder(self) -> str:
-        """Whose permits a request takes: its owner's; those who have no key share the permits of one more owner."""
+        """The owner whose permits a request takes. All callers without a key share the permits of one more owner."""
         return self.owner if self.key_id else ""
 
 
@@ -88,8 +88,8 @@ class Context:
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
 
     def occupy(self, scope: MutableMapping[str, Any], owner: str) -> None:
-        """Have a request, by its ASGI scope, hold one of its owner's permits until its end. Raises the error of
-        `FairSemaphore.refusal`.
+        """Take one of the owner's permits for a request (given by its ASGI scope), and release it when the request
+        ends. Raises the error of `FairSemaphore.refusal`.
         """
         permit = self.requests.acquire(owner)
         release_at_end(scope, partial(self.requests.release, owner, permit))
@@ -137,7 +137,7 @@ async def _paging(
 
 @dataclass(frozen=True)
 class ListFilter:
-    """Filters of a list: only entries of this model, only entries on this dataset."""
+    """Filters of a list: by model, and by dataset."""
 
     model_id: str | None
     dataset_id: str | None
@@ -202,7 +202,7 @@ def query_of(fields: type[FieldsModel]) -> Callable[..., Awaitable[FieldsModel]]
 
 
 class Times(NamedTuple):
-    """From when until before when something was made, in seconds since 1970; None: without such an end."""
+    """A range of creation times, in seconds since 1970: the start is included, the end is not. None means no limit."""
 
     created_after: float | None
     created_before: float | None
@@ -214,7 +214,7 @@ _RFC_3339 = re.compile(
 
 
 def _refuse_numbers(value: object) -> object:
-    """Refuse what is not written as a time: pydantic takes a number for seconds since 1970."""
+    """Refuse a number: pydantic would read it as seconds since 1970."""
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
         raise PydanticCustomError("rfc_3339", "must be a time as RFC 3339")
     return value

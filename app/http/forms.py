@@ -176,8 +176,8 @@ class FormReader:
 
 
 def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float | str | None:
-    """Return a field as a number, written as `dialect` says; as it is if it is no finite one, so that the API says what
-    is wrong; None if it is empty.
+    """Return a field as a number, read by the rules of `dialect`. Returns None if the field is empty. Returns the text
+    itself if it is no finite number: then the API says what is wrong.
     """
     text = text.strip()
     if dialect:

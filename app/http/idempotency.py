@@ -62,7 +62,8 @@ def add_validation(
     more: str = "",
     **described: Any,
 ) -> None:
-    """Route `POST {path}/validate` to the endpoint of `path`, which creates nothing there; it answers with `answer`.
+    """Route `POST {path}/validate` to the endpoint of `path`. There the endpoint creates nothing: it answers with
+    `answer`.
 
     `method` is that of `path`. `more` is added to the description.
     """
@@ -108,7 +109,7 @@ class Answer:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that say where the answer is from."""
+        """The headers that tell whether the answer was stored."""
         return {"Idempotent-Replayed": "true"} if self.replayed else {}
 
 

@@ -98,8 +98,8 @@ class FairSemaphore:
     An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
     many, and so on. So the next owner always finds a free permit. Owners who wait take turns.
 
-    `what` names what is limited, and `whose` whom the share is of. `full` is the class of the error raised when all
-    permits are taken. `show` is called with the number of permits taken whenever it changes.
+    `what` names the limited thing, and `whose` names who shares it. `full` is the class of the error that is raised
+    when all permits are taken. `show` is called with the number of permits taken whenever it changes.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class FairSemaphore:
         self._permits: defaultdict[str, set[Permit]] = defaultdict(set)
         self._waiting: dict[
             str, deque[asyncio.Future[Permit]]
-        ] = {}  # whose turn is next comes first
+        ] = {}  # owners in the order of their turns
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
@@ -180,7 +180,7 @@ class FairSemaphore:
             queue = self._waiting.pop(owner)
             queue.popleft().set_result(self.acquire(owner))
             if queue:
-                self._waiting[owner] = queue  # behind the others
+                self._waiting[owner] = queue  # to the end of the order
 
     def acquire(self, owner: str) -> Permit:
         """Take a permit until `release`. Raises the error of `refusal`."""

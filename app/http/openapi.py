@@ -94,8 +94,9 @@ _WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
 class DomainDocs:
     """What the domains add to the document.
 
-    `scope_of` returns an endpoint's scope. `operations` are those that FastAPI does not serve, by path and method,
-    and `schemas` their shapes. `algorithms` returns every algorithm with the JSON Schema of its parameters.
+    `scope_of` returns an endpoint's scope. `operations` are the operations that FastAPI does not serve, by path and
+    method, and `schemas` are their schemas. `algorithms` returns every algorithm with the JSON Schema of its
+    parameters.
     """
 
     scope_of: Callable[[Callable[..., Any]], str | None]
@@ -209,7 +210,9 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
 
 
 def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
-    """Move bodies that stand beside the bytes of a table to the schemas: some generators import what has no name."""
+    """Move JSON bodies that are alternatives to a table to the named schemas: some generators cannot handle a schema
+    without a name.
+    """
     for operations in paths.values():
         for operation in operations.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
@@ -220,7 +223,9 @@ def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
 
 
 def _leave_out_titles(operation: Mapping[str, Any]) -> None:
-    """Take away what FastAPI calls an answer without a shape of its own: generators would make a name of it."""
+    """Remove the titles that FastAPI gives to answers without a schema of their own: generators would make class names
+    from them.
+    """
     for response in operation["responses"].values():
         for content in response.get("content", {}).values():
             if str(content["schema"].get("title", "")).startswith("Response "):
@@ -228,7 +233,7 @@ def _leave_out_titles(operation: Mapping[str, Any]) -> None:
 
 
 def _name_unions(node: Any) -> None:
-    """Say of a choice of objects that a value is exactly one of them."""
+    """Mark each union of objects as `oneOf`: a value is exactly one of them."""
     for each in node.values() if isinstance(node, dict) else node:
         if isinstance(each, dict | list):
             _name_unions(each)
@@ -239,7 +244,7 @@ def _name_unions(node: Any) -> None:
 
 
 def _leave_out_nulls(operation: Mapping[str, Any]) -> None:
-    """Describe parameters by what they hold if they are sent: none can be null in an address or a header."""
+    """Remove null from the types of parameters: an address or a header cannot hold null."""
     for parameter in operation.get("parameters", ()):
         schema = parameter["schema"]
         shapes = [shape for shape in schema.get("anyOf", ()) if shape != {"type": "null"}]
@@ -300,7 +305,7 @@ def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> No
     for status in [*statuses, "default"]:
         if (
             status == "406" or status not in responses
-        ):  # a route names the first to say that it negotiates
+        ):  # a route lists 406 to say that it negotiates the media type
             responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
 
 

@@ -43,7 +43,7 @@ _CODES = {
     413: ("too_large", "Too large"),
     415: ("unsupported_media_type", "Unsupported media type"),
 }
-# pydantic's words, as a rule about the named thing.
+# pydantic's error types, each as a rule for the field.
 _RULES = {
     "missing": "is required",
     "extra_forbidden": "is not known here",
@@ -75,7 +75,7 @@ _ABOUT_ROWS = (400, 413, 415, 422)
 
 
 def is_terse(request: Request, status: int) -> bool:
-    """Return True if a refusal is of rows to score, and a setting has these hide what is in them."""
+    """Return True if a request to score rows was refused, and a setting hides the values of rows in refusals."""
     state = request.app.state
     if status not in _ABOUT_ROWS or not _is_one_of(request, state.paths_of_rows):
         return False
@@ -124,7 +124,7 @@ def problem(
     return Response(
         json.dumps(
             body, default=str
-        ),  # escapes the caller's lone surrogates, which UTF-8 cannot hold
+        ),  # escapes lone surrogates from the caller, which UTF-8 cannot encode
         status_code=status,
         headers=dict(headers or {}),
         media_type=media_type,
@@ -135,7 +135,7 @@ _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\
 
 
 def _advise(detail: str) -> str:
-    """Add to a refusal of a number how to write it, whoever has refused it: `core`, pydantic or a service."""
+    """If a number was refused, add how to write it. `core`, pydantic or a service may have refused it."""
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
         return advise_on_number(detail, value[:-1])
@@ -331,8 +331,8 @@ async def _as_page(request: Request, response: Response, *, plain: bool = False)
 
 
 async def of_address(request: Request, error: ServiceError) -> Response:
-    """Return the response for an address that no route can take: of the console, a page. It asks no database, because
-    such requests are refused before others are counted.
+    """Return the response for an address that no route can take. Below /console it is a page. The database is not
+    queried, because such requests are refused before the rate limit counts them.
     """
     response = of_service_error(request, error)
     of_console = request.scope["path"].startswith("/console/")
@@ -347,7 +347,8 @@ def install(
 ) -> None:
     """Register the error handlers, as coroutines so that they run in the event loop and not in a thread.
 
-    `page` is for a browser at an unknown address, at one that takes no GET, and at one that no route can take.
+    `page` makes the page for a browser: for an unknown address, for one without GET, and for one that no route can
+    take.
 
     `protocols` are the paths of standard protocols. There a problem is plain JSON, and its detail is also called
     `error` (Triton, KServe) and `message` (MLflow), as clients of these read it. `rows` are the paths that take rows to

@@ -88,7 +88,8 @@ def _believe(scope: Scope) -> None:
     said = dict(scope["headers"])
     if _PREFIX in said:
         scope[_SAID] = said[_PREFIX].decode("latin-1").strip()
-    host = said.get(_HOST, b"").partition(b",")[0].strip()  # the outermost proxy's comes first
+    # the value of the outermost proxy comes first
+    host = said.get(_HOST, b"").partition(b",")[0].strip()
     if _IS_HOST.fullmatch(host):
         others = [header for header in scope["headers"] if header[0] != b"host"]
         scope["headers"] = [(b"host", host), *others]

@@ -185,9 +185,11 @@ _PIECE_BYTES = 1 << 18
 
 
 class FilesResponse(Response):
-    """A body of bytes and open files, which are closed once it is sent. Nothing is read for a caller who has gone.
+    """A body of bytes and open files. The files are closed when the body is sent. If the caller disconnects, reading
+    stops.
 
-    `done` is called when all is read, before the last piece is sent, or when the caller is gone; maybe twice.
+    `done` is called when everything is read, before the last piece is sent, or when the caller has disconnected. It may
+    be called twice.
     """
 
     def __init__(
@@ -234,7 +236,7 @@ class FilesResponse(Response):
 
 
 async def disconnected(receive: Receive) -> None:
-    """Return once the caller has gone; what is left of the body is thrown away."""
+    """Return when the caller has disconnected; the rest of the request's body is discarded."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

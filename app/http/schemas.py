@@ -40,7 +40,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_unknown(cls, data: Any) -> Any:
-        """Leave out unknown members beyond those that are told: each costs a hundred times its bytes."""
+        """Drop unknown members beyond the number that a refusal names: each one costs a hundred times its bytes."""
         if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MAX_ERRORS:
             return data
         unknown = (name for name in data if name not in cls.model_fields)
@@ -67,8 +67,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def earliest_shown(moment: datetime) -> float:
     """Return the least Unix time whose `Timestamp` is `moment` or later, in seconds.
 
-    So a filter compares what is shown, in whole milliseconds, although clocks have more digits and doubles are no
-    decimal numbers.
+    So a filter compares times in whole milliseconds, as answers show them. Clocks have more digits, and doubles are not
+    decimal.
     """
     milliseconds = -((_EPOCH - moment) // timedelta(milliseconds=1))  # rounded up
     # Half a microsecond less: `datetime.fromtimestamp` rounds to whole microseconds, halves to the even one.
@@ -88,7 +88,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=NO
 
 
 def at_most(most: int) -> BeforeValidator:
-    """Have an object of more members refused as a whole, before any of them is looked at."""
+    """Refuse an object with more members, before any member is validated."""
 
     def check(value: Any) -> Any:
         if isinstance(value, dict) and len(value) > most:
@@ -108,7 +108,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 def one_of(values: Iterable[str]) -> WithJsonSchema:
-    """Describe a text of an answer that is always one of these values."""
+    """Describe a string in an answer that is always one of these values."""
     return WithJsonSchema({"type": "string", "enum": [str(value) for value in values]})
 
 
@@ -117,7 +117,7 @@ Kind = Annotated[str, one_of(DatasetKind)]
 
 
 def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model]], type[Model]]:
-    """Add members to a schema that are declared elsewhere, each as its type and its field."""
+    """Add members to a schema. Each is declared elsewhere, by its type and its field."""
 
     def add(schema: type[Model]) -> type[Model]:
         return create_model(
@@ -204,7 +204,7 @@ class Interval(Resource):
 def bytes_of(*media_types: str) -> dict[str, Any]:
     """Describe a body of tables in these formats: bytes, for a client that is made from the document.
 
-    None has an example beside its schema: such a client would have to write it in the format.
+    No format has an example: a generated client would have to write the example in that format.
     """
     content: dict[str, Any] = {}
     for media_type in media_types:
@@ -220,8 +220,8 @@ def bytes_of(*media_types: str) -> dict[str, Any]:
 def tables_of(example: str, *others: str) -> dict[str, Any]:
     """Describe a body that is a table: CSV, like the example, or one of the `others`.
 
-    CSV is first and last: of generated clients that know only files, most send a file as the first media type, and
-    openapi-python-client as the last. The first says nothing of the encoding, which is the caller's.
+    CSV is first and last. Generated clients that know only files send a file as the first media type, or as the last
+    one (openapi-python-client). The first one names no encoding: the caller chooses it.
     """
     csv = {"schema": {"type": "string", "format": "binary"}, "example": example}
     return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": csv}

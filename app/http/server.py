@@ -44,7 +44,7 @@ from app.platform.settings import Settings
 
 log = logging.getLogger(__name__)
 
-MAX_HEAD_BYTES = 1 << 17  # of one head; uvicorn itself has no limit
+MAX_HEAD_BYTES = 1 << 17  # bytes of one head; uvicorn itself has no limit
 MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
 ABORT = "rankwright.abort"
 """Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
@@ -52,14 +52,15 @@ FLOW = "rankwright.flow"
 """Key in the ASGI scope of uvicorn's flow control of the connection: a send waits only while it is paused."""
 ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
-MAX_PIECE_BYTES = 1 << 18  # of a body; a longer one is sent in pieces, as the caller reads them
-MAX_JOINED_BYTES = 1 << 16  # of the piece of a body that is copied behind its head
+# bytes of a body; a longer body is sent in pieces, as the caller reads them
+MAX_PIECE_BYTES = 1 << 18
+MAX_JOINED_BYTES = 1 << 16  # bytes of a body that are copied behind its head
 
 
 class JoiningTransport:
     """A transport that sends the head of an answer together with the first bytes of its body: one system call.
 
-    Only heads that announce the length of their body wait for it: what is streamed may take its time.
+    Only a head that announces the length of its body waits for the body: a stream may be slow to begin.
     """
 
     __slots__ = ("_begun", "_held", "_transport", "is_closing")
@@ -71,7 +72,7 @@ class JoiningTransport:
         self._begun = False  # until the head of the answer was written
 
     def write(self, data: bytes) -> None:
-        """Send bytes, or keep them if they are a head whose body follows."""
+        """Send bytes. A head is held back until the first bytes of its body come."""
         if not self._begun and not data.startswith(b"HTTP/1.1 100"):
             self._begun = True
             if b"\r\ncontent-length: " in data:
@@ -86,14 +87,14 @@ class JoiningTransport:
         self._transport.write(data)
 
     def end_answer(self) -> None:
-        """Send a head that has no body behind it. The next bytes are another answer."""
+        """Send a head without a body. The next bytes belong to another answer."""
         if self._held:
             self._transport.write(self._held)
             self._held = b""
         self._begun = False
 
     def close(self) -> None:
-        """Send what is kept, and close."""
+        """Send the head that was held back, and close."""
         self.end_answer()
         self._transport.close()
 
@@ -101,10 +102,10 @@ class JoiningTransport:
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's HTTP protocol, with limits on the size and the duration of heads. uvicorn itself has none.
 
-    Everything that is not body counts as head: the request line, headers, sizes and extensions of chunks, and
-    trailers. A byte of a body, or a complete head, resets the count.
+    The request line, headers, chunk sizes, chunk extensions and trailers all count as head. A byte of a body, or a
+    complete head, resets the count.
 
-    Heads and small bodies of answers are sent together; uvicorn itself sends them apart.
+    The head of an answer is sent together with a small body; uvicorn itself sends two packets.
     """
 
     _joining: JoiningTransport
@@ -122,7 +123,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Prepare for answers, and start the timer of a head. Refuse a connection too many of its address."""
+        """Prepare for answers, and start the timer of a head. Refuse the connection if its address has too many."""
         super().connection_made(transport)
         self._joining = JoiningTransport(transport)
         network = network_of(self.client)
@@ -157,9 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def _parse(self, data: bytes) -> None:
-        while (
-            True
-        ):  # one round for each offer of another protocol, however many requests come at once
+        while True:  # one round for each Upgrade header, however many requests come at once
             try:
                 self.parser.feed_data(data)
             except httptools.HttpParserError:
@@ -191,12 +190,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Called when the head is complete."""
         if self._declines_upgrade():
-            return  # it is read once more
+            return  # the request is parsed once more, without the Upgrade header
         self._head_bytes, self._in_head, self._in_body = 0, False, True
         self._stop_clock()
         super().on_headers_complete()
         if len(self.pipeline) > MAX_PIPELINED:
-            raise ValueError("too many requests at once")  # the parser ends the connection
+            raise ValueError("too many requests at once")  # the parser would end the connection
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Begin a request."""
@@ -207,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _abort(self, cycle: RequestResponseCycle) -> None:
-        """End the connection; of its requests uvicorn itself tells only the last one."""
+        """End the connection, and tell all its requests; uvicorn itself tells only the last one."""
         cycle.disconnected = True
         self.transport.abort()
 
@@ -276,7 +275,7 @@ def server_config(
     app: ASGIApp | Callable[..., Any] | str, settings: Settings, **options: Any
 ) -> uvicorn.Config:
     """Return uvicorn's configuration, for the service and for tests. WebSockets are off."""
-    # A connection takes a file descriptor. Half of all are for files, models and the database.
+    # A connection takes a file descriptor. Half of the descriptors are reserved for files, models and the database.
     most = descriptor_limit() // 2
     connections = FairSemaphore(most, "connections", Unavailable, whose="an address")
     protocol: Any = partial(
@@ -354,10 +353,10 @@ class DrainingServer(uvicorn.Server):
 
 MAX_ADDRESS_BYTES = 60_000
 MAX_HEADERS = 100
-MAX_HEADER_BYTES = 1 << 16  # all names and values together
-MIN_BODY_BYTES_PER_SECOND = 1024  # while a body is small; `min_body_rate` says more
-SMALL_BODY_BYTES = 1 << 16  # after these the required rate rises
-# W3C Trace Context: version, trace, span, flags. An id of zeros is none, and a later version may add to the end.
+MAX_HEADER_BYTES = 1 << 16  # bytes of all names and values together
+MIN_BODY_BYTES_PER_SECOND = 1024  # bytes per second of a small body: see `min_body_rate`
+SMALL_BODY_BYTES = 1 << 16  # the required rate rises after so many bytes
+# W3C Trace Context: version, trace, span, flags. An id of zeros is invalid, and a later version may append fields.
 _TRACEPARENT = re.compile(
     rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
 )
@@ -472,14 +471,16 @@ class RequestMiddleware:
                 raise  # the answer has begun: only closing the connection can tell the caller
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
-            if (release := scope.get("release")) is not None:  # the permit that the request took
+            if (release := scope.get("release")) is not None:  # releases the request's permit
                 release()
             self._note(scope, method, status, time.perf_counter() - started)
             logs.request_id.reset(token)
             logs.trace_id.reset(trace_token)
 
     def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-        """Return the header of an answer to a key that was given without the database, and count it; else none."""
+        """If the key was checked from the cache because the database is away, count the request and return the header
+        that says so; else none.
+        """
         away = self._memory.away_seconds
         if away is None or status >= 400 or "caller" not in scope:
             return []
@@ -487,10 +488,10 @@ class RequestMiddleware:
         return [(b"x-database-away", b"%.0f" % away)]
 
     def _occupy(self, scope: Scope) -> None:
-        """Have a request that waits for its caller hold a permit until its end: one of its address, unless it has one
-        of an owner. Raises the error of `FairSemaphore.refusal`.
+        """Take a permit for a request that waits for its caller, until the request ends. It is a permit of the caller's
+        address, unless the request already holds one of an owner. Raises the error of `FairSemaphore.refusal`.
 
-        So callers without a key, however many, take no place from callers with one.
+        So callers without a key, however many, take no permits from callers with a key.
         """
         if "release" not in scope:
             caller = scope.get("caller")  # a browser that is signed in
@@ -499,7 +500,9 @@ class RequestMiddleware:
             release_at_end(scope, partial(self._strangers.release, name, permit))
 
     def _in_place(self, receive: Receive, scope: Scope) -> Receive:
-        """Return a `receive` that holds a permit. Without a key it waits for all of a body as long as for a head."""
+        """Return a `receive` that holds a permit. A caller without a key must send the whole body within the time limit
+        of a head.
+        """
         until = time.monotonic() + self._head_seconds
 
         async def receive_in_place() -> Message:
@@ -524,7 +527,7 @@ class RequestMiddleware:
         self._metrics.observe_request(method, template, status, seconds)
         if not logs.access.isEnabledFor(logging.INFO):
             return
-        caller = scope.get("caller")  # once its key is known, whatever the key may do
+        caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
         # Never the query string: it may hold people's data.
         path = scope["path"]
@@ -547,8 +550,8 @@ class RequestMiddleware:
 
 
 def client_address(scope: Scope) -> str | None:
-    """Return the caller's address: the one that a trusted proxy forwards, else that of the connection. None if it is
-    no network address.
+    """Return the caller's address, which a trusted proxy forwards; else the address of the connection. None if it is no
+    network address.
     """
     client = scope.get("client")
     return None if client is None else _address(client[0])
@@ -588,11 +591,11 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
     if head.hosts != 1 and (head.hosts or scope["http_version"] != "1.0"):
         return Malformed(f"a request must have one Host header, got {head.hosts}")
     raw_path = scope["raw_path"]
-    if b"%2F" in raw_path or b"%2f" in raw_path:  # quoted it is part of a name, and no name has one
+    if b"%2F" in raw_path or b"%2f" in raw_path:  # would be part of a name, and no name has a slash
         return NotFound("no address has a quoted slash (%2F) in its path")
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
         return Malformed("the address must not hold NUL (%00)")
-    if scope["path"].endswith("\n"):  # where a pattern of a route ends, too
+    if scope["path"].endswith("\n"):  # `$` in a route's pattern also matches before it
         return Malformed("the path must not end in a line feed (%0A)")
     length = len(scope["raw_path"]) + len(scope["query_string"])
     if length > MAX_ADDRESS_BYTES:
@@ -607,8 +610,8 @@ def _ending() -> ServiceError:
 
 
 class _Head(NamedTuple):
-    """What the headers say: the request id, the id of the caller's trace, the announced length of the body, their size,
-    and how many are Host.
+    """Values from the headers: request id, trace id, announced length of the body, size of all headers, and number of
+    Host headers.
     """
 
     request_id: str
@@ -634,7 +637,7 @@ def _read_headers(scope: Scope) -> _Head:
 
 
 def _head_alone(send: Send, scope: Scope) -> Send:
-    """Return a `send` that sends the head of an answer, and ends an answer that is streamed: nobody reads it."""
+    """Return a `send` for a HEAD request: it sends only the head, and ends a streamed answer."""
 
     async def send_head(message: Message) -> None:
         if message["type"] != "http.response.body":
@@ -649,14 +652,14 @@ def _head_alone(send: Send, scope: Scope) -> Send:
 
 
 def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: float) -> Receive:
-    """Return a `receive` that stops a body that is over the limit, announced or not, or that is too slow."""
+    """Return a `receive` that raises if the body is too slow or over the limit, even if no length was announced."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
         nonlocal seen, seconds_left, complete
         if length is not None and length > limit.bytes:
             raise body_too_large(limit)
-        if complete:  # only the end of the connection is still to come
+        if complete:  # the body is complete: the only message left is the disconnect
             return await receive()
         started = time.monotonic()
         try:
@@ -681,10 +684,11 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
 def abort_when_slow(
     send: Send, scope: Scope, seconds: float, occupy: Callable[[], None] = lambda: None
 ) -> Send:
-    """Return a `send` that ends the connection if the caller reads an answer more slowly than a body must come, and
-    then raises ClientDisconnect. It calls `occupy` before it waits; where that raises, the connection ends as well.
+    """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.
+    The minimum rate is that of request bodies. It calls `occupy` before it waits; if `occupy` raises, the connection
+    ends as well.
 
-    Long bodies go out in pieces, so that no more of them than a piece waits in the connection.
+    Long bodies are sent in pieces, so that the connection never buffers more than one piece.
     """
     seen, seconds_left = 0, seconds
     flow: FlowControl | None = scope.get(FLOW)
@@ -708,7 +712,7 @@ def abort_when_slow(
         more = message.get("more_body", False)
         late = seconds_left
         if flow is not None and not flow.write_paused:
-            await send(message)  # does not wait
+            await send(message)  # returns at once
         else:
             started = time.monotonic()
             try:
@@ -732,7 +736,8 @@ def abort_when_slow(
 
 
 def min_body_rate(seen: int) -> float:
-    """Return the minimum rate of a body, in bytes per second, after `seen` bytes. It grows with the root of `seen`.
+    """Return the minimum rate of a body, in bytes per second, after `seen` bytes. It grows with the square root of
+    `seen`.
 
     So a body of 4 GiB occupies its slot for nine hours at most, not for 48 days.
     """

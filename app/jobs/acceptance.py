@@ -1,4 +1,4 @@
-"""How a POST answers that has a job make its resource: at once with 202, or once it is made."""
+"""The answer to a POST whose resource is made by a job: 202 at once, or the resource once the job has made it."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ WatcherDep = Annotated[Watcher, Depends(_watcher)]
 
 @dataclass(frozen=True)
 class PreferWait:
-    """How long the caller will wait for the job itself: `seconds`, 0 for not at all."""
+    """How many seconds the caller will wait for the end of the job; 0 if the caller will not wait."""
 
     seconds: float
     watcher: Watcher
     waiters: FairSemaphore
 
     async def for_end(self, owner: str, job_id: str) -> bool:
-        """Wait till the job ends or the time is up; false, at once, for a caller who would not wait, or whose owner has
-        no permit to wait.
+        """Wait until the job ends or the time is up. Returns False at once if the caller will not wait, or if the owner
+        has no permit to wait.
         """
         if not self.seconds or self.waiters.refusal(owner) is not None:
             return False
@@ -92,7 +92,7 @@ async def _prefer_wait(
     ] = None,
 ) -> PreferWait:
     text = preferences(request).get("wait", "")
-    # An odd preference is ignored, as RFC 7240 has it.
+    # An invalid preference is ignored, as RFC 7240 requires.
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
     return PreferWait(min(seconds, MAX_WAIT_SECONDS), watcher, context.waiters)
 
@@ -101,9 +101,9 @@ PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
 
 
 def wake_a_worker(context: Context, job_id: str) -> None:
-    """Say that there is work, in the background: a broker that hangs must not hold up an answer.
+    """Send a message to the workers, in the background: a broker that hangs must not delay an answer.
 
-    It is best effort, because idle workers look for work themselves.
+    The message may be lost, because idle workers also poll for jobs.
     """
     context.publishing.add(partial(_wake, context.producer, job_id))
 
@@ -118,7 +118,7 @@ def _wake(producer: Producer, job_id: str) -> None:
 
 @dataclass(frozen=True)
 class JobCreation:
-    """A request that has a job make its resource: how it is accepted once, and how long its caller will wait."""
+    """A request whose resource is made by a job. It is accepted once, and its caller may wait for the job."""
 
     creation: Creation
     wait: PreferWait
@@ -197,7 +197,7 @@ async def answer_accepted(
     location = {"Location": f"{path}/{body['id']}"} | accepted.headers
     if await wait.for_end(owner, _job_of(body)):
         ended = False
-        with suppress(NotFound):  # deleted since: the answer is that of the first time
+        with suppress(NotFound):  # deleted since: return the first answer
             body, ended = await run_in_threadpool(
                 context.db.reading, read_again, owner, str(body["id"])
             )

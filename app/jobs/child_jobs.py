@@ -1,9 +1,9 @@
 """Child jobs: a job fans out into jobs of their own, waits for them, and is joined by its own next attempt.
 
-A child job is claimed, kept alive, given back and tried again like any job. What is different is how it ends. With the
-last child job of a stage the parent goes back into the queue, in the same transaction: the join is nothing but the
-parent's next claim, whose payload holds the results of the child jobs. A child job that fails ends its parent, and a
-parent that ends ends its child jobs. Parent before child is the order of locks everywhere.
+A child job is claimed, kept alive, given back and tried again like any job. Only its end differs. The transaction that
+ends the last child job of a stage also puts the parent back into the queue. The parent's next claim is the join: its
+payload holds the results of the child jobs. A child job that fails ends its parent, and a parent that ends ends its
+child jobs. Every transaction locks the parent before the child.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """What a job asks for: the specifications of the child jobs of a stage.
+    """The child jobs of a stage that a job asks for, by their specifications.
 
-    `share` is how much of the work that is left this stage is, for the progress that is shown. Stages are numbered
-    upwards.
+    `share` is this stage's fraction of the remaining work: the progress of the job uses it. The number of a stage is
+    greater than that of the stage before.
     """
 
     stage: int
@@ -57,8 +57,9 @@ class FanOut:
 def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     """Queue the child jobs of a stage, and have the job wait for them.
 
-    Only while the token holds: an attempt that was replayed after it fanned out has lost its lease. Raises `LeaseLost`,
-    `CancelRequested` as `queue.finish` does, and ValueError for a stage that was there before: it could go on forever.
+    The token must be valid: an attempt that is replayed after its fan-out has lost its lease. Raises `LeaseLost` and
+    `CancelRequested` as `queue.finish` does, and ValueError for a stage that has already run, which could repeat
+    forever.
     """
     if claim.parent_id is not None:
         raise ValueError(f"{claim.job_id} is a child job and cannot fan out")
@@ -66,7 +67,7 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     if job.cancel_requested_at is not None:
         raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
     if job.keep_requested_at is not None and not claim.keep_requested:
-        # This attempt did not know of the request; the next one does, and fans out only what it needs.
+        # This attempt did not know of the request. The next one does, and asks only for the child jobs that it needs.
         queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
         return
     last = queue_repository.last_stage(session, job.id)
@@ -80,7 +81,7 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
         job,
         asked.stage,
         f"{job.kind}{CHILD}",
-        sorted(new_id("job") for _ in asked.parts),  # ids decide between rows of one age
+        sorted(new_id("job") for _ in asked.parts),  # the ids order rows of the same age
         [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
     )
     seconds = queue_repository.seconds_since_start(session, job)
@@ -101,8 +102,8 @@ def finish(
 ) -> None:
     """End a child job well, and queue its parent if it was the last; raises as `queue.finish`.
 
-    `result` is kept until the parent is done, and so are `files`, keys of blobs by name. `merge` adds what the child
-    job has found to the parent's progress.
+    `result` and `files` (keys of blobs by name) are stored until the parent has ended. `merge` adds the child job's
+    findings to the parent's progress.
     """
     if claim.parent_id is None:
         raise ValueError(f"{claim.job_id} is not a child job")
@@ -114,11 +115,12 @@ def finish(
 
 
 def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
-    """Ask a training job to end now with the best that it has; returns it and whether this call changed anything.
+    """Ask a training job to end now with its best model so far. Returns the job, and True if this call changed
+    anything.
 
-    The worker passes the request on to the process that fits. A job that waits is queued at once to be joined, without
-    the child jobs that it can do without; they are asked to stop. The request stands in the job's row, whoever runs it.
-    Raises NotFound, and Conflict for a job that has ended, is being cancelled, or has nothing to keep.
+    The worker passes the request on to the process that fits. A job that waits for child jobs is queued at once. The
+    child jobs that it does not need are asked to stop. The request is stored in the job's row, for whichever worker
+    runs it. Raises NotFound, and Conflict for a job that has ended, is being cancelled, or has no model yet.
     """
     job = jobs.find(session, owner, job_id, lock=True)
     if job.state in FINAL_STATES:
@@ -180,13 +182,13 @@ def sum_of_results(session: Session, job_id: str, member: str) -> int:
 
 
 def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
-    """Return the keys of the files that child jobs own and whose parent has ended, of one parent or of all."""
+    """Return the keys of the files of child jobs whose parent has ended: of one parent, or of all parents."""
     results = queue_repository.results_of_ended(session, OWNED, job_id)
     return [key for result in results for key in result["files"].values()]
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
-    """Write the progress of a job that waits for its child jobs, and what one of them does; at most once a second."""
+    """Write the progress of a job that waits for its child jobs, and one child job's step; at most once a second."""
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
@@ -200,8 +202,8 @@ def stuck(session: Session) -> Sequence[str]:
 def recover_stuck(session: Session, job_id: str) -> JobState | None:
     """End or queue a job that is stuck; returns its new state, or None if it is not stuck any more.
 
-    One past its deadline is ended, for its child jobs may all be in the queue. One without a child job to wait for is
-    queued: no transaction leaves such a job, but a row that a person has mended may be so.
+    A job past its deadline is ended: all its child jobs may still be in the queue. A job without a child job to wait
+    for is queued. No transaction leaves such a job, but a person who edits rows may.
     """
     job = queue_repository.lock_waiting(session, job_id)
     if job is None:

@@ -1,4 +1,4 @@
-"""The dispatcher: takes jobs from workers that are silent, and has housekeeping done."""
+"""The dispatcher: requeues the jobs of silent workers, and runs housekeeping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class ReapedJobs:
-    """What one round did. `recovered` are jobs that waited for child jobs that were not there."""
+    """The results of one round. `recovered` are jobs that waited for child jobs that do not exist."""
 
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -37,12 +37,12 @@ class ReapedJobs:
 
 
 class Reaper:
-    """Looks for lost leases, round by round. It remembers nothing: one that dies is replaced by any other."""
+    """Looks for expired leases, round by round. It has no state, so any other dispatcher can replace it."""
 
     def __init__(
         self, db: Database, settings: Settings, beat: Callable[[], object] = lambda: None
     ) -> None:
-        """`beat` is called between two jobs, of which there may be thousands after an outage."""
+        """`beat` is called between two jobs: after an outage there may be thousands of jobs."""
         self._db = db
         self._settings = settings
         self._beat = beat
@@ -85,8 +85,8 @@ class ReapResult(NamedTuple):
 
 
 def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapResult | None:
-    """Take a job from its silent worker; None when it moved since it was read, or is moving: a heartbeat, an end,
-    another reaper.
+    """Requeue or end the job of a silent worker. Returns None if the job has changed since it was read, or another
+    transaction holds it: a heartbeat, an end, or another reaper.
     """
     # A process that hangs in the middle of a transaction must not block the recovery of all other jobs.
     job = queue_repository.lock(
@@ -102,8 +102,9 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
 
 
 def _delay_seconds(attempt: int, settings: Settings) -> float:
-    # After the first loss there is no wait: machines die. A job that loses worker after worker may be the cause, and
-    # waits. The time since its worker's last heartbeat counts, so by the default lease it runs again at once, too.
+    # After the first lost worker the job is retried without a delay: machines die. If it loses several workers, the job
+    # may be the cause, and the retry is delayed. The time since its worker's last heartbeat counts, so by the default
+    # lease it runs again at once, too.
     if attempt == 1:
         return 0.0
     return max(0.0, backoff_seconds(attempt - 1) - settings.lease_seconds)
@@ -118,7 +119,7 @@ class Dispatcher:
         settings: Settings,
         beside: Callable[[threading.Event], object],
     ) -> None:
-        """`beside` runs in a thread of its own until its event is set: housekeeping."""
+        """`beside` (housekeeping) runs in a thread of its own until its event is set."""
         self._db = db
         self._settings = settings
         self._beside = beside
@@ -127,13 +128,13 @@ class Dispatcher:
         self._beat_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. No error ends it: outages are waited out, and others are logged."""
+        """Work until `stop` is set. No error ends the loop: it waits until an outage is over, and logs other errors."""
         # In a thread: a million old rows, or a slow disk, must not delay the search for lost leases.
         thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
         try:
             self._dispatch(stop)
-            with suppress(Unavailable):  # the row grows old, and is pruned
+            with suppress(Unavailable):  # the row is pruned later
                 self._db.writing(repository.deregister, self._id)
         finally:
             stop.set()
@@ -155,7 +156,7 @@ class Dispatcher:
             stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 
     def _beat(self) -> None:
-        """Tell that this dispatcher works, every few seconds. So a process that hangs is noticed, too."""
+        """Write a heartbeat every few seconds, so that a process that hangs is noticed."""
         now = time.monotonic()
         if now >= self._beat_at:
             self._db.writing(self._write_row)

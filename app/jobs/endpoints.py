@@ -241,7 +241,7 @@ async def read_events(
 
 
 class _EventStream(StreamingResponse):
-    """A stream that holds a permit from before its first byte to its end, however it ends."""
+    """A stream that takes a permit before its first byte, and releases it at its end, however it ends."""
 
     def __init__(
         self, permit: AbstractContextManager[Permit], content: AsyncIterator[bytes], **options: Any
@@ -250,7 +250,7 @@ class _EventStream(StreamingResponse):
         self._permit = permit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it; raises TooMany where there is no permit."""
+        """Send the stream; raises TooMany if no permit is free."""
         with self._permit:
             await super().__call__(scope, receive, send)
 
@@ -258,8 +258,8 @@ class _EventStream(StreamingResponse):
 async def _stream(
     request: Request, context: Context, watcher: Watcher, owner: str, job_id: str, after: int
 ) -> AsyncIterator[bytes]:
-    """Send the events as they come, as long as the key is good. The state is read before the events, so that none is
-    left when it is final.
+    """Send the events as they come, as long as the key is good. The state is read before the events: if it is final,
+    all events have been read.
     """
     while True:
         try:
@@ -287,7 +287,7 @@ async def _stream(
 
 
 async def _next(request: Request, watcher: Watcher, job_id: str, after: int) -> Snapshot | None:
-    """Wait for the next event; None when it is time for a ping. Raises Unauthenticated, soon after the key or the
+    """Wait for the next event; None when it is time for a ping. Raises Unauthenticated soon after the key or the
     browser's session has ended.
     """
     waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS))

@@ -1,4 +1,4 @@
-"""The steps of a job as a worker runs them, and what an exception means to the job's owner."""
+"""The steps of a job that a worker runs, and the problem that the job's owner reads for an exception."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ FAN_OUT = "fan_out"
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
-    """Return the payload of the fit process: what `JobKind.prepare` gathers, and the kind."""
+    """Return the payload of the fit process: the result of `JobKind.prepare`, and the kind."""
     payload = kind_of(claim.kind).prepare(session, blobs, settings, claim, workdir)
     return {**payload, "kind": claim.kind}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Return the result of the job's computation. What the callback raises stops it."""
+    """Return the result of the job's computation. An exception of the callback stops it."""
     return cast(Json, kind_of(payload["kind"]).run(payload, callback))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Any:
-    """Bring what was made to where it stays, and return what `complete` needs of it."""
+    """Publish the files of the result, and return the values that `complete` needs."""
     return None if FAN_OUT in result else kind_of(claim.kind).publish(blobs, claim, result)
 
 
 def complete(session: Session, claim: Claim, result: Mapping[str, Any], published: Any) -> None:
-    """Write what was made and end the job, or have it wait for child jobs. Raises as `queue.finish`."""
+    """Write the result and end the job, or let it wait for child jobs. Raises as `queue.finish`."""
     if FAN_OUT in result:
         child_jobs.fan_out(session, claim, child_jobs.FanOut(**result[FAN_OUT]))
         return
@@ -56,7 +56,7 @@ def complete_output(session: Session, claim: Claim, result: object, made: Made) 
 
 
 def problem_of(error: BaseException) -> tuple[Json, bool]:
-    """Return the problem that the job's owner reads, and whether the input is at fault: then no retry would help."""
+    """Return the problem that the job's owner reads, and True if the input is at fault: then no retry would help."""
     if isinstance(error, ServiceError):
         problem = {
             "code": error.code,

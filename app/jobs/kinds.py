@@ -1,6 +1,6 @@
 """A kind of job is one declaration: the steps that a worker runs, and the output that the job makes.
 
-The module of a kind declares it as `KIND`. It is imported with the first job of its kind, and named in `KINDS`.
+The module of a kind declares it as `KIND`. `KINDS` names the module, which is imported with the first job of the kind.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 
 class Entry(NamedTuple):
-    """The module of a kind of job, and whether the kind declares `on_end`: a process that ends jobs of all kinds then
-    imports no others.
+    """The module of a kind of job, and whether the kind declares `on_end`. A process that ends jobs of all kinds
+    imports only the modules with `on_end`.
     """
 
     module: str
@@ -65,13 +65,13 @@ Published = TypeVar("Published")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One attempt at a job, owned while `token` holds.
+    """One attempt at a job. The worker owns it while `token` is valid.
 
     `parent_id` is set for a child job. `seconds_left` is what remains of the timeout, and `fraction_done` the progress
     before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
-    `keep_requested` says that the owner wants the best so far: an attempt before may have been asked for it.
-    `checkpoint_key` names the blob that the attempt may go on from, `request_id` the request that handed the job in,
-    and `improvements` are those of the job's progress before this attempt.
+    `keep_requested` is True if the owner asked this or an earlier attempt to end early with the best model so far.
+    `checkpoint_key` names the checkpoint from which the attempt may resume. `request_id` names the request that
+    submitted the job. `improvements` are in the job's progress before this attempt.
     """
 
     job_id: str
@@ -108,7 +108,7 @@ def status_of(row: JobOutputRow) -> str:
 
 
 def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str) -> Conflict:
-    """Return the error for the retry of a job whose work is this other job's by now."""
+    """Return the error for the retry of a job whose work another job has taken over."""
     current = repository.find(session, owner, job_id)
     state = "gone" if current is None else current.state
     match state:
@@ -141,7 +141,7 @@ class FanOutResult(TypedDict):
 
 @dataclass(frozen=True)
 class Made:
-    """What a job has made: the columns of its output's row, further rows, and messages for the job's owner."""
+    """The result of a job: the columns of its output's row, further rows, and messages for the job's owner."""
 
     columns: Mapping[str, Any]
     rows: Sequence[Base] = ()
@@ -175,7 +175,7 @@ class Output(Generic[Row]):
         return new_id(self.prefix)
 
     def insert(self, session: Session, job: Job, **columns: Any) -> Row:
-        """Add the row that this new job is to complete."""
+        """Insert the row that this new job will complete."""
         return repository.insert_output(
             session, self.table, id=job.spec[self.key], owner=job.owner, job_id=job.id, **columns
         )
@@ -194,7 +194,9 @@ class Output(Generic[Row]):
     def read_again(
         self, show: Callable[[Row], Json]
     ) -> Callable[[Session, str, str], tuple[Json, bool]]:
-        """Return a function that reads an owner's output: as `show` shows it, and True once its job has ended."""
+        """Return a function that reads an owner's output. It returns the result of `show`, and True if the job has
+        ended.
+        """
 
         def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
             found = self.find(session, owner, id_)
@@ -238,7 +240,9 @@ class Output(Generic[Row]):
         repository.delete_output(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row that a claimed job is to complete; raises Conflict if it was deleted or is another job's."""
+        """Return the row that a claimed job will complete; raises Conflict if it was deleted or belongs to another
+        job.
+        """
         id_ = claim.spec[self.key]
         found = self._find_row(session, claim.owner, id_)
         if found is None:
@@ -248,14 +252,14 @@ class Output(Generic[Row]):
         return found
 
     def write(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> None:
-        """Write what the job has made; raises Conflict if the row was deleted or is another job's."""
+        """Write the result of the job; raises Conflict if the row was deleted or belongs to another job."""
         if not self._update_row(session, claim, columns):
-            self.find_to_make(session, claim)  # says which
+            self.find_to_make(session, claim)  # says which of the two
             raise self.lost(claim)
 
     def find_to_retry(self, session: Session, old: Job) -> Row:
-        """Lock and return the row that a retry of `old` is to complete; raises Conflict if it was deleted, or belongs
-        to another job: an earlier retry, or another upload. So nothing is ever made by two jobs.
+        """Lock and return the row that a retry of `old` will complete. Raises Conflict if it was deleted, or belongs to
+        another job (an earlier retry, or another upload). So two jobs never make the same output.
         """
         id_ = old.spec[self.key]
         row = self._find_row(session, old.owner, id_, lock=True)
@@ -274,13 +278,13 @@ class Output(Generic[Row]):
         return f"{self.name} {id_}"
 
     def deleted(self, id_: str) -> Conflict:
-        """Return the error for an output that is gone."""
+        """Return the error for an output that was deleted."""
         return Conflict(
             f"{self.name} {id_} was deleted before the job ran", code=f"{self.code}_deleted"
         )
 
     def lost(self, claim: Claim) -> Conflict:
-        """Return the error for an output that is not this job's any more."""
+        """Return the error for an output that no longer belongs to this job."""
         return Conflict(
             f"{self.name} {claim.spec[self.key]} belongs to another job than {claim.job_id}",
             code=f"{self.code}_of_another_job",
@@ -299,7 +303,7 @@ class Output(Generic[Row]):
 
 
 class Work(TypedDict):
-    """What the payload and the result of every kind have: the folder of the attempt."""
+    """The field that the payload and the result of every kind have: the folder of the attempt."""
 
     workdir: str
 
@@ -308,12 +312,12 @@ class Request(Protocol):
     """The body of a request that asks for an output."""
 
     def to_request(self) -> Any:
-        """Return what the service takes."""
+        """Return the request as the service takes it."""
 
 
 @dataclass(frozen=True)
 class Docs:
-    """What OpenAPI says of a route: a line, and sentences."""
+    """The summary and the description of a route in OpenAPI."""
 
     summary: str
     description: str
@@ -323,9 +327,9 @@ class Docs:
 class Submission:
     """The POST of a body that asks for an output.
 
-    `check(session, owner, request)` raises what is wrong with a request; `submit(session, settings, owner, request)`
-    checks it, and writes the output's row and its job. `read_field(request)` names the field of a request, if any, that
-    makes the output hold values of a dataset's columns: it needs the scope `read`, too.
+    `check(session, owner, request)` raises an error if the request is wrong; `submit(session, settings, owner,
+    request)` checks it, and writes the output's row and its job. `read_field(request)` names the field of a request, if
+    any, that makes the output hold values of a dataset's columns: it needs the scope `read`, too.
     """
 
     body: type[Request]
@@ -339,8 +343,8 @@ class Submission:
 class Routes:
     """The routes of a kind's output under `path`: list, read, delete, and POST unless `create` is None.
 
-    `show` makes the answer, of `shape`, of a row; `show_in_list` the item of a list, if it is shorter. `reads` and
-    `writes` are the scopes that GET and DELETE need.
+    `show` makes the answer (a `shape`) from a row. `show_in_list` makes the item of a list, if that is shorter. `reads`
+    and `writes` are the scopes that GET and DELETE need.
     """
 
     path: str
@@ -370,22 +374,22 @@ def _never(spec: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class JobKind(Generic[Payload, Result, Published]):
-    """The declaration of a kind of job. What crosses from one step to the next is checked by its type.
+    """The declaration of a kind of job. The values that one step passes to the next are validated by their types.
 
     `prepare` reads, in one transaction, and returns a JSON payload with the `workdir`, a fresh folder that the caller
     removes in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
-    `publish` puts what was made where the transaction can name it, and computes what is to be written: no transaction
-    waits for a disk or for the packing of a curve. `complete` writes that and the job's end in one transaction; with an
+    `publish` stores the files as blobs and computes the values to write, so that no transaction waits for a disk or for
+    the packing of a curve. `complete` writes these values and the job's end in one transaction; for a kind with an
     output it is `execution.complete_output`. The last two may be called again with the same result when the database
-    was away, and `complete` after a deadlock with what `publish` returned.
-    `run` may ask for child jobs instead, by a `FanOutResult`; once they are done the steps begin anew. It imports the
-    science itself: the worker, which calls the other steps, never holds it.
+    was away, and `complete` after a deadlock with what `publish` returned. `run` may ask for child jobs instead, by a
+    `FanOutResult`; once they are done the steps begin anew. `run` imports the libraries of its computation itself: the
+    worker, which calls the other steps, never loads them.
 
     `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again.
     `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
     job ends without a result; the problem is None for a cancelled job. `may_skip` says if a job that is to end early
     can do without a child job of this kind, by the child job's specification.
-    `routes` is called by the HTTP service alone, and may import what a worker does not need.
+    Only the HTTP service calls `routes`, which may import modules that a worker does not need.
     """
 
     name: str
@@ -408,7 +412,7 @@ def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
 
 
 def find_output(job: Job) -> tuple[str, str] | None:
-    """Return kind and id of what a job makes; None without an output, and for a model that is not there yet."""
+    """Return kind and id of a job's output; None if it has no output, or if its model does not exist yet."""
     if job.model_id is not None:
         return "model", job.model_id
     kind = find_kind(job.kind)

@@ -1,5 +1,5 @@
-"""The plain parameters of a training job. Each is declared here once: from here come the request, the stored spec, the
-job and the check that are shown, and the console's pages.
+"""The plain parameters of a training job. Each is declared here once. The request, the stored spec, the answers (a job
+or a check) and the console's pages are made from the declaration.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The progress report of a running job: one small document in its row, written once a second at most.
+"""The progress report of a running job: a small document in the job's row, written at most once a second.
 
-A fit calls back with the number of a step and its figures. Of a `Report` the worker reads what the whole job is doing,
-too. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
+A fit calls back with the number of a step and its values. A `Report` also tells the worker the progress of the whole
+job. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Report(Mapping[str, float]):
-    """The figures of a step, which a callback is called with, and what the job reports beside them.
+    """The values of a step that the callback gets, and the progress of the whole job.
 
-    `fraction` is the share of the whole job that is done. `end` is what a callback may raise to end early what is under
-    way, and to keep what there is; None: nothing could be kept yet.
+    `fraction` is the share of the whole job that is done. `end` is the exception that a callback may raise to end the
+    fit early and keep the model so far. It is None while there is no model to keep.
     """
 
     figures: Mapping[str, float]
@@ -47,10 +47,10 @@ class Report(Mapping[str, float]):
 def clocked(
     progress: Json, spec: Mapping[str, Any], elapsed: float, compiling: float = 0.0
 ) -> Json:
-    """Return the progress with `elapsed` seconds since the job's start and, of a job with a budget, the seconds left.
+    """Return the progress with `elapsed` seconds since the job's start and, if the job has a budget, the seconds left.
 
-    What is done of a job with a budget is what is spent of it. The budget does not count the seconds of `compiling`
-    among those elapsed. `improvements` goes on to the best candidate of now.
+    The progress of a job with a budget is the spent fraction of the budget, without the seconds of `compiling`.
+    `improvements` ends with the current best candidate.
     """
     timed = progress | {"elapsed_seconds": elapsed}
     if progress.get("best"):
@@ -66,10 +66,10 @@ def clocked(
 
 
 def concluded(progress: Json, reported: Json) -> Json:
-    """Return the progress that a job keeps at its end, with the improvements that it has `reported`.
+    """Return the final progress of a job, with the improvements that it has `reported`.
 
-    What it has chosen is among them if it is better than each candidate: a mean rank of several need not be. Without
-    any report there are none, because no time is known.
+    The chosen model is among them if it is better than every candidate: a mean rank of several models may not be.
+    Without any report there are no improvements, because their times are unknown.
     """
     known: list[Json] = reported.get("improvements") or []
     elapsed = reported.get("elapsed_seconds")
@@ -79,9 +79,9 @@ def concluded(progress: Json, reported: Json) -> Json:
 
 
 def _improvements(progress: Json, elapsed: float) -> list[Json]:
-    """Return the values of the best candidate, rising, the last one that of now.
+    """Return the values of the best candidate so far, ascending; the last one is the current value.
 
-    A greater value than that of now was one of fewer rows, in a search by stages.
+    In a search by stages, a value greater than the current one was measured on fewer rows.
     """
     value = progress["best"]["value"]
     found: list[Json] = [
@@ -90,13 +90,14 @@ def _improvements(progress: Json, elapsed: float) -> list[Json]:
     if found and found[-1]["value"] >= value - EPS_VALUE:
         return found
     longer = [*found, {"seconds": elapsed, "value": value}]
-    # The document is written again and again: of too many, every second one goes, but not the first or the latest.
+    # The document is written repeatedly. If it has too many improvements, every second one is dropped, except the first
+    # and the latest.
     return longer if len(longer) <= MAX_IMPROVEMENTS else [*longer[:-1:2], longer[-1]]
 
 
 def as_event(progress: Mapping[str, Any]) -> Json:
-    """Return what an event holds of a progress report. The leaderboard and the improvements stand in the job's row
-    alone.
+    """Return the progress report as an event stores it, without leaderboard and improvements: only the job's row has
+    these.
     """
     left_out = {"leaderboard", "improvements", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}

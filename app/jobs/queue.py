@@ -1,7 +1,7 @@
-"""What a worker does with the queue: claim a job, keep it, end it or give it back.
+"""A worker's operations on the queue: claim a job, prolong its lease, end it or give it back.
 
-A `Claim` carries the fencing token of its attempt. Every call here acts only while that token holds and raises
-`LeaseLost` when it does not. `Unavailable` (a database that is away or locked) means try again, never lost.
+A `Claim` carries the fencing token of its attempt. Every function here acts only while that token is valid, and raises
+`LeaseLost` if it is not. `Unavailable` (the database is away or locked) means: try again, the lease is not lost.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def claim(
 ) -> Claim | None:
     """Claim the next eligible job, by fair share between owners, then by priority and age; None if there is none.
 
-    Only of these kinds, if they are given: what a later version has put into the queue is left to its workers. Owners
-    who have as many running as they may have are passed over.
+    With `kinds`, only jobs of these kinds are claimed: jobs that a later version has queued are left to its workers. An
+    owner whose running jobs have reached the limit is skipped.
     """
     claimed = queue_repository.claim(
         session, worker_id, settings.lease_seconds, kinds, _most_running(session, settings)
@@ -98,13 +98,15 @@ def heartbeat(
 
 
 def keep_checkpoint(session: Session, claim: Claim, key: str) -> None:
-    """Store the key of a checkpoint, in place of the one before: if this attempt is lost, the next goes on from it."""
+    """Store the key of a checkpoint, which replaces the last one. If this attempt is lost, the next one resumes from
+    it.
+    """
     if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, key):
         raise lease_lost(claim)
 
 
 def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:
-    """Return what the owner has asked of the job: one read by primary key, cheap enough for ten a second."""
+    """Return the owner's requests for the job. It is one read by primary key, cheap enough for ten calls a second."""
     asked = queue_repository.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
@@ -119,11 +121,11 @@ def finish(
     messages: Sequence[str] = (),
     progress: Json | None = None,
 ) -> None:
-    """End the job well in the transaction that writes what it made; an exception rolls both back.
+    """End the job as succeeded, in the transaction that writes its result; an exception rolls both back.
 
-    Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when the success
-    comes after a cancel: then `fail` ends it as cancelled. `messages` are events of their own before the last, and
-    `progress` is what the job goes on showing of its work.
+    Raises `LeaseLost` when another attempt owns the job or it has ended, and `CancelRequested` when the success comes
+    after a cancel: then `fail` ends it as cancelled. `messages` are written as events before the last one. `progress`
+    is the final progress of the job.
     """
     seq = succeed(session, claim, model_id=model_id, progress=progress, n_events=len(messages) + 1)
     data: Json = {"state": JobState.SUCCEEDED, "attempt": claim.attempt}
@@ -191,16 +193,16 @@ def timed_out(timeout_seconds: float) -> Json:
 
 
 def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
-    """Requeue after a fault that is not the job's: with a growing delay, or failed once the attempts are spent.
+    """Requeue a job after a fault that is not its own, with a growing delay; without attempts left, it fails.
 
-    Returns the state that came of it: a job that was asked to stop is cancelled instead.
+    A job that was asked to stop is cancelled instead. Returns the new state.
     """
     job = lock(session, claim)
     return retry_locked(session, job, reason, delay_seconds=backoff_seconds(job.attempt))
 
 
 def give_back(session: Session, claim: Claim) -> JobState:
-    """Requeue at once and as if it had never been claimed: this worker is told to end."""
+    """Requeue the job at once, as if it had never been claimed, because this worker must end."""
     job = lock(session, claim)
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
@@ -213,7 +215,7 @@ def backoff_seconds(attempt: int) -> float:
 
 
 def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
-    """Decide what becomes of a locked job that lost its attempt: cancelled, queued again, or failed."""
+    """Cancel, requeue or fail a locked job whose attempt was lost."""
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
@@ -230,7 +232,8 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
 def end_locked(session: Session, job: Job, state: JobState, error: Json | None) -> JobState:
     """End a locked job that has no result: write its event and run the on-end hook of its kind.
 
-    A child job ends its parent, too, unless that goes on without it, and a parent its child jobs; see `child_jobs`.
+    The end of a child job also ends its parent, unless the parent can continue without it. The end of a parent also
+    ends its child jobs; see `child_jobs`.
     """
     queue_repository.end(session, job, state, error)
     data = {} if error is None else {"code": error.get("code")}
@@ -245,11 +248,13 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 
 
 def _of_part(job: Job, error: Json | None) -> Json | None:
-    """Return the problem of a child job as its parent's; that of one file of several names the file's number."""
+    """Return the problem of a child job as the problem of its parent. If it concerns one file of several, it names the
+    file's number.
+    """
     number = job.spec["part"].get("number")
     if (
         error is None or number is None or error.get("code") == "too_many_rows"
-    ):  # of all parts together
+    ):  # concerns all files together
         return error
     if f"{error['detail']}".startswith(f"part {number}"):
         return error
@@ -259,7 +264,7 @@ def _of_part(job: Job, error: Json | None) -> Json | None:
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:
     """Run the on-end hook of a job that has just ended without a result, if its kind has one.
 
-    Other kinds are not imported to find none: the dispatcher ends jobs of all kinds, and runs none of them.
+    Kinds without a hook are not imported: the dispatcher ends jobs of all kinds, and runs none of them.
     """
     if job.kind in KINDS and KINDS[job.kind].has_end_hook:
         kind_of(job.kind).on_end(session, job, error)
@@ -268,7 +273,7 @@ def run_on_end(session: Session, job: Job, error: Json | None) -> None:
 def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
-    """Put a locked job back into the queue, to be claimed after `delay_seconds`."""
+    """Put a locked job back into the queue. It can be claimed after `delay_seconds`."""
     seconds = queue_repository.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     queue_repository.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
@@ -283,9 +288,9 @@ def log_line(
     seconds: float | None = None,
     **more: str | int | None,
 ) -> None:
-    """Log what became of a job or of its attempt, once the transaction is kept; `seconds` since it was claimed.
+    """Log the outcome of a job or an attempt after the commit; `seconds` since its claim.
 
-    Nothing of what its owner wrote is in the line: no name, no specification, no error but its code.
+    The line holds nothing that the owner wrote: no name, no specification, and only the code of an error.
     """
     fields: Json = {
         "job_id": job.id if isinstance(job, Job) else job.job_id,

@@ -1,6 +1,6 @@
-"""The queue's own queries: claim, heartbeat, end, requeue. They span owners, and time is never the caller's.
+"""The queue's own queries: claim, heartbeat, end, requeue. They read jobs of all owners, and use the database's clock.
 
-Every one that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so whoever
+Every query that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so a worker that
 was paused, cut off or declared dead holds a number that no row has any more.
 """
 
@@ -40,7 +40,7 @@ _OPEN = (JobState.QUEUED, JobState.RUNNING)
 
 
 class ChildProgress(NamedTuple):
-    """How far the child jobs of a job are: the share of the whole job, and those of its last stage."""
+    """The progress of a job's child jobs: the finished share of the whole job, and the counts of its last stage."""
 
     fraction: float
     stage: int
@@ -54,13 +54,13 @@ def lock_parent(session: Session, parent_id: str) -> Job:
 
 
 def try_lock_parent(session: Session, parent_id: str) -> Job | None:
-    """The same; None when another transaction is at it."""
+    """Lock the parent of a child job, and return it; None if another transaction has locked it."""
     statement = select(Job).where(Job.id == parent_id)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def lock_waiting(session: Session, parent_id: str) -> Job | None:
-    """Lock a job that waits for its child jobs; None when it does not, or when another transaction is at it."""
+    """Lock a job that waits for its child jobs; None if it does not wait, or if another transaction has locked it."""
     statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
@@ -79,7 +79,7 @@ def wait(session: Session, job: Job) -> None:
 def insert_queued(
     session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
 ) -> None:
-    """Queue the child jobs of a stage, which are as old as their parent, and as urgent."""
+    """Queue the child jobs of a stage, with the age and the priority of their parent."""
     common: dict[str, object] = {
         "owner": parent.owner,
         "kind": kind,
@@ -140,7 +140,7 @@ def results_of_ended(session: Session, member: str, parent_id: str | None) -> Se
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Return True if the job waits for a child job. For one that was asked to stop it does not wait."""
+    """Return True if the job waits for a child job. It does not wait for child jobs that were asked to stop."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
     return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
 
@@ -159,7 +159,7 @@ def last_stage(session: Session, parent_id: str) -> int | None:
 
 
 def done(session: Session, parent_id: str) -> ChildProgress:
-    """Return how far the child jobs of a job are. It must have some."""
+    """Return the progress of a job's child jobs. The job must have child jobs."""
     fraction = func.coalesce(Job.progress["fraction"].as_float(), 0.0)
     by_stage = session.execute(
         select(
@@ -177,7 +177,7 @@ def done(session: Session, parent_id: str) -> ChildProgress:
 
 
 def progress_within(session: Session, job: Job, seconds: float) -> bool:
-    """Return True if the job's last event is one of progress, and no older than that."""
+    """Return True if the job's last event is a progress event, and no older than `seconds`."""
     now = db_now()
     statement = select(
         exists().where(
@@ -191,9 +191,9 @@ def progress_within(session: Session, job: Job, seconds: float) -> bool:
 
 
 def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = None) -> None:
-    """End the child jobs of a locked job that nobody runs, all or those, and ask the others to stop.
+    """End the child jobs that no worker runs (of a locked job; with `ids` only these), and ask the others to stop.
 
-    One statement, for a child job may be claimed at this moment.
+    It is one statement, because a child job may be claimed at this moment.
     """
     queued = Job.state == JobState.QUEUED
     which = Job.parent_id == parent_id if ids is None else Job.id.in_(ids)
@@ -256,7 +256,7 @@ def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
 
 
 class RunningJob(NamedTuple):
-    """A running job as the reaper read it: `token` and `heartbeat_count` tell whether it moved since."""
+    """A running job as the reaper read it: `token` and `heartbeat_count` tell whether it has changed since."""
 
     job_id: str
     token: int
@@ -265,14 +265,14 @@ class RunningJob(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """What a job's owner has asked of it while it runs: to stop, or to end early and keep the best so far."""
+    """The owner's requests for a running job: to stop, or to end early and keep the best model so far."""
 
     cancel: bool
     keep: bool
 
 
 class Heartbeat(NamedTuple):
-    """What a heartbeat learns."""
+    """The result of a heartbeat."""
 
     cancel_requested: bool
     event_seq: int
@@ -306,7 +306,9 @@ _SHARE_SECONDS = 3600.0
 
 
 def _use_by_owner() -> Subquery:
-    """Owners of jobs that run or ended lately: how many run, and the seconds of a slot within the last hour."""
+    """Owners of running and recently ended jobs: the number of running jobs, and the seconds for which they used a slot
+    within the last hour.
+    """
     job, now = aliased(Job), db_now()
     since = now - _SHARE_SECONDS
     started = case((job.started_at > since, job.started_at), else_=since)
@@ -330,9 +332,9 @@ def _use_by_owner() -> Subquery:
 
 def _next_id() -> ScalarSelect[str]:
     # The owner with the fewest running jobs, then the one whose jobs took the fewest seconds lately; of its jobs the
-    # one of the highest priority, then the oldest. Owners who have `most_running` are passed over. On PostgreSQL a row
-    # that another claim is just taking is skipped, not waited for; SQLite's writers are alone and its dialect leaves
-    # the clause out.
+    # one of the highest priority, then the oldest. Owners with `most_running` jobs are skipped. On PostgreSQL a row
+    # that another claim has locked is skipped without waiting. SQLite has one writer at a time, and its dialect omits
+    # the clause.
     job, use = aliased(Job), _use_by_owner()
     running, seconds = func.coalesce(use.c.running, 0), func.coalesce(use.c.seconds, 0.0)
     return (
@@ -443,8 +445,8 @@ def claim(
 ) -> tuple[Job, float | None] | None:
     """Claim the next eligible job of these kinds for a worker, with a lease and a new token; None if there is none.
 
-    Returns the job, and the seconds until its deadline, which a job with child jobs has. No owner has
-    more than `most_running`.
+    Returns the job, and the seconds until its deadline (only a job with child jobs has one). Owners with `most_running`
+    running jobs are skipped.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds}
     values |= _known(kinds) | _at_most(most_running)
@@ -457,7 +459,7 @@ def claim(
 def beat(
     session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
 ) -> Heartbeat | None:
-    """Prolong the lease; None if the token no longer holds. Progress takes an event number of its own."""
+    """Prolong the lease; None if the token is no longer valid. Progress takes an event number of its own."""
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
     if progress is None:
         row = session.execute(_BEAT, values, execution_options=_AS_IT_IS).one_or_none()
@@ -468,14 +470,14 @@ def beat(
 
 
 def requests(session: Session, job_id: str, token: int) -> Requests | None:
-    """Return what was asked of the job; None if the token no longer holds."""
+    """Return the owner's requests for the job; None if the token is no longer valid."""
     values = {"held_id": job_id, "held_token": token}
     row = session.execute(_REQUESTS, values).one_or_none()
     return None if row is None else Requests(row[0] is not None, row[1] is not None)
 
 
 def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
-    """Store the key of the checkpoint that the next attempt may go on from; False if the token no longer holds."""
+    """Store the key of the checkpoint from which the next attempt may resume; False if the token is no longer valid."""
     noted = update(Job).where(*_HELD).values(checkpoint_key=key).returning(Job.id)
     values = {"held_id": job_id, "held_token": token}
     return session.scalar(noted, values, execution_options=_AS_IT_IS) is not None
@@ -491,11 +493,11 @@ def succeed(
     progress: Json | None = None,
     n_events: int = 1,
 ) -> tuple[int, float] | None:
-    """End the job well if the token holds and nobody asked to cancel; returns the number of the last event to write,
-    and the seconds since its start. `progress` is what the job goes on showing of its work.
+    """End the job as succeeded if the token is valid and nobody asked to cancel it. Returns the number of the last
+    event to write, and the seconds since its start. `progress` is the final progress of the job.
 
-    One UPDATE decides between success and a cancel that comes at the same moment: both change this row, the
-    second of them sees what the first did.
+    One UPDATE decides between success and a simultaneous cancel: both change this row, and the second one sees the
+    change of the first.
     """
     row = session.execute(
         update(Job)
@@ -530,10 +532,10 @@ def lock(
     *,
     wait: bool = True,
 ) -> Job | None:
-    """Lock a running job for the rest of the transaction; None when the token (or the heartbeat) moved on.
+    """Lock a running job for the rest of the transaction; None if the token (or the heartbeat) has changed.
 
-    The parent of a child job is locked first: whatever ends the one may end the other. Without `wait` the answer is
-    None, too, when another transaction has locked either of them: its process may stand still.
+    The parent of a child job is locked first, because the end of either may end the other. Without `wait`, it also
+    returns None if another transaction has locked either of them: that process may hang.
     """
     if parent_id is not None:
         lock_it = lock_parent if wait else try_lock_parent
@@ -561,7 +563,9 @@ def end(session: Session, job: Job, state: JobState, error: Json | None) -> None
 
 
 def request_cancel(session: Session, job: Job) -> str:
-    """End a locked job that no worker has, or ask its worker to; returns the state to show, and numbers the event."""
+    """End a locked job without a worker, or ask its worker to end it. Returns the state that answers show, and numbers
+    the event.
+    """
     job.cancel_requested_at = db_now()
     if job.state != JobState.RUNNING:
         end(session, job, JobState.CANCELLED, None)
@@ -581,7 +585,7 @@ def request_keep(session: Session, job: Job) -> None:
 def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:
     """Put a locked job back into the queue, and number the event that says so.
 
-    Without a delay `not_before` is 0 rather than now, so that a clock set back does not hold the job up.
+    Without a delay `not_before` is 0 rather than the present time, so that a clock set back does not delay the job.
     """
     job.state = JobState.QUEUED
     job.attempt = attempt
@@ -593,12 +597,12 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
 
 
 def release_misdated(session: Session, longest_delay: float) -> None:
-    """Let go of jobs whose retry lies further ahead than any delay we give: the clock was set back meanwhile."""
+    """Queue at once the jobs whose retry is further ahead than the longest delay: the clock was set back meanwhile."""
     session.execute(
         update(Job)
         .where(
             Job.state == JobState.QUEUED,
-            Job.attempt > 0,  # a job's own first `not_before` may lie as far ahead as it likes
+            Job.attempt > 0,  # the first `not_before` of a job has no upper limit
             Job.not_before > db_now() + longest_delay,
         )
         .values(not_before=0.0),
@@ -609,9 +613,9 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
     """Return the condition that a running job's lease expired at least `for_seconds` ago.
 
-    PostgreSQL's own clock says so; `beaten_at` is null there. SQLite has only the clock of whichever process asks,
-    which may be set at any moment, forth or back: there the time of the last heartbeat is compared with the machine's,
-    and one that lies ahead is from before the machine was last started.
+    PostgreSQL's own clock says so; `beaten_at` is null there. SQLite has only the clock of the process, which may be
+    set forward or back at any moment. So its heartbeats use the machine's monotonic clock. A heartbeat in the future of
+    that clock is from before the machine's last start.
     """
     silence = lease_seconds + for_seconds
     return and_(

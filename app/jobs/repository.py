@@ -1,4 +1,4 @@
-"""Queries on the jobs of one owner and what they make, and on workers. Those of the queue are in `queue_repository`."""
+"""Queries on one owner's jobs and their outputs, and on workers. The queries of the queue are in `queue_repository`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def insert_job(session: Session, **values: Any) -> Job:
 
 
 def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -> None:
-    """Write one event. `seq` is the `jobs.event_seq` that the same transaction has just raised."""
+    """Write one event. `seq` is `jobs.event_seq`, which the same transaction has just incremented."""
     session.execute(_ADD_EVENT, {"job_id": job_id, "seq": seq, "type": type_, "data": data})
 
 
@@ -75,8 +75,8 @@ def list_page(
     after: str | None,
 ) -> Page[Job]:
     """Return the owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
-    child jobs is running, too. `unresolved` has the table of each kind that makes an output: only failures that nothing
-    has made good, then.
+    child jobs is running, too. `unresolved` has the table of each kind that makes an output: then only failures without
+    a later success are returned.
     """
     statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
     statement = only.apply(statement, Job)
@@ -125,7 +125,7 @@ def _unresolved(
         and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.owner == owner)))
         for name, table in tables.items()
     ]
-    # An index answers each `exists` for one job: what was retried by its origin, what succeeded by kind and name.
+    # An index answers each `exists` for one job: retries by `retry_of`, successes by kind and name.
     return statement.where(
         Job.state.in_((JobState.FAILED, JobState.TIMED_OUT)),
         not_(exists().where(later, _LATER.kind == Job.kind)),
@@ -153,7 +153,7 @@ def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 
 def insert_output(session: Session, table: type[Row], **values: Any) -> Row:
-    """Add an output that its job has yet to make, created now by the database's clock."""
+    """Insert an output that its job will complete, created now by the database's clock."""
     statement = insert(table).values(created_at=db_now(), **values).returning(table)
     return session.scalars(statement).one()
 
@@ -180,9 +180,7 @@ def list_outputs(
     limit: int,
     after: str | None,
 ) -> Page[Row]:
-    """Return the owner's outputs with their jobs, newest first: all, those of one model or dataset, or as a filter
-    says.
-    """
+    """Return the owner's outputs with their jobs, newest first. A model, a dataset or a filter may limit them."""
     statement = only.apply(select(table).where(table.owner == owner), table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
@@ -204,14 +202,14 @@ def list_outputs(
 def write_output(
     session: Session, table: type[Row], owner: str, id_: str, job_id: str, **values: Any
 ) -> bool:
-    """Write what the job has made; False where the row was deleted meanwhile, or is another job's."""
+    """Write the result of the job; False if the row was deleted meanwhile, or belongs to another job."""
     statement = update(table).where(table.owner == owner, table.id == id_, table.job_id == job_id)
     statement = statement.values(**values).returning(table.id)
     return session.scalars(statement).one_or_none() is not None
 
 
 def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
-    """Remove the row with what hangs on it."""
+    """Delete the row and the rows that refer to it."""
     session.execute(delete(table).where(table.owner == owner, table.id == id_))
 
 
@@ -274,7 +272,7 @@ DISPATCHER_SILENCE_SECONDS = 12.0
 
 
 def dispatchers(session: Session) -> Sequence[Worker]:
-    """Return the dispatchers that are at work, oldest first."""
+    """Return the running dispatchers, oldest first."""
     return alive(session, DISPATCHER_SILENCE_SECONDS, Role.DISPATCHER)
 
 

@@ -1,4 +1,4 @@
-"""The routes of the outputs of jobs, made of what each kind of job declares."""
+"""The routes of the outputs of jobs, made from the declaration of each kind of job."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.platform.sql import NEWEST_FIRST, Json, Session
 
 
 def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
-    """Yield a router for each of these kinds of job that declares routes."""
+    """Yield a router for each kind of job that declares routes."""
     for kind in map(kind_of, names):
         if kind.output is not None and kind.routes is not None:
             yield _router(kind.output, kind.routes())
@@ -133,5 +133,5 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
         accepted = await new.once(submit, new.settings, new.owner, asked)
         return await new.answer(accepted, routes.path, output.read_again(show))
 
-    create_output.__annotations__["body"] = submission.body  # read by FastAPI
+    create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
     return create_output

@@ -1,4 +1,4 @@
-"""What an owner does with jobs: see them, cancel them, retry them. `enqueue` is how every job begins."""
+"""An owner's operations on jobs: list, read, cancel, retry. `enqueue` begins every job."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def enqueue(
     retry_of: str | None = None,
     adds_bytes: int = 0,
 ) -> Job:
-    """Write a job and its first event into the caller's transaction: all are accepted, or none.
+    """Write a job and its first event in the caller's transaction: both are committed, or neither.
 
-    `not_before` is a time of the database's clock; 0 means at once, whatever that clock says. `adds_bytes` is the size
+    `not_before` is a time of the database's clock; 0 means at once. `adds_bytes` is the size
     of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
     """
     access.admit(session, settings, owner, adds_bytes)
@@ -79,10 +79,10 @@ def enqueue_rest(
     *,
     min_timeout_seconds: float,
 ) -> Job:
-    """Write a job that does what another has left to it, in the transaction that ends the other.
+    """Write a job that continues the work of another job, in the transaction that ends the other job.
 
-    It was admitted with that one, whose priority, tags and limits it has; but it may take
-    `min_timeout_seconds`, for the other's timeout may be what left it to do.
+    It needs no admission of its own. It has the priority, tags and limits of the other job, but a timeout of at least
+    `min_timeout_seconds`: the other job may have ended by its own timeout.
     """
     first = find(session, claim.owner, claim.job_id)
     job = repository.insert_job(
@@ -125,8 +125,8 @@ def list_page(
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """Return the owner's jobs, newest first; all, or those of one state, kind or dataset, or as a filter says;
-    `unresolved` leaves only failures that nothing has made good.
+    """Return the owner's jobs, newest first. A state, a kind, a dataset or a filter may limit them. With `unresolved`,
+    only failures without a later success are returned.
     """
     if state is not None and state not in SHOWN_STATES:
         raise _no_choice("state", SHOWN_STATES, state)
@@ -147,7 +147,9 @@ def list_page(
 
 
 def _tables_of_outputs() -> dict[str, type[JobOutputRow]]:
-    """Return the table of each kind of job whose output is there, or was deleted, however the job ends."""
+    """Return the table of each kind of job that makes an output: the row exists until it is deleted, however the job
+    ends.
+    """
     kinds = {name: find_kind(name) for name in SHOWN_KINDS}
     return {name: kind.output.table for name, kind in kinds.items() if kind and kind.output}
 
@@ -160,9 +162,9 @@ def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:
 def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     """Ask a job to stop; returns it and whether this call changed anything.
 
-    A queued job ends at once, and so does one that waits for child jobs. A running one is asked, and its worker (or
-    the reaper) ends it. The row is locked while that is decided, so a job that is just finishing either has finished,
-    or will see the request.
+    A queued job, and a job that waits for child jobs, end at once. A running job gets a request, and its worker (or the
+    reaper) ends it. The row is locked during the decision, so a job that is just finishing has either finished or will
+    see the request.
     """
     job = find(session, owner, job_id, lock=True)
     if job.state == JobState.CANCELLED:
@@ -188,8 +190,8 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction.
 
-    What the old job was to make becomes the new one's to make. Raises Conflict if that is another job's by now, or the
-    work cannot be done again.
+    The output of the old job then belongs to the new job. Raises Conflict if it already belongs to another job, or if
+    the work cannot be repeated.
     """
     old = find(session, owner, job_id, lock=True)
     if old.state not in _RETRYABLE:

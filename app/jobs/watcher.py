@@ -1,4 +1,4 @@
-"""One watcher a process: requests that wait for a job share a single query."""
+"""One watcher per process: all requests that wait for a job share a single query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE = 0.05  # delay of a poll, as a fraction of the time waited so far
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job's state at one poll; None for a job that is gone."""
+    """A job's state at one poll; None for a deleted job."""
 
     state: str | None
     seq: int
@@ -60,7 +60,7 @@ class Watcher:
     async def wait(
         self, job_id: str, until: Callable[[Snapshot], bool], seconds: float
     ) -> Snapshot | None:
-        """Wait till `until` holds for the job; None when time is up or the server is closing."""
+        """Wait until `until` is true for the job; None when the time is up or the server is closing."""
         if self.closed:
             return None
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class Watcher:
                 del self._waiters[job_id]
 
     def release(self) -> None:
-        """Let every waiter go, and keep none from now on."""
+        """Release every waiter, and never wait again."""
         self.closed = True
         for waiters in self._waiters.values():
             for waiter in waiters:
@@ -87,7 +87,7 @@ class Watcher:
                     waiter.answer.set_result(None)
 
     async def close(self) -> None:
-        """Let every waiter go, and stop watching."""
+        """Release every waiter, and stop polling."""
         self.release()
         if self._task is not None:
             self._task.cancel()
@@ -118,11 +118,13 @@ class Watcher:
             try:
                 if waiter.until(snapshot):
                     waiter.answer.set_result(snapshot)
-            except Exception as error:  # of one waiter: the others are still watched for
+            except Exception as error:  # the error of one waiter: the others still wait
                 waiter.answer.set_exception(error)
 
     async def _pause(self) -> None:
-        """Sleep a share of the youngest wait, so that each is late by at most that share; a newcomer cuts it short."""
+        """Sleep a fraction of the shortest wait so far, so that each waiter is late by at most that fraction. A new
+        waiter ends the sleep.
+        """
         youngest = max(
             (waiter.since for group in self._waiters.values() for waiter in group), default=None
         )

@@ -54,7 +54,7 @@ class Finding:
 
 
 def ok(part: str, detail: str) -> Finding:
-    """Return a finding that needs nothing."""
+    """Return a finding that needs no action."""
     return Finding(part, Level.OK, detail)
 
 
@@ -270,7 +270,7 @@ def check_clock(db: Database) -> Finding:
 
 
 def check_keys(db: Database, settings: Settings) -> Finding:
-    """Check that there is a key, and that the one in the state folder works."""
+    """Check that there is a key, and that the key in the state folder works."""
     with db.read() as session:
         usable = key_rows.count_usable(session)
     if not usable:
@@ -293,11 +293,12 @@ def check_keys(db: Database, settings: Settings) -> Finding:
 
 _SHOWN = 5
 _KEYS_PER_QUERY = 500
-_OVERDUE = 1.25  # graces; the sweeper runs 24 times per grace, so a file this old should be gone
+# grace periods; the sweeper runs 24 times in one, so a file this old should be gone
+_OVERDUE = 1.25
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
-    """Check the blob folder, the blobs that rows name, and unnamed ones. `deep` reads every byte."""
+    """Check the blob folder, the blobs that rows name, and the blobs that no row names. `deep` reads every byte."""
     root = settings.blob_dir
     advice = "check its owner and its disk"
     if not os.path.isdir(root):
@@ -457,8 +458,8 @@ def examine(
 ) -> Iterator[Finding]:
     """Examine everything; yield each finding as soon as it is known.
 
-    `runs` says whether `rankwright serve` runs on this state; None if the service runs in another way. With `deep`
-    every byte is read: SQLite checks its file, and each blob's hash is computed.
+    `runs` is True if `rankwright serve` runs on this state, and None if the service was started in another way. With
+    `deep` every byte is read: SQLite checks its file, and each blob's hash is computed.
     """
     yield check_installation()
     yield from check_settings(settings, environment)

@@ -40,7 +40,7 @@ ANSWER_SECONDS = 0.8
 
 class HealthProbes:
     """The health of the parts, for an event loop. It takes no thread and no database connection that requests wait for:
-    each part is looked at by a thread of its own, over a connection that only health has.
+    each part has a thread of its own that checks it, over a connection that only health uses.
     """
 
     def __init__(
@@ -84,7 +84,9 @@ class HealthProbes:
 
 
 class _Probe:
-    """A look at one part. Callers who come while a look is under way share it: a part that hangs holds one thread."""
+    """A check of one part. Callers who come while a check runs share its result, so a part that hangs blocks one
+    thread.
+    """
 
     def __init__(self, name: str, look: Callable[[], str]) -> None:
         self._name = name
@@ -105,7 +107,7 @@ class _Probe:
         return Check(self._name, False, f"has not answered within {ANSWER_SECONDS:g} s")
 
     def close(self) -> None:
-        """End the thread, without waiting for a look that hangs."""
+        """End the thread, without waiting for a check that hangs."""
         if self._thread is not None:
             self._thread.close(timeout=0.0)
 
@@ -120,7 +122,8 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
     try:
         return Check(name, True, probe())
     except ServiceError as error:
-        return Check(name, False, error.detail)  # names no host or user: anybody may ask
+        # the message names no host or user: anybody may read it
+        return Check(name, False, error.detail)
     except (_Unhealthy, OtherTables, BrokerAway, OSError) as error:
         return Check(name, False, str(error))
 
@@ -194,7 +197,7 @@ class MetricsCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; while the database is away, only that it is."""
+        """Yield all metrics; while the database is unavailable, only the metric that says so."""
         up = GaugeMetricFamily("rankwright_database_up", "1 if the database answers, else 0.")
         try:
             figures = [*self._figures()]

@@ -104,7 +104,7 @@ class Housekeeper:
         return None if days is None else days * DAY
 
     def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
-        """Delete what is older than `age` seconds, batch by batch; None keeps all."""
+        """Delete rows that are older than `age` seconds, batch by batch; None keeps all rows."""
         if age is None:
             return 0
         return self._in_batches(lambda session: prune(session, age, BATCH))
@@ -134,7 +134,8 @@ class Housekeeper:
         total, after = 0, repository.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
             ids, after = [job.id for job in page], page[-1]
-            self._prune_events_of(ids, spare_last=False)  # there may be thousands: not all at once
+            # there may be thousands: read them page by page
+            self._prune_events_of(ids, spare_last=False)
             with self._db.write() as session:
                 total += repository.prune_jobs(session, ids)
             if self._stop.wait(REST_SECONDS):
@@ -169,7 +170,8 @@ class Housekeeper:
         from app.datasets import service as datasets
 
         def check(session: Session) -> None:
-            if not repository.is_still_so(session, conditions, dataset.id):  # a job came and went
+            # a job used the dataset meanwhile
+            if not repository.is_still_so(session, conditions, dataset.id):
                 raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
 
         try:
@@ -195,7 +197,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
         keys = stored[start : start + _KEYS_PER_QUERY]
         with db.read() as session:
             named = repository.named(session, keys)
-        # Checked after the query: a backup that starts later copies rows that do not name these blobs either.
+        # Checked after the query: the rows in a backup that starts later do not name these blobs either.
         if blobs.sweeper_is_held(grace):
             break
         removed += _remove(blobs, [key for key in keys if key not in named], grace)
@@ -203,7 +205,9 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
 
 
 def _drop_parts(db: Database, blobs: BlobStore, grace: float) -> int:
-    """Delete what parts of ended jobs own, whatever its age: those of jobs that no attempt has ended."""
+    """Delete the files of child jobs whose parent has ended, whatever their age. They remain if the parent ended
+    without an attempt that removes them.
+    """
     with db.read() as session:
         keys = child_jobs.unneeded_files(session)
     there = [path for path in map(blobs.path, keys) if path.exists()]
@@ -215,7 +219,7 @@ def _drop_parts(db: Database, blobs: BlobStore, grace: float) -> int:
 
 
 def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
-    # Equal bytes may have been published while the rows were read: age is judged once more.
+    # Equal bytes may have been published while the rows were read, so the age is checked again.
     return sum(blobs.remove_old(key, grace) for key in keys)
 
 

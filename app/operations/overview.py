@@ -1,4 +1,4 @@
-"""/v1/overview: what is under way, what ended lately, what needs attention, and what is newest, in one answer."""
+"""/v1/overview: current, ended and failed jobs, models that need attention, and the newest resources."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def now(session: Session) -> float:
 
 
 def sqlite_errors(session: Session) -> list[str]:
-    """Return the errors that SQLite finds in its file, all of which it reads."""
+    """Return the errors that SQLite finds in its file. It reads the whole file."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
     return [error for error in found if error != "ok"]
 
@@ -133,7 +133,7 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
 
 def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` uploads that were not closed, and that got no part for `age_seconds`; returns their
-    number. One that somebody is just closing or adding to is left.
+    number. An upload that another transaction is closing or adding to is skipped.
     """
     old = Upload.touched_at < db_now() - age_seconds
     forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None)).limit(limit)
@@ -175,7 +175,9 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Delete those of these jobs that nothing needs, with their rows; returns their number. They stay counted."""
+    """Delete jobs that nothing needs, with their rows; returns their number. The counts of ended jobs still include
+    them.
+    """
     removed = Counter(
         (kind, state)
         for kind, state in session.execute(
@@ -183,7 +185,8 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
             execution_options={"synchronize_session": False},
         )
     )
-    for (kind, state), jobs in sorted(removed.items()):  # one order, against deadlocks
+    # always in the same order, to avoid deadlocks
+    for (kind, state), jobs in sorted(removed.items()):
         statement = upsert_into(session, PrunedJobs).values(kind=kind, state=state, jobs=jobs)
         session.execute(
             statement.on_conflict_do_update(
@@ -216,7 +219,8 @@ def _unneeded() -> ColumnElement[bool]:
         Job.state.in_(FINAL_STATES),
         ~exists().where(Model.job_id == Job.id),
         *(~exists().where(table.job_id == Job.id) for table in output_tables()),
-        ~exists().where(part.parent_id == Job.id),  # its parts go first, by themselves
+        # its child jobs are deleted first, by their own rule
+        ~exists().where(part.parent_id == Job.id),
     )
 
 
@@ -278,9 +282,9 @@ class BlobColumn(NamedTuple):
 
 
 def find_blob_columns(tables: MetaData) -> list[BlobColumn]:
-    """Return every column that names blobs: its name ends in `_key`. So none can be forgotten.
+    """Return every column that names blobs. The rule is the name's ending `_key`, so no column can be forgotten.
 
-    A checkpoint is left out: its job can do without it.
+    Checkpoints are not included: a job can run without its checkpoint.
     """
     found = []
     for table in tables.sorted_tables:

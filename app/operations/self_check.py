@@ -1,4 +1,4 @@
-"""Whether the worker or the dispatcher of this host is well: what a container's health check asks.
+"""The health checks of containers: whether this host's worker or dispatcher is well.
 
 A check runs every half minute beside fits, so it imports little: neither broker nor metrics.
 """
@@ -15,9 +15,10 @@ MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return why no worker of this host is well; None if one is. Its row says when it was last heard from.
+    """Return why no worker of this host is well; None if a worker is. A worker's row has the time of its last
+    heartbeat.
 
-    The broker is not asked: without it a worker polls for jobs, and ending the worker would lose its fit.
+    The broker is not checked: without it a worker polls for jobs, and a restart of the worker would lose its fit.
     """
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     try:
@@ -31,8 +32,8 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
 
 
 def dispatcher_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return why the dispatcher of this host is not well; None if it was heard from, the database answers, and no work
-    is overdue.
+    """Return why the dispatcher of this host is not well; None if its heartbeat is recent, the database answers, and no
+    work is overdue.
     """
     late = MISSED_ROUNDS * settings.reap_seconds
     try:

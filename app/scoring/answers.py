@@ -1,4 +1,4 @@
-"""Answers about rows: as JSON, and as tables in every format; whole, or block by block to files."""
+"""Answers for scored rows: as JSON, and as tables in every format; whole, or block by block to files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Column = Any
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer about rows: as JSON, and as columns of a table; a column of None is null in every row."""
+    """The answer for scored rows: as JSON, and as columns of a table; a column of None is null in every row."""
 
     json: Mapping[str, Any]
     columns: Mapping[str, Column]
@@ -66,7 +66,9 @@ class Answer:
         return written
 
     def lines(self) -> bytes:
-        """Return a JSON object a line. A column's numbers are written at once: no number has a comma in it."""
+        """Return one JSON object per line. The numbers of a column are written at once and split at commas, which
+        no number has.
+        """
         rows = self._count()
         if not rows:
             return b""
@@ -116,7 +118,7 @@ def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
 class AnswerFiles:
     """An answer in one of the `OFFERS` that grows by blocks of rows, in files of a folder.
 
-    Read together its parts say what `Answer.write` says of all rows; in JSON, CSV and NDJSON they are the same bytes.
+    Its parts together equal the answer of `Answer.write` for all rows; in JSON, CSV and NDJSON they are the same bytes.
     Arrow and Parquet have the blocks of rows as their batches and row groups.
     """
 
@@ -135,7 +137,7 @@ class AnswerFiles:
             file.close()
 
     def add(self, block: Answer) -> None:
-        """Add the next rows; the first block, which may have none, also says what holds for all."""
+        """Add the next rows. The first block (it may be empty) also has the members that apply to all rows."""
         if self._media_type == JSON:
             self._add_json(block)
         elif self._media_type == NDJSON:
@@ -176,7 +178,7 @@ class AnswerFiles:
         if name not in self._files:
             path = self._folder / f"answer{len(self._files)}"
             self._files[name] = path.open("x+b")
-            path.unlink()  # whatever becomes of this process, nothing stays behind
+            path.unlink()  # the file is removed even if this process is killed
         return self._files[name]
 
     def parts(self) -> list[bytes | BinaryIO]:

@@ -1,4 +1,4 @@
-"""Batch scores: tables too large for one request. What is asked for is checked, and handed to a job."""
+"""Batch scores: tables too large for one request. The request is validated, and a job is submitted."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ NOTHING_KEPT = TableOptions()
 
 @dataclass(frozen=True)
 class UploadRequest:
-    """What is said of a table that is sent to be scored: the model, and the `TableOptions` as JSON.
+    """The description of an uploaded table to score: the model, and the `TableOptions` as JSON.
 
-    The names of the fields are part of the hash that an Idempotency-Key is kept with.
+    The hash that is stored with an Idempotency-Key includes the names of the fields.
     """
 
     model: str
@@ -69,7 +69,7 @@ class UploadRequest:
 
 @dataclass(frozen=True)
 class _Given:
-    """What is scored, a dataset or an upload, and by which model, as it was asked for."""
+    """The rows to score (a dataset or an upload), and the reference to the model in the request."""
 
     ref: str
     upload: datasets.Upload | None = None
@@ -78,8 +78,8 @@ class _Given:
 
 
 def unread_columns(session: Session, model: Model) -> list[str]:
-    """Return the columns that rows to score may have, and that are not read: the model's labels, and what else its
-    dataset has, such as a group or a weight.
+    """Return the columns that rows may have but that are not read: the model's labels, and the other columns of its
+    dataset, such as a group or a weight.
     """
     labels = _labels(model) or [name for name in (model.label,) if name is not None]
     dataset = find_alone(session, model.owner, model.dataset_id)
@@ -89,12 +89,12 @@ def unread_columns(session: Session, model: Model) -> list[str]:
 
 
 def sha256_of(batch: BatchScore) -> str | None:
-    """The hash of the result: its blob is named by it."""
+    """The hash of the result, which names its blob."""
     return None if batch.result_key is None else batch.result_key.rpartition("/")[2]
 
 
 def score_names(labels: list[str] | None) -> tuple[str, ...]:
-    """The columns of scores, beside those that are kept: a score for each label where there are several."""
+    """The names of the score columns: one for each label if there are several."""
     return SCORE_COLUMNS if labels is None else tuple(labels)
 
 
@@ -144,7 +144,7 @@ def submit(
     options: ProbabilityOptions = DEFAULT,
     reasons: ReasonOptions | None = None,
 ) -> BatchScore:
-    """Have the rows of a dataset scored: written with its job into the caller's transaction."""
+    """Submit the rows of a dataset for scoring: write the batch score and its job in the caller's transaction."""
     found, dataset = check_dataset(
         session, owner, ref, dataset_id, kept, options, reasons, lock=True
     )
@@ -160,12 +160,12 @@ def accept(
     upload: datasets.Upload,
     file_name: str | None = None,
 ) -> BatchScore:
-    """The same for an upload whose bytes will be durable when the transaction ends. `file_name` is that of a form; one
-    that the request states goes first.
+    """Submit the rows of an upload, whose bytes are durable when the transaction ends. `file_name` is given by a form;
+    a file name in the request takes precedence.
     """
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
-    options.dialect_of(found.model.table_dialect)  # which raises where the marks do not fit
+    options.dialect_of(found.model.table_dialect)  # raises if the separators contradict each other
     probability = ProbabilityOptions.from_json(request.terms[PROBABILITY_OPTIONS])
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
@@ -175,7 +175,7 @@ def accept(
 
 
 def find_unread(session: Session, owner: str, ref: str) -> list[str]:
-    """Return the `unread_columns` of the model that an upload is to be scored by; raises NotFound."""
+    """Return the `unread_columns` of the model that will score an upload; raises NotFound."""
     return unread_columns(session, find_named(session, owner, ref, {"parameter": "model"}).model)
 
 
@@ -205,7 +205,9 @@ def _check_reasons(
     place: str,
     n_rows: int = 0,
 ) -> None:
-    """Raise Invalid for reasons that the model cannot have, or not of so many rows; 0: it is not known how many."""
+    """Raise Invalid for reasons that the model cannot give, or cannot give for so many rows; 0 if the number of
+    rows is unknown.
+    """
     if options is None:
         return
     model = found.model
@@ -231,7 +233,7 @@ def _check_results(
     key: str,
     place: str,
 ) -> None:
-    """Raise Invalid if the result cannot have these columns; `place` comes before the name of a field."""
+    """Raise Invalid if the result cannot have these columns; `place` is the prefix of a field's name in the error."""
     if kept.top is not None and labels is not None:
         detail = f"top needs a model with one score per row, {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
@@ -306,9 +308,9 @@ def check(
     upload: Path,
     table: Format,
 ) -> Json:
-    """Read a table as its job would, and keep nothing; raises Invalid and BadTable with every error.
+    """Read a table as its job would, and store nothing; raises Invalid and BadTable with every error.
 
-    It runs in the caller's process, and so takes what a POST to score takes.
+    It runs in the API's process, so it has the limits of a POST to score.
     """
     size = upload.stat().st_size
     if size > settings.max_body_bytes:
@@ -339,9 +341,9 @@ def check(
 
 
 def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:
-    """Return a batch score and its summary; raises Conflict until it is there."""
+    """Return a batch score and its summary; raises Conflict until the summary exists."""
     batch = _find_ready(session, owner, batch_id)
-    assert batch.summary is not None  # it is written with the result
+    assert batch.summary is not None  # the summary is written with the result
     return batch, batch.summary
 
 
@@ -358,7 +360,7 @@ def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
 def result(
     session: Session, blobs: BlobStore, owner: str, batch_id: str
 ) -> tuple[BatchScore, Path]:
-    """Where the scores lie; raises Conflict until they are there."""
+    """Return the path of the scores; raises Conflict until they exist."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.result_key is not None
     path = blobs.path(batch.result_key)

@@ -146,7 +146,7 @@ async def create_batch_score(
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
-    """What the fields say; every unknown one is named."""
+    """Return the description that the fields give; an error names every unknown field."""
     refuse_all(find_unknown(given, tuple(_SCHEMAS)))
     fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
@@ -166,7 +166,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
-    """The form that names a dataset."""
+    """Accept a form that names a dataset."""
     refuse_unknown(sending.request.query_params, [])
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
@@ -177,7 +177,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
 
     options = asked.probability_options()
     wanted = asked.reason_options()
-    if wanted is not None:  # their texts have the row's values
+    if wanted is not None:  # the texts of reasons contain values of the row
         check_reads(caller, "reasons")
     kept = TableOptions(keep=tuple(asked.keep), top=asked.top)
     if asked.id is not None:
@@ -198,7 +198,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
 
 
 async def _small_body(sending: TableRequest) -> bytes:
-    """A body of JSON, under the limit of such; this path lets larger ones in."""
+    """Return a JSON body, up to the limit of JSON bodies; this path also takes larger bodies."""
     most = sending.context.settings.max_body_bytes
     body = bytearray()
     async for chunk in sending.request.stream():

@@ -1,4 +1,4 @@
-"""What it costs to score: measured when a model is loaded, so that no request holds up the others."""
+"""The cost of scoring, measured when a model is loaded, so that no request delays the others."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ROW_SECONDS = 2e-6
 """What it takes to read a byte of a body, and beside its bytes a row."""
 
 _MOST_ROWS = 64
-_ENOUGH_SECONDS = 0.02  # of measuring
+_ENOUGH_SECONDS = 0.02  # seconds of measuring
 _REPEATS = 3
 
 
 class Cost(NamedTuple):
-    """Seconds that a call of a ranker takes, and that each row takes in it."""
+    """Seconds per call of a ranker, and per row in the call."""
 
     call: float
     row: float
@@ -43,12 +43,12 @@ def of_reading(n_bytes: int, rows: int) -> float:
 def measure(
     score: Callable[[Floats], object], n_categories: list[int | None], seed: int = 0
 ) -> Cost:
-    """Measure a ranker on rows drawn at random: of numbers of all sizes, and of categories where a feature has any.
+    """Measure a ranker on random rows: with numbers of all magnitudes, and with categories if a feature has categories.
 
-    One row is scored, and then more and more of them, up to 64 or until this takes long.
+    First one row is scored, then more and more rows, up to 64 or until a call takes long.
     """
     X = _draw(n_categories, seed)
-    score(X[:1])  # loads kernels
+    score(X[:1])  # the first call loads kernels
     first = last = min(_time(score, X[:1]) for _ in range(_REPEATS))
     n = 1
     while n < _MOST_ROWS and last < _ENOUGH_SECONDS:

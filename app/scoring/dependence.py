@@ -48,8 +48,8 @@ MIN_AVERAGED = 20
 class Dependence:
     """Mean scores on the grid of one or two features.
 
-    `features` are theirs in the model, each with its axis and, where it is categorical, the texts of its categories;
-    `scores` has a dimension for each; `averaged` says over how many rows.
+    `features` are features of the model, each with its axis and, if it is categorical, the texts of its categories.
+    `scores` has one dimension per feature. `averaged` is the number of rows in the mean.
     """
 
     model: Model
@@ -70,7 +70,7 @@ class DependenceInput:
 
     @property
     def features(self) -> Sequence[ModelFeature]:
-        """The features, as the model has them."""
+        """The features of the model."""
         return [self.model.features[j] for j in self.columns]
 
 
@@ -117,7 +117,7 @@ def average(
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
     _check_time(ranker, X, n_cells * averaged, "ask for fewer points, or for one feature")
-    # They are in random order, so the first of them are a sample, too.
+    # The rows are in random order, so the first ones are a sample, too.
     scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
         scores = scores[..., position]
@@ -160,8 +160,10 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
 
 
 def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
-    """Raise Invalid if scoring so many rows would take longer than `MAX_SECONDS`, by the time for the rows of X."""
-    ranker.score_rows(X[:1])  # loads its kernels
+    """Raise Invalid if scoring so many rows would take longer than `MAX_SECONDS`, estimated from the time for the
+    rows of X.
+    """
+    ranker.score_rows(X[:1])  # the first call loads its kernels
     started = time.thread_time()
     ranker.score_rows(X)
     seconds = (time.thread_time() - started) / len(X) * n_rows

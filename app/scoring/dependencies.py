@@ -1,4 +1,4 @@
-"""What endpoints of scores share: the loaded models, parameters of a query, and what the headers say."""
+"""Shared by the endpoints of scores: the loaded models, query parameters, and headers."""
 
 from __future__ import annotations
 

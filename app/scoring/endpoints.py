@@ -102,8 +102,8 @@ async def answer_rows(
     *,
     by_block: bool = False,
 ) -> Response:
-    """Parse, score and answer; reasons are `asked` for. `by_block`: a table over the limit of a body is scored from a
-    file.
+    """Parse, score and answer; `asked` are the options of the reasons. `by_block`: a table over the limit of a body is
+    scored from a file.
     """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
@@ -132,14 +132,14 @@ async def answer_rows(
             model = replace(model, reasoner=reasoner)
         return make(model, score(model, body)).write(media_type)
 
-    if asked is not None:  # the parts of trees take long
+    if asked is not None:  # the contributions of trees take long
         seconds = math.inf
     content = await turns.run(context, caller.owner, seconds, work, inline=sent_as == JSON)
     return Response(content, media_type=media_type, headers=headers)
 
 
 def _is_compressed(request: Request, body: bytes) -> bool:
-    """Return True if a body is compressed: a table may be without saying so."""
+    """Return True if a body is compressed: a table may be compressed without a header that says so."""
     from app.ingest.stream import find_compression
 
     if "content-encoding" in request.headers:
@@ -193,11 +193,11 @@ router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRou
 SCORE_PATH = "/v1/models/{ref}/score"
 ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
 """The paths that take rows."""
-_ANYTHING = (b"*/*", b"application/json")  # what nearly all clients accept
+_ANYTHING = (b"*/*", b"application/json")  # nearly all clients accept these
 
 
 class _RowAnswer(NamedTuple):
-    """An answer as it is sent; its headers tell the length of the body."""
+    """The bytes of an answer; its headers have the length of the body."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -207,8 +207,8 @@ class _RowAnswer(NamedTuple):
 class ScoreRow:
     """GET /v1/models/{ref}/score?age=41&income=52000: plain ASGI, no queue, no write, no model of the parameters.
 
-    FastAPI's dependencies and answers would cost more than the score. Everything is in memory once key and model were
-    seen within the last second.
+    FastAPI's dependencies and responses would cost more than the score. If key and model were read within the last
+    second, everything is in memory.
     """
 
     needs = "score"
@@ -306,7 +306,7 @@ class ScoreRow:
 
 
 def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
-    """Return a query without what it says of probabilities, what it says, and the same for the entity tag."""
+    """Return the query without the parameters of probabilities, their options, and their text for the entity tag."""
     if not probabilities.is_asked(query):
         return query, DEFAULT, b""
     query, options = probabilities.split_query(query, served.features.names)
@@ -314,7 +314,7 @@ def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityO
 
 
 class _Said(NamedTuple):
-    """What the headers say, as far as it counts for one row."""
+    """The headers that matter for one row."""
 
     authorization: bytes | None
     if_none_match: bytes | None
@@ -366,7 +366,7 @@ def _score_with_reasons(
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
-    """Return the members of one row's answer that the caller has asked for, each after a comma."""
+    """Return the requested members of one row's answer, each after a comma."""
     columns = options.columns(served, np.array([score]))
     members: dict[str, Any] = {
         name: None if column is None else column.item() for name, column in columns.items()
@@ -386,7 +386,7 @@ def _label_scores(
 
 
 def score_route(authenticator: Authenticator, models: ModelCache, context: Context) -> Route:
-    """The route of one row. Registered before the others: the router asks in order."""
+    """Return the route of one row. It is registered before the others, because the router tries routes in order."""
     row = ScoreRow(authenticator, models, context)
     return Route(SCORE_PATH, row, methods=["GET"], name="score_row")
 
@@ -534,7 +534,7 @@ def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
 
 
 def _reasons_of(found: Reasons) -> dict[str, Any]:
-    """Return the members of an answer about many rows."""
+    """Return the members with reasons of an answer for many rows."""
     return {
         "reasons": found.as_json(),
         "reasons_rest": found.rest,
@@ -635,7 +635,7 @@ async def explain_rows(
         answer = {"model_id": served.model_id, "explanations": explained, **options.reason(served)}
         return orjson.dumps(answer)
 
-    # The exact contributions of a row take about a score for each feature.
+    # The exact contributions of a row take about as long as one score per feature.
     seconds = math.inf if estimates else served.cost.of(rows.X.size)
     content = await turns.run(context, caller.owner, seconds, explain)
     headers = {"Preference-Applied": "handling=lenient"} if lenient else None

@@ -34,10 +34,10 @@ from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
-_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # encoded characters, and JSON's own punctuation
-_NUMBERS = frozenset({float, int})  # the types of numbers in JSON
+_NOT_PLAIN = b'%+"\\,[{ \t\r\n'  # percent-encoded characters, and JSON's punctuation
+_NUMBERS = frozenset({float, int})  # Python's types of JSON numbers
 _TEXTS = frozenset({str, type(None)})
-_MANY_DATES = 150  # cells from which Arrow reads dates faster than Python, one import aside
+_MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Python
 
 
 class CategoryIndex(dict[Any, float]):
@@ -52,7 +52,7 @@ class CategoryIndex(dict[Any, float]):
         self[None] = MISSING
 
     def __missing__(self, value: str | float | bool) -> float:
-        """Return the position of a value that is not spelled as a category is."""
+        """Return the position of a value whose spelling differs from the category's."""
         return self.get(spell(value), MISSING)
 
 
@@ -73,12 +73,12 @@ class FeatureIndex:
         self.may_miss = [bool(feature["missing"]) for feature in features]
         self.categories = [None if texts is None else CategoryIndex(texts) for texts in known]
         self._all_numeric = not any(self.categories) and {NUMERIC}.issuperset(self.types)
-        # Where points stand between thousands, a number of a query is no number of JSON.
+        # If a point separates thousands, a number in a query is not a JSON number.
         self._reads_as_json = self._all_numeric and notation.thousands != "."
         self._n_features = len(self.names)
-        # For a single name it would return the bare value.
+        # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
-        # A plain query of all features has so many more characters as JSON.
+        # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
 
     def row_of_query(self, query: bytes, *, lenient: bool = False) -> Floats:
@@ -97,7 +97,7 @@ class FeatureIndex:
         text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
         try:
             values = orjson.loads(text)
-            # The lengths tell whether a name was doubled.
+            # Different lengths show that a name was repeated.
             if len(values) == self._n_features and len(text) == len(query) + self._growth:
                 row = np.fromiter(map(values.__getitem__, self.names), np.float64)
                 if _NUMBERS.issuperset(map(type, values.values())):
@@ -164,7 +164,7 @@ class FeatureIndex:
         return None
 
     def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
-        """Return the same, read row by row; raises Invalid with all errors."""
+        """Return the values in the features' order, read row by row; raises Invalid with all errors."""
         errors: list[dict[str, str]] = []
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
@@ -192,7 +192,7 @@ class FeatureIndex:
         """Return rows given as lists under one list of names."""
         errors: list[dict[str, str]] = []
         given: set[str] = set()
-        # every other name is an error, so this ends soon for any input
+        # every other name is an error, so the list of errors is soon full
         for number, name in enumerate(columns):
             if len(errors) >= MAX_ERRORS:
                 break
@@ -220,7 +220,7 @@ class FeatureIndex:
     def _to_matrix(
         self, table: Sequence[Sequence[Any]], columns: Sequence[str], pointer: str, *, by_name: bool
     ) -> Floats:
-        """Return the cells in the features' order, read all at once if all are numbers."""
+        """Return the cells in the features' order. If all are numbers, they are read at once."""
         indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
@@ -237,7 +237,7 @@ class FeatureIndex:
         raise AssertionError("a cell that does not fit float64 is named above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """Return the cells of a feature; raises ValueError or TypeError for one that does not fit."""
+        """Return the values of a feature's cells; raises ValueError or TypeError for a wrong cell."""
         categories = self.categories[i]
         if categories is None:
             if (
@@ -290,7 +290,9 @@ class FeatureIndex:
         at: str,
         errors: list[dict[str, str]],
     ) -> None:
-        """Make absent values missing where that is allowed: it was missing in training, or the caller is lenient."""
+        """Make absent values missing if that is allowed: the feature had missing values in training, or the caller
+        is lenient.
+        """
         for i, value in enumerate(row):
             if value is not _ABSENT:
                 continue
@@ -309,12 +311,12 @@ class FeatureIndex:
         )
 
     def unknown(self, name: object) -> str:
-        """Return the message that there is no such feature, with those there are."""
+        """Return the message that a feature is unknown; it names the known features."""
         known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
     def wrong_type(self, i: int, value: object, notation: Notation | None = None) -> str:
-        """Return the message of what a value of a feature must be, by a table's notation or the model's own."""
+        """Return the message that says what a feature's value must be, in the notation of a table or of the model."""
         notation, kind = notation or self._notation, self.types[i]
         rules = {
             NUMERIC: notation.number_rule if isinstance(value, str) else USUAL.number_rule,

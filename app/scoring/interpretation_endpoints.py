@@ -30,7 +30,7 @@ from core.bounds import MIN_THETA
 if TYPE_CHECKING:
     from core.bounds import Bound
 
-# A picture holds users' names. They are escaped, and nothing in it may run or be fetched.
+# A picture contains names that users chose. They are escaped, and the policy forbids scripts and requests.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)

@@ -30,18 +30,20 @@ SHAPE = (
 
 
 class Beside(NamedTuple):
-    """What may be beside the features: the field or column of the ids, and fields to ignore (`*`: all)."""
+    """The fields that are not features: the field or column of the ids, and fields to ignore (`*`: all)."""
 
     id: str | None = None
     ignore: Sequence[str] = ()
 
     @classmethod
     def of(cls, fields: BesideFields) -> Beside:
-        """Return what a query says."""
+        """Return the fields that a query names."""
         return cls(fields.id, tuple(fields.ignore or ()))
 
     def of_body(self, given: dict[str, Any]) -> Beside:
-        """Return the same with what a body says of it, which is taken out of it. Raises Invalid."""
+        """Return these fields together with the ones that the body names, which are removed from the body. Raises
+        Invalid.
+        """
         for name in (ID, IGNORE):
             if name in given and getattr(self, name):
                 raise invalid(f"/{name}", f"{name} must be given once: in the query or in the body")
@@ -54,7 +56,7 @@ class Beside(NamedTuple):
         return Beside(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
-        """Raise Invalid if a feature is to be ignored."""
+        """Raise Invalid if `ignore` names a feature."""
         errors = [
             {"detail": f"{shown(name)} cannot be ignored: it is a feature of the model"}
             for name in self.ignore[:MAX_ERRORS]
@@ -63,12 +65,12 @@ class Beside(NamedTuple):
         refuse_all(errors, "column_in_two_roles")
 
     def ignores(self, name: object, features: Collection[str]) -> bool:
-        """Return True for a name that is to be ignored."""
+        """Return True if `ignore` contains the name."""
         return name not in features and (ALL in self.ignore or name in self.ignore)
 
 
 class QueryIds(NamedTuple):
-    """The id that a query has for its row."""
+    """The id of the row in a query."""
 
     has_id: bool
     id: str | None
@@ -78,12 +80,14 @@ _MARKS = (b"id=", b"ignore=")
 
 
 def is_asked(query: bytes) -> bool:
-    """Return True if a query may name an id, or fields to ignore; quick, for most do not."""
+    """Return True if a query may name an id, or fields to ignore. It is a quick test, because most queries name
+    neither.
+    """
     return any(mark in query for mark in _MARKS)
 
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
-    """Return a query with features alone, as far as it says what else there is, and the row's id. Raises Invalid."""
+    """Return the query without the id and the ignored fields, and the row's id. Raises Invalid."""
     left, said = take_parameters(query, (ID, IGNORE), features)
     if not said:
         return query, None
@@ -114,8 +118,8 @@ class JsonRows(NamedTuple):
 def read(
     features: FeatureIndex, body: bytes, beside: Beside, bounds: Bounds, *, lenient: bool = False
 ) -> JsonRows:
-    """Return the rows of a body, as many as a table may have: absent features take no bytes. Raises Malformed and
-    Invalid.
+    """Return the rows of a body. Their number has the limit of a table, because absent features take no bytes. Raises
+    Malformed and Invalid.
     """
     max_rows = bounds.max_rows(len(features.names))
     try:
@@ -141,7 +145,7 @@ def of_objects(
     *,
     lenient: bool = False,
 ) -> JsonRows:
-    """Return rows given as objects; what is not read is taken out of them. Raises Invalid."""
+    """Return rows given as objects; removes ids and ignored fields from the objects. Raises Invalid."""
     check_count(len(rows), max_rows)
     beside.check(features.names)
     ids: list[Any] | None = None
@@ -226,7 +230,7 @@ def check_count(rows: int, max_rows: int) -> None:
 
 
 def _as_array(ids: list[Any]) -> pa.Array:
-    """Return ids of one type as they are, and those of several as texts."""
+    """Return ids of one type unchanged, and ids of several types as texts."""
     import pyarrow as pa
 
     if len({type(value) for value in ids if value is not None}) <= 1:
@@ -237,7 +241,7 @@ def _as_array(ids: list[Any]) -> pa.Array:
 
 
 def _wrong_id(value: object) -> str | None:
-    """Return what is wrong with the id of a row."""
+    """Return the error for the id of a row."""
     if value is None or isinstance(value, str | int | float):
         return None
     return f"an id must be a text, a number, true, false or null, got {shown(value)}"

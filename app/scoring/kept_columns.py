@@ -29,7 +29,9 @@ ColumnForm = TypedDict("ColumnForm", {"as": str, "words": NotRequired[list[str]]
 
 
 def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
-    """Return how a column of a dataset's table is written: labels by their values, seconds as times; None: as it is."""
+    """Return the form in which a dataset's column is written: labels by their values, seconds as times; None:
+    unchanged.
+    """
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]

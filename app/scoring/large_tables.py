@@ -1,4 +1,4 @@
-"""Tables too large for memory that are scored where they arrive: from a file, block by block, to files."""
+"""Tables too large for memory, scored in the API's process: from a file, block by block, to files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ Parts = list[bytes | BinaryIO]
 
 @dataclass(frozen=True)
 class LargeTable:
-    """What is asked of a table: a model, how the table is read, and the answer that `make` makes of its scores."""
+    """A request to score a large table: the model, the options of the table, and `make`, which makes the answer
+    from the scores.
+    """
 
     ref: str
     format: Format
@@ -59,13 +61,13 @@ class LargeTable:
 
 
 class _CallerGone(Exception):
-    """Nobody waits for the answer any more."""
+    """The caller has disconnected."""
 
 
 async def read_up_to(request: Request, most: int) -> tuple[bytes, AsyncIterator[bytes] | None]:
-    """Return a body of at most `most` bytes and None; else how it begins, and what yields the rest.
+    """Return a body of at most `most` bytes and None; else its first bytes and an iterator of the rest.
 
-    Of a body that announces more, nothing is read.
+    If a body announces more bytes, nothing is read.
     """
     body = request.stream()
     length = request.headers.get("content-length", "")
@@ -88,11 +90,12 @@ async def score(
     begin: bytes,
     rest: AsyncIterator[bytes],
 ) -> tuple[Parts, str, Callable[[], None]]:
-    """Score a body that begins so; returns the answer, the model's id, and what ends its use of the disk.
+    """Score a body with these first bytes; returns the answer, the model's id, and a function that releases the disk
+    space.
 
     The body is received under a permit of an upload, which is held until the answer is sent: its files take room until
-    then. They count for no quota, since nothing of them is kept. The end of the request releases the permit as well.
-    What no body can change is refused before it is read.
+    then. They count towards no quota, because they are temporary. The end of the request also releases the permit.
+    Errors that do not depend on the body are raised before it is read.
     """
     refuse_for_workers(table.format)
     context, owner = context_of(request), request.scope["caller"].owner
@@ -150,7 +153,7 @@ async def _in_turn(
 ) -> tuple[Parts, str]:
     """Do the work in a thread when it is the owner's turn; give it up if the caller disconnects.
 
-    `work` must call what it is given now and then. Raises TooMany if others take too long.
+    `work` must call its argument from time to time. Raises TooMany if others take too long.
     """
     gone = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Probabilities beside scores: what a caller may ask, and the columns of an answer."""
+"""Probabilities with scores: the caller's options, and the columns of an answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PLURALS = {PROBABILITY: "probabilities", LOW: "probabilities_low", HIGH: "probab
 
 
 class Calibrated(Protocol):
-    """A loaded model, as far as its probabilities go."""
+    """The parts of a loaded model that probabilities need."""
 
     @property
     def labels(self) -> list[str] | None:
@@ -33,7 +33,7 @@ class Calibrated(Protocol):
 
     @property
     def calibration(self) -> ServedCalibration | None:
-        """What makes probabilities of scores."""
+        """The calibration, which converts scores to probabilities."""
 
     @property
     def why_no_calibration(self) -> str:
@@ -54,7 +54,7 @@ class ProbabilityOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are added."""
+        """The names of the added columns."""
         if not self.wanted:
             return ()
         return (PROBABILITY, LOW, HIGH) if self.interval else (PROBABILITY,)
@@ -69,11 +69,11 @@ class ProbabilityOptions:
         return cls(**kept)
 
     def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the columns that are added; a column of the table that is kept goes first."""
+        """Return the names of the added columns; a kept column of the same name takes precedence."""
         return tuple(name for name in self.names if name not in kept)
 
     def columns(self, served: Calibrated, scores: Floats) -> dict[str, Floats | None]:
-        """Return the columns, each of the shape of the scores; None where the model has no calibration.
+        """Return the columns, each of the shape of the scores; None if the model has no calibration.
 
         A model with several labels has no such columns.
         """
@@ -91,7 +91,7 @@ class ProbabilityOptions:
         return columns
 
     def _moved(self, served: Calibrated, probability: Floats) -> Floats:
-        """Return probabilities for the prevalence that was asked for."""
+        """Return probabilities for the requested prevalence."""
         if self.prevalence is None or served.calibration is None:
             return probability
         from core.probability import at_prevalence
@@ -101,7 +101,7 @@ class ProbabilityOptions:
         )
 
     def reason(self, served: Calibrated) -> dict[str, str]:
-        """Return the member of an answer that says why there is no probability, if one was asked for."""
+        """Return the member of an answer that says why a requested probability is absent."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}
         return {}
@@ -113,14 +113,14 @@ NOTHING = ProbabilityOptions(wanted=False)
 
 @dataclass(frozen=True)
 class _Switch(Flag):
-    """True or false, in any case and as a digit, too."""
+    """True or false, in upper or lower case, or as a digit."""
 
     words: Mapping[str, Any] = field(
         default_factory=lambda: {"true": True, "1": True, "false": False, "0": False}
     )
 
     def read(self, name: str, text: str) -> bool:
-        """Return what the word means."""
+        """Return the value of the word."""
         return super().read(name, text.lower() if text.lower() in self.words else text)
 
     @property
@@ -130,7 +130,7 @@ class _Switch(Flag):
 
 
 class ProbabilityFields(TextFields):
-    """The parameters of a query. A model's feature of the same name goes first."""
+    """The parameters of a query. A model's feature of the same name takes precedence."""
 
     probability: Annotated[bool, _Switch()] = Field(
         default=True, description="`false` leaves the probability out."
@@ -148,7 +148,7 @@ class ProbabilityFields(TextFields):
     )
 
     def options(self) -> ProbabilityOptions:
-        """Return what the parameters state; raises Invalid where they contradict each other."""
+        """Return the options of the parameters; raises Invalid if they contradict each other."""
         wanted, asked = self.probability, bool(self.model_fields_set)
         if not wanted and (self.interval or self.prevalence is not None):
             detail = (
@@ -163,19 +163,19 @@ _MARKS = tuple(name.encode() for name in NAMES)
 
 
 def options_of(parameters: Mapping[str, str]) -> ProbabilityOptions:
-    """Return the options that parameters state; raises Invalid with all errors."""
+    """Return the options of the parameters; raises Invalid with all errors."""
     return ProbabilityFields.parse(parameters).options()
 
 
 def is_asked(query: bytes) -> bool:
-    """Return True if a query may have a parameter of `NAMES`; quick, for most have none."""
+    """Return True if a query may have a parameter of `NAMES`. It is a quick test, because most queries have none."""
     return any(mark in query for mark in _MARKS)
 
 
 def take_parameters(
     query: bytes, names: Collection[str], features: Collection[str]
 ) -> tuple[bytes, dict[str, str]]:
-    """Return a query without some parameters, and these with their texts; a feature of the same name stays.
+    """Return a query without some parameters, and the texts of these parameters. A feature of the same name stays.
 
     Raises Invalid for a parameter that is repeated.
     """
@@ -195,6 +195,6 @@ def take_parameters(
 
 
 def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
-    """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
+    """Return a query without the parameters of `NAMES`, and their options; raises Invalid."""
     left, taken = take_parameters(query, NAMES, features)
     return left, options_of(taken)

@@ -1,9 +1,9 @@
-"""Reasons beside scores: what a caller may ask, and the columns of an answer.
+"""Reasons with scores: the caller's options, and the columns of an answer.
 
-A reason is a part of the difference between the row's score and the score of a reference, told by the dictionary of
-the model's name. All parts of a row, told or not, sum to that difference. Where scores are sums by feature the parts
-are those of `Ranker.shapley_values`, less those of an average row; else they are Shapley values against a few stored
-rows of the reference, see `core.explain.sampling`.
+A reason is a part of the difference between the row's score and the score of a reference, told by the dictionary of the
+model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
+feature, the parts are the `Ranker.shapley_values` of the row minus the ones of an average row. Otherwise they are
+Shapley values against a few stored rows of the reference: see `core.explain.sampling`.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ EXPLAIN_METHODS = {
 """How those of `…/explain` are."""
 
 _CELLS_AT_ONCE = 1 << 20
-_ESTIMATED_AT_ONCE = 16  # rows: some seconds
+_ESTIMATED_AT_ONCE = 16  # rows, which take some seconds
 _AVERAGE_ROWS_FILE = "average_rows.npy"
 
 
 @dataclass(frozen=True)
 class ReasonOptions:
-    """The reasons that a caller wants: how many, against what, in which direction."""
+    """The caller's options for reasons: their number, the reference and the direction."""
 
     n: int
     reference: str = NEGATIVE
@@ -95,7 +95,7 @@ class ReasonOptions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are added to a table."""
+        """The names of the columns that are added to a table."""
         numbered = range(1, self.n + 1)
         whats = ("code", "text", "contribution", "error")
         told = (f"reason_{k}_{what}" for k in numbered for what in whats)
@@ -103,7 +103,7 @@ class ReasonOptions:
 
 
 class ReasonFields(TextFields):
-    """The parameters of a query. A model's feature of the same name goes first."""
+    """The parameters of a query. A model's feature of the same name takes precedence."""
 
     reasons: Annotated[int | None, Whole(least=1, most=MAX_REASONS)] = Field(
         default=None,
@@ -125,7 +125,7 @@ class ReasonFields(TextFields):
     )
 
     def options(self) -> ReasonOptions | None:
-        """Return what the parameters state, None for no reasons; raises Invalid where they contradict each other."""
+        """Return the options of the parameters, None for no reasons; raises Invalid if they contradict each other."""
         if self.reasons is None:
             refuse_all(
                 [
@@ -149,12 +149,12 @@ _MARKS = tuple(name.encode() for name in NAMES)
 
 
 def options_of(parameters: Mapping[str, str]) -> ReasonOptions | None:
-    """Return the options that parameters state, None for no reasons; raises Invalid with all errors."""
+    """Return the options of the parameters, None for no reasons; raises Invalid with all errors."""
     return ReasonFields.parse(parameters).options()
 
 
 def is_asked(query: bytes) -> bool:
-    """Return True if a query may have a parameter of `NAMES`; quick, for most have none."""
+    """Return True if a query may have a parameter of `NAMES`. It is a quick test, because most queries have none."""
     return any(mark in query for mark in _MARKS)
 
 
@@ -168,7 +168,7 @@ def has_parts(algorithm: str) -> bool:
 
 
 class AverageRowsFile(TypedDict):
-    """The average rows for the process of a job: `file` has their parts."""
+    """The average rows for the process of a job: `file` holds their parts."""
 
     part: str
     rows: int
@@ -186,7 +186,7 @@ class AverageRows(NamedTuple):
     """The mean parts of their scores, shape (2, n_features)."""
 
     def write(self, workdir: Path) -> AverageRowsFile:
-        """Write them for `read`."""
+        """Write the average rows to a file for `read`."""
         np.save(workdir / _AVERAGE_ROWS_FILE, self.parts)
         return {
             "part": self.part,
@@ -197,20 +197,20 @@ class AverageRows(NamedTuple):
 
     @classmethod
     def read(cls, written: AverageRowsFile, workdir: Path) -> AverageRows:
-        """Return what `write` has written."""
+        """Return the average rows that `write` wrote."""
         parts = np.load(workdir / written["file"], allow_pickle=False)
         return cls(written["part"], written["rows"], written["scores"], parts)
 
 
 def average_rows_of(row: ModelReference) -> AverageRows:
-    """Return what a row of the database stores."""
+    """Return the average rows that a row of the database stores."""
     parts = [np.frombuffer(each, dtype="<f8") for each in (row.negative_parts, row.positive_parts)]
     scores = [row.negative_score, row.positive_score]
     return AverageRows(row.part, row.negatives, scores, np.stack(parts))
 
 
 class ReferenceRows(NamedTuple):
-    """A few rows that a reference is the mean of, where scores are no sums."""
+    """A few rows whose mean is the reference, for scores that are not sums."""
 
     part: str
     X: Floats
@@ -222,8 +222,8 @@ ReferenceSamples = Mapping[str, ReferenceRows]
 
 
 def read_references(session: Session, model_id: str) -> ReferenceSamples:
-    """Return the rows of references that are stored with a model, as many as reasons take; those of a deleted dataset
-    are gone.
+    """Return the rows of references that are stored with a model, as many as reasons use. The rows of a deleted dataset
+    are deleted, too.
     """
     names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
     names["train"] = "train", AVERAGE
@@ -245,7 +245,7 @@ def write_references(samples: ReferenceSamples, workdir: Path) -> Mapping[str, t
 
 
 def load_references(files: Mapping[str, tuple[str, str]], workdir: Path) -> ReferenceSamples:
-    """Return what `write_references` has written."""
+    """Return the references that `write_references` wrote."""
     found = {}
     for of, (part, file) in files.items():
         with np.load(workdir / file, allow_pickle=False) as rows:
@@ -254,7 +254,9 @@ def load_references(files: Mapping[str, tuple[str, str]], workdir: Path) -> Refe
 
 
 class ReasonSources(NamedTuple):
-    """What reasons are told by: the average rows of a model, or rows of it, and a revision of its name's dictionary."""
+    """The data behind reasons: the average rows or the sampled rows of a model, and a revision of its name's
+    dictionary.
+    """
 
     average_rows: AverageRows | None
     samples: ReferenceSamples
@@ -265,7 +267,9 @@ class ReasonSources(NamedTuple):
 def _read_sources(
     session: Session, owner: str, model_id: str, *, is_sum: bool
 ) -> tuple[ReasonSources, DictionaryLayout | None]:
-    """Return what the reasons of a model are told by now: the entries, or their layout if it is held."""
+    """Return the current sources of a model's reasons: the entries of the dictionary, or their layout if it is
+    cached.
+    """
     model = _find(session, owner, model_id)
     stored = repository.find_reference(session, model.id)
     average_rows = None if stored is None else average_rows_of(stored)
@@ -281,7 +285,7 @@ def _read_sources(
 
 
 def stored_references(session: Session, model: Model) -> Collection[str]:
-    """Return the references that a model's reasons can have, by what is stored with it."""
+    """Return the references that a model's reasons can have, from the rows that are stored with it."""
     if repository.find_reference(session, model.id) is not None:
         return REFERENCES
     samples = read_references(session, model.id)
@@ -297,9 +301,9 @@ def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str
 def check_options(
     options: ReasonOptions, *, labels: bool, cut: bool, references: Collection[str]
 ) -> None:
-    """Raise Invalid for reasons that a model cannot have, by what is known before it is loaded.
+    """Raise Invalid for reasons that a model cannot give, before the model is loaded.
 
-    `cut` says that the model was asked for by an alias that keeps a promise; `references` are those that it can have.
+    `cut` is True if the request names an alias that keeps a promise. `references` are the ones that the model can have.
     """
     if labels:
         raise _refusal(REASONS, "reasons need a model with one score per row", "not_additive")
@@ -333,9 +337,10 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
 
 
 def check_rows(session: Session, model: Model, options: ReasonOptions, n_rows: int) -> None:
-    """Raise Invalid if a batch has more rows than may have estimated reasons, by what is known before it is loaded.
+    """Raise Invalid if a batch has more rows than may have estimated reasons, before the model is loaded.
 
-    The reference must be there, see `check_options`. What its trees take is known to the job, which begins with it.
+    The reference must exist: see `check_options`. The job itself checks the cost of the model's trees, as its first
+    step.
     """
     from core.explain import count_scored
 
@@ -357,7 +362,7 @@ def too_many_rows(most: int, *, by_job: bool) -> Invalid:
 
 
 class LoadedModel(Protocol):
-    """A loaded model, as far as its reasons go."""
+    """The parts of a loaded model that reasons need."""
 
     @property
     def model_id(self) -> str:
@@ -377,11 +382,11 @@ class LoadedModel(Protocol):
 
     @property
     def flag_threshold(self) -> float | None:
-        """The cut of the alias that it was asked for by, if the alias keeps a promise."""
+        """The threshold of the alias in the request, if the alias keeps a promise."""
 
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
-    """Return what computes the reasons of a request's rows; raises Invalid if the model can have none of this kind."""
+    """Return the reasoner for the rows of a request; raises Invalid if the model cannot give such reasons."""
     is_sum = _is_sum(served)
     sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
     if layout is None:
@@ -391,7 +396,9 @@ def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOp
 
 
 def _is_sum(served: LoadedModel) -> bool:
-    """Return True if the scores have parts by feature: all with several labels are taken to, and are refused later."""
+    """Return True if the scores have parts by feature. Models with several labels count as such; they are refused
+    later.
+    """
     n_features = len(served.features.names)
     unknown = np.full((1, n_features), np.nan)
     return served.labels is not None or (
@@ -400,7 +407,9 @@ def _is_sum(served: LoadedModel) -> bool:
 
 
 def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
-    """Return what divides the scores of a model that are no sums, against the average training row; raises Invalid."""
+    """Return the estimator of contributions for scores that are not sums, against the average training row; raises
+    Invalid.
+    """
     if served.labels is not None:
         raise _refusal("label", "contributions need a model with one score per row", "not_additive")
     samples = reading(_read_samples, owner, served.model_id)
@@ -431,10 +440,10 @@ def make_reasoner(
     layout: DictionaryLayout | None = None,
     is_sum: bool | None = None,
 ) -> Reasoner:
-    """Return what computes the reasons of at most so many rows of a model; raises Invalid if it can have none.
+    """Return the reasoner for at most so many rows of a model; raises Invalid if the model cannot give reasons.
 
-    `types` are those of the features, where their index reads all as numbers. `layout` is that of the entries, and
-    `is_sum` whether scores have parts by feature, if these are known.
+    `types` are the types of the features, if their index reads all features as numbers. `layout` is the layout of the
+    entries, and `is_sum` says whether scores have parts by feature; None if unknown.
     """
     cut = options.threshold if options.threshold is not None else served.flag_threshold
     is_sum = _is_sum(served) if is_sum is None else is_sum
@@ -461,7 +470,7 @@ def make_reasoner(
 def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cut: float | None
 ) -> tuple[_Parts, Json]:
-    """Return what divides scores that are sums, against the reference that was asked for, and what is said of it."""
+    """Return the `_Parts` of scores that are sums, against the requested reference, and their description."""
     from core.explain import Reference, average_reference
 
     def relative_to(reference: Reference, on: Json) -> tuple[_Parts, Json]:
@@ -481,7 +490,7 @@ def _parts_against(
 def _estimates_against(
     served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cut: float | None
 ) -> tuple[Estimates, Json]:
-    """Return the same for scores that are no sums."""
+    """Return the `Estimates` of scores that are not sums, against the requested reference, and their description."""
     from core.explain import Reference
 
     n_features = len(served.features.names)
@@ -509,7 +518,7 @@ def _estimates_against(
     weight = np.concatenate([(1.0 - far) * first.weight, far * last.weight])
     X = np.concatenate([first.X, last.X])
     estimates = Estimates(served.ranker, served.features.names, X, weight)
-    estimates.score = cut  # but for rounding it is the mean
+    estimates.score = cut  # apart from rounding it is the mean
     return estimates, {"kind": CUT, "score": cut, **on}
 
 
@@ -528,7 +537,7 @@ def _reference_at(cut: float | None, negative: Reference, positive: Reference) -
 
 
 class Contributions(NamedTuple):
-    """Scores less that of a reference, divided among the features."""
+    """The difference between scores and the score of a reference, divided among the features."""
 
     values: Floats
     """Shape (rows, features)."""
@@ -546,7 +555,7 @@ class _Parts:
         self.score = reference.score
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return how many rows may be divided at once, `rows` at most; None: any number."""
+        """Return how many rows may be divided at once, at most `rows`; None: any number."""
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
@@ -568,7 +577,7 @@ class Estimates:
         self.score = float(self.weight @ ranker.score_rows(self.X))
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return how many rows may be divided at once; None as `rows` means by a job."""
+        """Return how many rows may be divided at once; with `rows` None, in a job."""
         from core.explain import count_scored
 
         scored = count_scored(len(self._names), len(self.X))
@@ -593,7 +602,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Reasons:
-    """The reasons of rows; where a row has fewer than were asked for, the last are None and NaN."""
+    """The reasons of rows; if a row has fewer reasons than requested, the last ones are None and NaN."""
 
     codes: Words
     """Shape (rows, n); None where the dictionary has no entry."""
@@ -663,7 +672,7 @@ class Reasons:
 
 
 def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
-    """Return a column of an answer as an array of Arrow; one of objects holds texts and None."""
+    """Return a column of an answer as an Arrow array; a column of objects holds texts and None."""
     import pyarrow as pa
 
     if not isinstance(column, np.ndarray):
@@ -674,7 +683,7 @@ def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
 
 
 def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
-    """Return the parts of scores, less the mean training score; None if they have none."""
+    """Return the parts of scores minus the mean training score; None if scores are not sums by feature."""
     from core.base.table import CodedTable
     from core.errors import InvalidParameter
 
@@ -695,7 +704,7 @@ class _Entry(NamedTuple):
 
 
 class DictionaryLayout(NamedTuple):
-    """A dictionary laid out for one model: what may be a reason is numbered."""
+    """A dictionary compiled for one model: the possible reasons have numbers."""
 
     own: npt.NDArray[np.intp]
     feature_of: dict[int, int]
@@ -705,7 +714,7 @@ class DictionaryLayout(NamedTuple):
 
 
 class _LayoutCache:
-    """The layouts that were used last, by the model's id and the revision of the dictionary, which never change."""
+    """The most recently used layouts, by the model's id and the revision of the dictionary. A layout never changes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -732,7 +741,7 @@ _LAYOUTS = _LayoutCache(32)
 def _lay_out(
     entries: Sequence[ReasonEntry], features: FeatureIndex, types: Sequence[str]
 ) -> DictionaryLayout:
-    """Number what may be a reason: each feature, and each code before the first feature that it tells."""
+    """Number the possible reasons: each feature, and each code before the first feature that it describes."""
     position = {name: i for i, name in enumerate(features.names)}
     known = [
         (entry, [position[name] for name in entry["columns"] if name in position])
@@ -756,7 +765,7 @@ def _lay_out(
         applies = None
         if reason_codes.is_conditional(entry):
             applies = _condition(entry, columns[0], features, types)
-            if applies is None:  # the column is of another type in this version
+            if applies is None:  # the column has another type in this version
                 continue
         told_by[item] = entry["code"], entry["text"]
         laid_out.append(_Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies))
@@ -766,7 +775,9 @@ def _lay_out(
 def _condition(
     entry: ReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
 ) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
-    """Return what tells the values to which an entry applies; None if it does not fit the feature's type."""
+    """Return a function that finds the values to which an entry applies; None if the entry does not fit the
+    feature's type.
+    """
     kind, index = types[i], features.categories[i]
     categories, missing = entry["categories"], entry["missing"]
     ends = [entry["min"], entry["max"]]
@@ -805,7 +816,7 @@ def _nothing(n_rows: int) -> None:
 
 
 class Reasoner:
-    """Computes reasons of rows: the parts of their scores, less those of a reference, told by a dictionary."""
+    """Computes reasons of rows: the parts of their scores minus the parts of a reference, described by a dictionary."""
 
     def __init__(
         self,
@@ -832,7 +843,7 @@ class Reasoner:
         self._own, self._feature_of, self._n_items, self._told, self._entries = layout
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
-        """Return the reasons of rows; X and scores are those of `Served.score`. Raises Invalid for too many rows."""
+        """Return the reasons of rows; X and scores are as in `Served.score`. Raises Invalid for too many rows."""
         self._count(len(X))
         size = max(1, _CELLS_AT_ONCE // self._n_items)
         if isinstance(self._measure, Estimates):
@@ -846,7 +857,7 @@ class Reasoner:
         return Reasons.join(found)
 
     def check_rows(self, n_rows: int) -> None:
-        """Raise Invalid if all in all so many rows are too many."""
+        """Raise Invalid if so many rows in total are too many."""
         if self._max_rows is not None and n_rows > self._max_rows:
             raise too_many_rows(self._max_rows, by_job=self._by_job)
 
@@ -881,7 +892,7 @@ class Reasoner:
         items, errors_of_items = np.zeros((2, len(X), self._n_items))
         at = np.arange(len(X))[:, np.newaxis], owner
         np.add.at(items, at, parts)
-        # Errors of one row hang together: that of a sum is at most the sum of theirs.
+        # Errors within a row are correlated: the error of a sum is at most the sum of the errors.
         np.add.at(errors_of_items, at, attributed.errors)
         order = largest(items, n, cast(Any, self.options.direction))
         contributions, errors = np.full((2, len(X), n), np.nan)
@@ -908,7 +919,7 @@ class Reasoner:
         return Reasons(codes, texts, columns, *terms, self.described)
 
     def _plain(self, i: int, value: float) -> str:
-        """Return the phrase for a feature of which the dictionary has no entry."""
+        """Return the phrase for a feature without an entry in the dictionary."""
         from core.explain.conditions import spell_number
 
         name, categories = self._features.names[i], self._ranker.categories_[i]
@@ -923,7 +934,7 @@ class Reasoner:
 
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, ReasonOptions | None]:
-    """Return a query without the parameters of `NAMES`, and what they say; raises Invalid."""
+    """Return a query without the parameters of `NAMES`, and their options; raises Invalid."""
     from app.scoring.probabilities import take_parameters
 
     left, parameters = take_parameters(query, NAMES, features)

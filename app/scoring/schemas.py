@@ -448,7 +448,7 @@ class BatchScoreRequest(Body):
             raise invalid(f"/{first['parameter']}", first["detail"]) from error
 
     def probability_options(self) -> ProbabilityOptions:
-        """Return what the caller wants beside the scores."""
+        """Return the caller's options for probabilities."""
         named = self.model_fields_set & {*probabilities.NAMES}
         if not self.probability and (self.interval or self.prevalence is not None):
             detail = (
@@ -590,7 +590,7 @@ class BatchSummary(Resource):
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
-    """The resource of a row."""
+    """Return the resource of a row."""
     columns = None if row.columns is None else [ResultColumn(**column) for column in row.columns]
     return BatchScore(
         id=row.id,
@@ -728,7 +728,7 @@ class VariableDependence(Resource):
 
 
 def variables_of(found: DependenceOnVariables, part: Part) -> VariableDependence:
-    """Show the measure by the features' names."""
+    """Return the dependence with the features' names."""
     return VariableDependence(
         model_id=found.model.id,
         on=part,

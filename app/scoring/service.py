@@ -57,11 +57,14 @@ FLAG = "flag"
 """The column that says whether a score reaches the cut of the alias that was asked."""
 MAX_EXPLAINED = 1_000
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
-_BYTES_PER_CATEGORY = 150  # in its index; its letters count as part of the artifact
+# bytes of a category in the index; its letters count as part of the artifact
+_BYTES_PER_CATEGORY = 150
 
 
 class Scores(NamedTuple):
-    """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also FPR and TPR there."""
+    """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also the FPR and TPR on
+    it.
+    """
 
     scores: Floats
     fprs: Floats | None
@@ -120,12 +123,12 @@ class Served:
         return Scores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
-        """Return the column `flag`; no column where nothing is promised."""
+        """Return the column `flag`; no column without a promise."""
         return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
-        """Return the ETag of the answer for this row: a hash of the artifact, of the calibration, of the row as it was
-        read, and of what else was asked.
+        """Return the ETag of the answer for this row: a hash of the artifact, the calibration, the parsed row, and the
+        options of the request.
         """
         tag = self._tag.copy()
         tag.update(row.data)
@@ -141,7 +144,7 @@ class Served:
 
 
 class _ModelRead(NamedTuple):
-    """A model as it is in the database, its loaded form, and if there is none, what to load it with."""
+    """A model in the database, and its loaded form; if it is not loaded, the inputs of loading."""
 
     model: Model
     served: Served | None
@@ -151,7 +154,7 @@ class _ModelRead(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """The model that a reference meant, and the cut of an alias."""
+    """The model that a reference named, and the threshold of an alias."""
 
     model_id: str
     cut: AliasCut | None
@@ -164,9 +167,9 @@ def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
 class ModelCache:
     """The loaded models of one process: at most `size` of them, and `max_bytes` in all, but always one.
 
-    The least recently used is dropped first. `reading` opens a transaction that reads: none may be open when the cache
-    is asked. `later` runs a function soon, and returns at once. While the database is away, references
-    mean the loaded models of which `memory` knows that they meant them.
+    The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
+    open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
+    the loaded models that `memory` has recorded for them.
     """
 
     def __init__(
@@ -193,13 +196,15 @@ class ModelCache:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, owner: str) -> asyncio.Lock:
-        """Return the lock under which a model of this owner is loaded by a request: who waits occupies no thread."""
+        """Return the lock that a request holds while it loads a model of this owner: a request that waits for it
+        occupies no thread.
+        """
         return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
         """Return the model of this id if it was seen in the database within the last second, else None. Never waits.
 
-        Names and aliases always ask the database: what they mean may have changed just now.
+        Names and aliases are always looked up in the database: they may have changed just now.
         """
         return self.recent.get((owner, ref))
 
@@ -210,7 +215,7 @@ class ModelCache:
         return served
 
     def look(self, owner: str, ref: str) -> Served | None:
-        """Return what `find` does if it is loaded, else None."""
+        """Return the same as `find` if the model is loaded, else None."""
         return self._find(owner, ref, load=False)
 
     def _find(self, owner: str, ref: str, *, load: bool) -> Served | None:
@@ -247,7 +252,9 @@ class ModelCache:
         return served
 
     def serve(self, model: Model) -> Served:
-        """Return a model that was read from the database just now; it is read again only if it has to be loaded."""
+        """Return the loaded form of a model that was just read from the database. It is read again only if it has
+        to be loaded.
+        """
         return self._get(model) or self.find(model.owner, model.id)
 
     def forget(self, owner: str, model_id: str) -> None:
@@ -263,7 +270,7 @@ class ModelCache:
             self.forget(owner, model_id)
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
-        """Return the model and its loaded form; if it is not loaded, what to load it with."""
+        """Return the model and its loaded form; if it is not loaded, the inputs of loading."""
         model, cut = models.find_with_cut(session, owner, ref)
         served = self._get(model)
         if served is not None:
@@ -277,7 +284,7 @@ class ModelCache:
             served = self._served.get(key)
             if served is not None:
                 loaded = served.calibration and served.calibration.version
-                if loaded != model.calibration_version:  # it was recalibrated
+                if loaded != model.calibration_version:  # the model was recalibrated
                     return None
                 self._served.move_to_end(key)
             return served
@@ -286,7 +293,7 @@ class ModelCache:
         model = found.model
         with self._lock:
             loading = self._loading.setdefault(model.owner, threading.Lock())
-        with loading:  # an owner's one at a time: those who wait find it loaded
+        with loading:  # one model of an owner at a time: a request that has waited finds it loaded
             served = self._get(model)
             if served is not None:
                 return served
@@ -311,7 +318,7 @@ class ModelCache:
         ):
             key, gone = self._served.popitem(last=False)
             n_bytes -= gone.n_bytes
-            self.recent.drop(key)  # it would keep it alive for longer
+            self.recent.drop(key)  # the reference would keep the model in memory
 
     def _load_blob(self, found: _ModelRead) -> Served:
         preload()  # the background thread may be importing it already: a second import beside it would fail
@@ -364,8 +371,8 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
 
 
 def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> Estimates | None:
-    """Raise Invalid if the scores of so many rows cannot be explained at once. Return what estimates the contributions
-    where scores are no sums by feature, else None.
+    """Raise Invalid if the scores of so many rows cannot be explained at once. Return the estimator of contributions if
+    scores are not sums by feature, else None.
     """
     if rows > MAX_EXPLAINED:
         raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained at once, got {rows}")
@@ -422,7 +429,7 @@ def explain(
     """Return for each row its score as a sum: `offset` and a contribution per feature, and the probabilities of
     `options`.
 
-    For a model with several labels it is the score of one of them. `estimates` is that of `check_explained`.
+    For a model with several labels it is the score of one label. `estimates` is the result of `check_explained`.
     """
     position = served.label(label)
     if not len(X):
@@ -463,7 +470,7 @@ def explain(
 
 @contextmanager
 def _dates_in_words(served: Served) -> Iterator[None]:
-    """Within the block, conditions on dates are written as dates: to the ranker they are seconds."""
+    """Within the block, conditions on dates are written as dates; the ranker itself has seconds."""
     from core.explain.conditions import spelling_numbers
 
     known = zip(served.features.names, served.features.types, strict=True)
@@ -472,7 +479,7 @@ def _dates_in_words(served: Served) -> Iterator[None]:
 
 
 def picture(served: Served, title: str) -> str:
-    """Return the model as a self-contained SVG document; raises Invalid for other rankers than trees."""
+    """Return the model as a self-contained SVG document; raises Invalid unless the ranker is a tree."""
     draw = getattr(served.ranker, "to_svg", None)
     if draw is None:
         raise _not_a_tree(served, "svg")
@@ -482,7 +489,7 @@ def picture(served: Served, title: str) -> str:
 
 
 def text(served: Served) -> str:
-    """Return the model as lines of text; raises Invalid for other rankers than trees."""
+    """Return the model as lines of text; raises Invalid unless the ranker is a tree."""
     write = getattr(served.ranker, "to_text", None)
     if write is None:
         raise _not_a_tree(served, "text")
@@ -498,7 +505,7 @@ def _not_a_tree(served: Served, format: str) -> Invalid:
 
 
 def structure(served: Served) -> dict[str, Any]:
-    """Return what the model is made of, readable by a person."""
+    """Return the structure of the model in readable form."""
     with _dates_in_words(served):
         described = served.ranker.structure()
     if served.labels is not None:
@@ -517,7 +524,7 @@ def score_body(
 
 
 def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = False) -> Scores:
-    """Return the scores of blocks of rows as one, of no rows if there is no block."""
+    """Concatenate the scores of blocks of rows; without a block, the result has no rows."""
     import pyarrow as pa
 
     if len(blocks) == 1:

@@ -1,4 +1,4 @@
-"""The summary of a batch of scores: how they are distributed, how many are flagged, and the best rows."""
+"""The summary of a batch of scores: their distribution, the number of flagged rows, and the best rows."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _LEAST = 1e-300  # a width that can be told from 0
 
 
 class Histogram:
-    """Count scores that come in blocks, in equal bins whose width is 1, 2 or 5 times a power of ten.
+    """A histogram of scores that come in blocks, with equal bins whose width is 1, 2 or 5 times a power of ten.
 
-    All counts are exact. As long as there are few distinct values these are counted; then, bins of a power of ten,
-    which are merged ten by ten when the range of the scores grows. Memory is O(1).
+    All counts are exact. While there are few distinct values, each value is counted. After that, bins with the width of
+    a power of ten are counted; when the range of the scores grows, ten bins are merged into one. Memory is O(1).
     """
 
     def __init__(self) -> None:
-        self._power: int | None = None  # of ten, the width; None: `_places` are the values
+        self._power: int | None = None  # power of ten of the width; None: `_places` are the values
         self._places: Floats = np.empty(0)
         self._counts: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sum, self._n = 0.0, 0
@@ -128,7 +128,7 @@ class Histogram:
 
 
 def _floor(places: Floats) -> Floats:
-    """Round down, but up what rounding has left a billionth below: 0.3 / 0.1 is 3."""
+    """Round down, except a number that rounding errors left a billionth below an integer: 0.3 / 0.1 is 3."""
     return np.floor(places + 1e-9)
 
 
@@ -138,9 +138,9 @@ def _multiple(times: int, power: int) -> float:
 
 
 def first_rows(best: pa.Table) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of the columns, and the first rows as JSON has them: numbers, truth values, texts, None."""
+    """Return the names of the columns, and the first rows as JSON values: numbers, booleans, texts, None."""
     names = best.column_names
-    if len(names) > MAX_COLUMNS:  # what was kept comes first, the scores and reasons last
+    if len(names) > MAX_COLUMNS:  # the kept columns come first, the scores and reasons last
         at = names.index("score") - 1
         names = [*names[: max(0, MAX_COLUMNS - (len(names) - at))], *names[at:]]
     columns = [_as_json(best.column(name).slice(0, N_FIRST)) for name in names]

@@ -1,8 +1,8 @@
 """Tables of rows to score: columns by name in any order, read as datasets are, as numbers in the model's order.
 
-A small table is read where it arrives, from memory, as CSV, NDJSON or Arrow: the size of all three is known before
-anything is decoded. That of Parquet is not: a page may claim any size, and its encodings can repeat a long text any
-number of times. Only workers read it, under their memory limit.
+The API reads a small table from memory, as CSV, NDJSON or Arrow: their size is known before anything is decoded. The
+size of Parquet is unknown: a page may claim any size, and its encodings can repeat a long text any number of times.
+Only workers read Parquet, under their memory limit.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
 
 _BLOCK_CELLS = 1 << 16
-_TIMES_MESSAGES = 16  # so many times the messages of a stream in memory may be in a file
+_TIMES_MESSAGES = 16  # a file may have so many times the messages of a stream in memory
 _CELL_BYTES = 8
 
 
 class IdFields(TextFields):
-    """What a caller says of rows of any protocol."""
+    """The fields that describe rows, for every protocol."""
 
     id: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
@@ -77,7 +77,7 @@ class IdFields(TextFields):
 
 
 class BesideFields(IdFields):
-    """What a caller says of rows in JSON."""
+    """The fields that describe rows in JSON."""
 
     ignore: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
         default=None,
@@ -96,11 +96,11 @@ class _MissingFields(BesideFields):
 
 
 class RowFields(Dialect, _MissingFields):
-    """What a caller says of rows to score."""
+    """The fields that describe rows to score."""
 
     @classmethod
     def unset(cls, choice: DialectChoice) -> str:
-        """Return what holds if a field is not given."""
+        """Return the value of a field that is not given."""
         return "as in the training dataset" if choice.passes_on else choice.unset
 
 
@@ -121,13 +121,13 @@ class FileName(Text):
 
 
 def tidy_name(given: str | None) -> str | None:
-    """Return the name of a file without folders and without what cannot be printed; None if nothing is left."""
+    """Return the name of a file without folders and unprintable characters; None if nothing is left."""
     last = re.split(r"[/\\]", given or "")[-1]
     return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
 
 
 class _BatchFields(TextFields):
-    """What only a batch has."""
+    """The fields that only a batch has."""
 
     model: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
@@ -147,12 +147,12 @@ class _BatchFields(TextFields):
 
 
 class BatchFields(RowFields, _BatchFields):
-    """What a caller says of rows that a job scores."""
+    """The fields that describe rows that a job scores."""
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How to read a caller's table; None: as in the model's own table, or detected from the file.
+    """Options for reading a caller's table; None: as in the model's training table, or detected from the file.
 
     Columns that are no feature are refused unless they are in `ignore` or `keep`, or the caller is lenient. Then absent
     features count as missing, too.
@@ -187,20 +187,20 @@ class TableOptions:
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
-        """Return what stands for a missing value beside the empty one; None: the defaults."""
+        """Return the tokens of a missing value, besides the empty text; None: the defaults."""
         if self.missing is not None or table_dialect is None:
             return self.missing
         return table_dialect["missing"]
 
     def dialect_of(self, table_dialect: TableDialect | None) -> Dialect:
-        """Return how a CSV is written."""
+        """Return the dialect of a CSV."""
         dialect = merge(notation_fields(table_dialect), self.dialect)
         refuse_clash(dialect)
         return Dialect(**dialect)
 
 
 def notation_of(table_dialect: TableDialect | None) -> Notation:
-    """Return how a model's own table spells numbers and dates."""
+    """Return the notation of numbers and dates in a model's training table."""
     return Dialect(**notation_fields(table_dialect)).notation
 
 
@@ -216,7 +216,7 @@ def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
 
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:
-    """Return the options with the charset of the Content-Type; raises Invalid for a dialect of what is no CSV."""
+    """Return the options with the charset of the Content-Type; raises Invalid for a dialect if the table is no CSV."""
     refuse_foreign(options.dialect, table)
     if table.charset is None:
         return options
@@ -225,7 +225,7 @@ def check_options(options: TableOptions, table: Format) -> TableOptions:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of a table: columns, bytes (decompressed, and as the float64 that a model reads), and rows."""
+    """Limits of a table: columns, bytes (decompressed, and as float64 for the model), and rows."""
 
     columns: int
     bytes: int
@@ -237,7 +237,7 @@ class Bounds:
 
 
 def bounds_of(settings: Settings, sent: int) -> Bounds:
-    """Return the limits of a table that is read where it arrives, of `sent` bytes."""
+    """Return the limits of a table of `sent` bytes that is read in the API's process."""
     return Bounds(settings.max_columns, settings.max_score_bytes, most_rows(sent))
 
 
@@ -276,7 +276,7 @@ class Batch:
             yield X
 
     def identified(self, n_features: int) -> Iterator[tuple[Floats, pa.Array | None]]:
-        """Yield `blocks` with the values of the first column that is kept, if there is one: they are the rows' ids."""
+        """Yield `blocks` with the rows' ids: the values of the first kept column, if there is one."""
         start = 0
         for X in self.blocks(n_features):
             yield X, _ids_of(self.kept[0].slice(start, len(X))) if self.kept else None
@@ -284,7 +284,7 @@ class Batch:
 
 
 def _ids_of(column: pa.Array) -> pa.Array:
-    """Return texts, numbers and booleans as they are, and all else as text."""
+    """Return texts, numbers and booleans unchanged, and all other values as text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -295,7 +295,7 @@ def _ids_of(column: pa.Array) -> pa.Array:
 
 
 class RowReader:
-    """Reads the features of one model from any source. Columns of `unread` may be there, and are not read."""
+    """Reads the features of one model from any source. Columns of `unread` are allowed, and not read."""
 
     def __init__(
         self,
@@ -314,7 +314,7 @@ class RowReader:
         self._passes_all = options.lenient or ALL in options.ignore
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
-        """Return those columns that are numeric features, unless they are kept as they are written."""
+        """Return the columns that are numeric features and not kept: kept columns stay text."""
         numbers = {
             name
             for name, kind in zip(self._features.names, self._features.types, strict=True)
@@ -323,7 +323,7 @@ class RowReader:
         return [name for name in names if name in numbers and name not in self._kept]
 
     def unread(self, names: Sequence[str]) -> list[str]:
-        """Return those columns that are neither features nor kept."""
+        """Return the columns that are neither features nor kept."""
         used = self._kept.union(self._features.names)
         return [name for name in names if name not in used]
 
@@ -346,7 +346,7 @@ class RowReader:
                 break
             if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]
-                if source.schema is None:  # text, which every reader of a format must return alike
+                if source.schema is None:  # all readers of a format must return the same text
                     kept = [self._missing.tidy(column) for column in kept]
                 yield Batch(rows.batch.num_rows, values, kept)
         if errors.total:
@@ -400,7 +400,7 @@ class RowReader:
                 )
 
     def _read(self, rows: Rows, name: str, i: int, source: Source, errors: Errors) -> Floats:
-        """Return one column as float64, NaN where it is missing or wrong."""
+        """Return one column as float64, NaN for missing and wrong values."""
         from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
@@ -431,7 +431,7 @@ def read_body(
 ) -> tuple[RowReader, Source]:
     """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large.
 
-    Columns of `unread` may be there, and are not read.
+    Columns of `unread` are allowed, and not read.
     """
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
@@ -485,8 +485,8 @@ def read_file(
     stack: ExitStack,
     look: Look,
 ) -> tuple[RowReader, Source]:
-    """Return what `read_body` does, for a table in a file of any size; its folder takes a decompressed copy of an
-    Arrow table.
+    """Return the reader and the source of a table in a file of any size. A decompressed copy of an Arrow table is
+    written to the file's folder.
     """
     from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
@@ -503,7 +503,7 @@ def read_file(
         stream = whole if table.content_type == ARROW else stream_of(whole)
         source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
         source.notation = dialect.notation.or_point
-        # A message costs a visit to every column, and a time of its own.
+        # Each message costs a visit to every column, and a constant time.
         times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
         claims = read_claims(stream, MAX_MESSAGES * max(1, times))
         _check_claims(claims, max_rows, bounds)

@@ -73,7 +73,7 @@ RESULT_FILE = "scores.parquet"
 MAX_HELD_VALUES = 5_000_000
 """Values that may wait for reasons: rows × features of the best rows; three times as many rows are held."""
 _CURVE_FILE = "model.curve"
-_READ_AS_NUMBERS = ("boolean", "datetime")  # in a dataset's own table, which is typed
+_READ_AS_NUMBERS = ("boolean", "datetime")  # numbers in a dataset's own table, which is typed
 
 
 class ReasonsFile(TypedDict):
@@ -86,7 +86,7 @@ class ReasonsFile(TypedDict):
 
 
 class ScoringModel(TypedDict):
-    """A model to score by; `path` and `curve` are files."""
+    """The model that scores; `path` and `curve` are files."""
 
     id: str
     sha256: str
@@ -100,7 +100,7 @@ class ScoringModel(TypedDict):
 
 
 class ScoredTable(Bytes):
-    """A table to be scored. A dataset's own is `typed`, and has no spellings; only a CSV has a `dialect`."""
+    """A table to score. A dataset's own table is `typed`, and has no spellings; only a CSV has a `dialect`."""
 
     dialect: NotRequired[Json | None]
     missing: Sequence[str] | None
@@ -110,8 +110,8 @@ class ScoredTable(Bytes):
 
 
 class ScoringPayload(Work, ScoredTable):
-    """What the fit process is given; `keep` has the form of each column that is carried to the result, and
-    the columns of `unread` may be among the rows. `terse`: refusals hide what is in the rows.
+    """The payload of the fit process. `keep` has the form of each column that is copied to the result. Columns of
+    `unread` are allowed. `terse`: refusals hide the values of rows.
     """
 
     model: ScoringModel
@@ -122,7 +122,7 @@ class ScoringPayload(Work, ScoredTable):
 
 
 class ScoringResult(Work):
-    """The file of scores, its hash, and what it holds."""
+    """The file of scores, its hash, and its summary."""
 
     file: str
     sha256: str
@@ -135,7 +135,7 @@ class ScoringResult(Work):
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> ScoringPayload:
-    """Gather where artifact, curve and rows lie, and how the rows are to be read."""
+    """Gather the paths of artifact, curve and rows, and the options for reading the rows."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, batch, blobs, workdir)
@@ -176,7 +176,7 @@ def _model(
 def _reasons(
     session: Session, model: Model, read_options: Json, workdir: Path
 ) -> ReasonsFile | None:
-    """Return the reasons that the batch has, told by the dictionary of when it was asked for."""
+    """Return the options of the batch's reasons, with the dictionary of the time of the request."""
     if (options := read_options.get(REASON_OPTIONS)) is None:
         return None
     codes = None
@@ -197,7 +197,7 @@ def _reasons(
 def _table(
     session: Session, batch: BatchScore, model: Model, blobs: BlobStore
 ) -> tuple[ScoredTable, dict[str, ColumnForm | None]]:
-    """Return what is to be read, and the form of each column to be kept."""
+    """Return the table to read, and the form of each column to keep."""
     from app.scoring.kept_columns import form_of
 
     options = TableOptions.from_json(batch.read_options)
@@ -230,7 +230,7 @@ def _table(
 
 
 def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
-    """Score; pure computing on the files that the payload names."""
+    """Score the rows: a computation that uses only the files that the payload names."""
     try:
         return _run(payload, callback)
     except Invalid as error:
@@ -346,10 +346,11 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 
 
 class ScoringProgress:
-    """What the job reports: the share of the table that is read, of the block under way only by its rows with reasons.
+    """The progress of the job: the fraction of the table that is read. In the current block, only rows with reasons
+    count.
 
     A small table is read at once, as one block, whose reasons may take minutes. `reasons_last`: reasons come after all
-    scores, and are the other half of the work. `rows` are those of the blocks that are done.
+    scores, and are the other half of the work. `rows` counts the rows of finished blocks.
     """
 
     def __init__(self, callback: Callback, source: Source, *, reasons_last: bool) -> None:
@@ -359,7 +360,7 @@ class ScoringProgress:
         self._last = False
 
     def begin(self, n_rows: int, *, last: bool = False) -> None:
-        """Begin a block of rows; the `last` one has only the reasons of rows that were scored before."""
+        """Begin a block of rows; the `last` block has only the reasons of rows that are already scored."""
         self._block, self._told, self._last = n_rows, 0, last
 
     def tick(self, n_rows: int) -> None:
@@ -380,7 +381,9 @@ class ScoringProgress:
 
 
 def _defers_reasons(served: Served, top: int | None) -> bool:
-    """Return True if reasons are computed at the end, of the rows that stay: if their values may be held until then."""
+    """Return True if reasons are computed at the end, only for the rows in the result. The values of these rows
+    must fit in memory.
+    """
     n_features = len(served.features.names)
     return served.reasoner is not None and top is not None and top * n_features <= MAX_HELD_VALUES
 
@@ -392,7 +395,9 @@ def _check_reasoned(served: Served, n_rows: int, top: int | None) -> None:
 
 
 def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return the fields of the rows that are held: without reasons, and at the end the values of the features."""
+    """Return the fields of the rows in memory: the fields of the result without reasons, followed by the values of
+    the features.
+    """
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -402,7 +407,7 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
 
 
 def _held_values(blocks: Sequence[Floats]) -> pa.Array:
-    """Return the rows of blocks, of which there is at least one, as a column."""
+    """Return the rows of at least one block as a column."""
     import pyarrow as pa
 
     X = np.concatenate(blocks)
@@ -410,7 +415,7 @@ def _held_values(blocks: Sequence[Floats]) -> pa.Array:
 
 
 def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> pa.Table:
-    """Return the table with the reasons of its rows, and without the values of the features, its last column."""
+    """Return the table with the reasons of its rows, and without its last column, the values of the features."""
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -423,10 +428,10 @@ def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> 
 
 
 class BestRows:
-    """The rows with the highest scores of all that were added, best first; of equal scores the earlier rows.
+    """The rows with the highest scores of all added rows, best first; of equal scores the earlier rows.
 
-    It holds at most three times as many rows as are kept, and no words but theirs. Adding n rows takes O(n), and
-    O(k log k) after every k rows that may be among the best.
+    Memory holds at most three times as many rows as the result, and only the texts of these rows. Adding n rows takes
+    O(n), and O(k log k) after every k rows that may be among the best.
     """
 
     def __init__(self, top: int, schema: pa.Schema) -> None:
@@ -523,8 +528,8 @@ def _score(
     options: ProbabilityOptions,
     added: Sequence[str],
 ) -> list[pa.Array]:
-    """Return the columns of a batch: score, FPR, TPR and what is `added` (null without a curve or a calibration), or
-    one score per label.
+    """Return the columns of a batch: score, FPR, TPR and the `added` columns (null without a curve or a calibration),
+    or one score per label.
     """
     import pyarrow as pa
 
@@ -569,7 +574,7 @@ def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
 
 
 def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> Made:
-    """Publish the scores. An upload goes once it is scored."""
+    """Publish the scores. An upload is deleted once it is scored."""
     key = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     columns = {
         "rows": result["rows"],

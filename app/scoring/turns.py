@@ -1,4 +1,6 @@
-"""Where a request is scored: in the event loop if that is quick, else in a thread; if it takes long, under a permit."""
+"""Choose where a request is scored: in the event loop if that is quick, else in a thread; if it takes long, under a
+permit.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ Found = TypeVar("Found")
 
 
 async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
-    """Return what `ModelCache.find` does. While a model of the owner is loaded, others of the owner wait in the event
-    loop: no owner can occupy the threads of all.
+    """Return the result of `ModelCache.find`. While a model of the owner is loaded, the owner's other requests wait in
+    the event loop, so that no owner can occupy all threads.
     """
     served = models.cached(owner, ref) or await run_in_threadpool(models.look, owner, ref)
     if served is not None:
@@ -32,9 +34,9 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
 def seconds_of(
     served: Served, body: bytes, media_type: str, *, compressed: bool, by_column: bool = False
 ) -> float:
-    """Return the most seconds that it takes to score the rows of a body, as far as can be told before it is read.
+    """Return an upper bound of the seconds that it takes to score the rows of a body, estimated before it is read.
 
-    `by_column`: JSON may have a list for each column, and not only something in brackets for each row.
+    `by_column`: JSON may have a list per column, so counting brackets does not bound the number of rows.
     """
     if compressed:
         return math.inf
@@ -55,7 +57,7 @@ async def run(
     *,
     inline: bool = False,
 ) -> Found:
-    """Do work that takes at most so many seconds. With `inline` the quickest is done in the event loop."""
+    """Run work that takes at most so many seconds. With `inline`, the quickest work runs in the event loop."""
     if inline and seconds <= cost.INLINE_SECONDS:
         return work()
     if seconds <= cost.PERMIT_SECONDS:
