@@ -13,11 +13,12 @@ from app.evaluation.groups import finite, usable_column
 from app.platform.errors import invalid, shown
 from app.platform.sql import Json
 from app.platform.tables import Dataset, DatasetKind
+from core import metrics
 from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics import AmountCosts, DecisionCost, Interval, LeastCost, ValueCaught
+    from core.metrics import DecisionCost, Interval, LeastCost, ValueCaught
     from core.metrics.comparison import Difference
 
 BY_AMOUNT = "by_amount"
@@ -75,12 +76,10 @@ def check_amounts(dataset: Dataset, asked: Amounts) -> None:
         _check_column(dataset, asked.column)
 
 
-def costs_of(asked: Mapping[str, Any]) -> AmountCosts:
+def costs_of(asked: Mapping[str, Any]) -> metrics.AmountCosts:
     """Return the costs as core takes them; InvalidParameter as `AmountCosts`."""
-    from core.metrics import AmountCosts, Price
-
-    prices = {name: Price(**asked[name]) for name in PRICES if asked.get(name) is not None}
-    return AmountCosts(**prices, review=asked.get("review", 0.0))
+    prices = {name: metrics.Price(**asked[name]) for name in PRICES if asked.get(name) is not None}
+    return metrics.AmountCosts(**prices, review=asked.get("review", 0.0))
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
@@ -122,7 +121,6 @@ def measure_amounts(
     probability: Floats | None,
 ) -> Json:
     """Return the value that is caught, and what errors cost, as they are stored."""
-    from core.metrics import cost_report, value_caught
     from core.metrics.amounts import OVERS
 
     values: list[Json] = []
@@ -131,7 +129,7 @@ def measure_amounts(
         if amounts is None:
             break
         try:
-            found = value_caught(
+            found = metrics.value_caught(
                 y,
                 scores,
                 amounts,
@@ -147,7 +145,7 @@ def measure_amounts(
             values.append(_value(found))
     costs = None
     if spec["costs"] is not None:
-        report = cost_report(
+        report = metrics.cost_report(
             y,
             scores,
             costs_of(spec["costs"]),

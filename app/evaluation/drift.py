@@ -22,6 +22,7 @@ from app.models.service import VALIDATION, curve_of, lists_of, read_curve, write
 from app.platform.documents import Reliability
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
+from core import metrics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,10 +110,8 @@ def _shares_of_importance(session: Session, model: Model) -> dict[str, float]:
 
 def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
     """The fraction of positives with its interval."""
-    from core.metrics import wilson_interval
-
     value = totals[0] / sum(totals)
-    return wilson_interval(value, sum(effective), level)._asdict()
+    return metrics.wilson_interval(value, sum(effective), level)._asdict()
 
 
 def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]:
@@ -254,11 +253,10 @@ def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
-    from core.metrics import Interval
     from core.metrics.comparison import change
 
     ends = ("value", "low", "high")
-    old, new = (Interval(*(area[end] for end in ends)) for area in (before, after))
+    old, new = (metrics.Interval(*(area[end] for end in ends)) for area in (before, after))
     found = change(old, new, level)
     what = {name: before[name] for name in before.keys() - set(ends)}
     return what | {
@@ -277,17 +275,16 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
     """How far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
     which the calibration was learnt. It has the chance of so many rows, for which the test allows.
     """
-    from core.metrics import Interval
     from core.metrics.comparison import change
 
     tests = []
     for of, interval in (("in_the_large", found["in_the_large"]), ("slope", found["slope"])):
         if interval is None:
             continue
-        here = Interval(*(interval[end] for end in ("value", "low", "high")))
+        here = metrics.Interval(*(interval[end] for end in ("value", "low", "high")))
         right, times = _RIGHT[of], math.sqrt(rows)
         below, above = times * (here.value - here.low), times * (here.high - here.value)
-        tested = change(Interval(right, right - below, right + above), here, found["level"])
+        tested = change(metrics.Interval(right, right - below, right + above), here, found["level"])
         what = {"of": of, "predicted": found["predicted"], "observed": found["observed"]}
         tests.append(what | here._asdict() | {"p_value": tested.p_value})
     return tests

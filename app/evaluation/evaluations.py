@@ -51,6 +51,7 @@ from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, EvaluationCurve, Model
+from core import metrics as core_metrics
 
 if TYPE_CHECKING:
     from core.metrics import (
@@ -320,15 +321,13 @@ def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Made:
 
 def roc(
     session: Session, owner: str, evaluation_id: str
-) -> tuple[Evaluation, RocCurve, ClassTotals]:
+) -> tuple[Evaluation, RocCurve, core_metrics.ClassTotals]:
     """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
-    from core.metrics import ClassTotals
-
     evaluation = EVALUATIONS.find(session, owner, evaluation_id)
     row = repository.find_curve(session, evaluation.id)
     if row is None or evaluation.metrics is None:
         raise _no_curve(evaluation)
-    totals = ClassTotals(**evaluation.metrics["totals"])
+    totals = core_metrics.ClassTotals(**evaluation.metrics["totals"])
     return evaluation, models.curve_of(row), totals
 
 
@@ -389,10 +388,10 @@ def _cut_on(
     confidence: float | None,
     asked: Json,
 ) -> tuple[OperatingPoint, Promise | None]:
-    from core.metrics import operating_point_on_curve
-
     if confidence is None:
-        return operating_point_on_curve(curve, totals, level=evaluation.level, **asked), None
+        return core_metrics.operating_point_on_curve(
+            curve, totals, level=evaluation.level, **asked
+        ), None
     if not independent:
         detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
         raise models.no_promise("confidence", detail)
@@ -406,7 +405,6 @@ def _promises_by_group(
     evaluation: Evaluation, stored: bytes | None, promise: Promise | None, *, together: bool
 ) -> tuple[GroupPromises, list[PromisedGroup]]:
     """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
-    from core.metrics import promises_on_scores, wilson_interval
     from core.metrics.promises import counts_alike
 
     if promise is None:
@@ -422,7 +420,7 @@ def _promises_by_group(
         raise models.no_promise("by_group", detail)
     classes = split_scores(stored, groups)
     of_class = 0 if promise.rate == "tpr" else 1
-    found = promises_on_scores(
+    found = core_metrics.promises_on_scores(
         {number: scores[of_class] for number, scores in enumerate(classes)},
         **{promise.rate: promise.limit},
         confidence=promise.confidence,
@@ -434,7 +432,7 @@ def _promises_by_group(
         if threshold is None or not scores.size or not alike:
             return None
         share = 1.0 - np.searchsorted(scores, threshold).item() / scores.size
-        return wilson_interval(share, scores.size, evaluation.level)
+        return core_metrics.wilson_interval(share, scores.size, evaluation.level)
 
     shown = [
         PromisedGroup(

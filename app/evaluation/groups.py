@@ -18,6 +18,8 @@ from app.platform.documents import ReliabilityPoint
 from app.platform.errors import invalid, shown
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
+from core import metrics
+from core import probability as core_probability
 from core.metrics.window import CUTS, MAX_GROUPS
 
 if TYPE_CHECKING:
@@ -198,11 +200,10 @@ def measure_groups(
     probability: Floats | None,
 ) -> Json:
     """Return the quality by groups as it is stored; with the probabilities of the rows also their calibration."""
-    from core.metrics import compare_groups
     from core.metrics.fairness import number_groups
 
     by, texts = read_groups(path, grouping)
-    found = compare_groups(
+    found = metrics.compare_groups(
         y,
         scores,
         by,
@@ -241,14 +242,14 @@ def _calibration(
     level: float,
 ) -> Json | None:
     """Return the calibration of one group's rows; its diagram at some quantiles of the rows, none for a small group."""
-    from core.probability import reliability
-
     found = one.calibration
     if found is None:
         return None
     points: list[ReliabilityPoint] = []
     if found.in_the_large.interval is not None:
-        judged = reliability(y, probability, sample_weight=weight, group=units, level=level)
+        judged = core_probability.reliability(
+            y, probability, sample_weight=weight, group=units, level=level
+        )
         every = reliability_record(judged)["points"]
         chosen = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
         points = [every[index] for index in chosen]

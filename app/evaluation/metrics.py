@@ -31,6 +31,8 @@ from app.training import lists
 from app.training.interpretation import score
 from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
+from core import metrics
+from core import probability as core_probability
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats, Ranker
@@ -67,7 +69,6 @@ class BipartiteMeasure:
     """Rows with one label: a ROC curve, and all that is read off it."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
-        from core.metrics import summarise
         from core.metrics.groups import check_rows, effective_units
 
         rows = read_rows(table, features)
@@ -75,7 +76,7 @@ class BipartiteMeasure:
         self._query = rows.query
         self._scores = score(ranker, rows)
         self.notes: list[str] = []
-        self._summary = summarise(self._y, self._scores, self._weight, ())
+        self._summary = metrics.summarise(self._y, self._scores, self._weight, ())
         checked = check_rows(self._y, {"scores": self._scores}, self._weight, self._group)
         self.effective = effective_units(checked)
         self._n_groups = None if checked.unit is None else len(np.unique(checked.unit))
@@ -110,9 +111,7 @@ class BipartiteMeasure:
 
     def reliability(self, calibration: ServedCalibration, level: float) -> Reliability:
         """How good a calibration's probabilities are on these rows."""
-        from core.probability import reliability
-
-        found = reliability(
+        found = core_probability.reliability(
             self._y,
             calibration.calibration.probability(self._scores),
             sample_weight=self._weight,
@@ -133,22 +132,22 @@ class BipartiteMeasure:
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """What the metrics of a model are, and the number of groups."""
-        from core.metrics import ClassTotals, empirical_area_of, operating_point_on_curve
-
         auc, *partial = _areas(self._y, self._scores, self._weight, self._group, windows, level)
         rows = self._summary.positives, self._summary.negatives
         self.notes += warnings_of_areas([auc, *partial], rows, self.effective)
         totals = self._summary.totals
-        totals = ClassTotals(totals.positive, totals.negative, *self.effective)
+        totals = metrics.ClassTotals(totals.positive, totals.negative, *self.effective)
         point = None
         if threshold is not None:
-            found = operating_point_on_curve(self.curve, totals, threshold=threshold, level=level)
+            found = metrics.operating_point_on_curve(
+                self.curve, totals, threshold=threshold, level=level
+            )
             point = _point(found)
         return {
             "auc": _figures(auc),
             "pauc": [
                 _figures(area)
-                | {"empirical": empirical_area_of(self.curve, totals.negative, *window)}
+                | {"empirical": metrics.empirical_area_of(self.curve, totals.negative, *window)}
                 for area, window in zip(partial, windows, strict=True)
             ],
             "tpr_at_fpr": heights_of(self.curve, totals, level),
@@ -230,16 +229,12 @@ class PreferenceMeasure:
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The fraction of pairs in order."""
-        from core.metrics import summarise_pairs
-
-        summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
+        summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return [{"of": "pair_order", **summary.order._asdict()}]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
         """The same with its counts."""
-        from core.metrics import summarise_pairs
-
-        summary = summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
+        summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return {"pair_order": summary.order._asdict(), **pair_counts(summary)}
 
 
@@ -371,10 +366,8 @@ def _areas(
 ) -> list[Json]:
     """The AUC and the partial AUCs; rows of a group are drawn together."""
 
-    from core.metrics import partial_auc_interval
-
     def area(window: Window) -> Interval:
-        return partial_auc_interval(
+        return metrics.partial_auc_interval(
             y, scores, *window, level=level, sample_weight=weight, group=group
         )
 
@@ -389,11 +382,10 @@ def warnings_of_areas(
     areas: Sequence[Json], rows: tuple[int, int], effective: tuple[float, float]
 ) -> list[str]:
     """What the owner should know of the intervals of `_areas`; see `core.metrics.intervals.area_warnings`."""
-    from core.metrics import Interval
     from core.metrics.intervals import area_warnings
 
     windows = [(area.get("fpr_min", 0.0), area.get("fpr_max", 1.0)) for area in areas]
-    intervals = [Interval(area["value"], area["low"], area["high"]) for area in areas]
+    intervals = [metrics.Interval(area["value"], area["low"], area["high"]) for area in areas]
     return area_warnings(windows, intervals, rows, effective)
 
 

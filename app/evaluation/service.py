@@ -32,6 +32,7 @@ from app.platform.tables import (
     Model,
 )
 from app.training.bipartite import windows_of
+from core import metrics
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 
@@ -269,8 +270,6 @@ def check_comparison(
     session: Session, owner: str, request: ComparisonInputs, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
-    from core.metrics import Lift, Ndcg, PrecisionAt
-
     check_level(request.level)
     windows = check_windows(request.windows)
     figures = figures_named(request.figures, "/figures")
@@ -291,14 +290,14 @@ def check_comparison(
         raise invalid("/costs", "models are compared by what errors cost: pass costs with amount")
     for number, figure in enumerate(figures):
         count = getattr(figure, "count", None)
-        if dataset.weight is not None and (count is not None or isinstance(figure, Ndcg)):
+        if dataset.weight is not None and (count is not None or isinstance(figure, metrics.Ndcg)):
             detail = (
                 f"the rows of dataset {dataset.id} have weights, and {figure.name} needs rows that count alike: ask "
                 "for a share, such as precision@1%, or for average_precision"
             )
             raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
         if (
-            isinstance(figure, PrecisionAt | Lift)
+            isinstance(figure, metrics.PrecisionAt | metrics.Lift)
             and count is not None
             and count > (dataset.rows or 0)
         ):

@@ -22,6 +22,7 @@ from app.platform.documents import DatasetLineage, Reliability, ReliabilityPoint
 from app.platform.errors import Conflict, NotFound
 from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
+from core import probability as core_probability
 
 if TYPE_CHECKING:
     from core import probability
@@ -78,18 +79,17 @@ def learn(
         The rows by score, where they are in files: then neighbours of about equal mass together are one score, of more
         than `MAX_CELLS`.
     """
-    from core.probability import choose_calibration, reliability
     from core.probability.isotonic import cells_of, venn_abers_of
 
     seed = seed % 2**32
     masses = None if groups is None else cells_of(groups, MAX_CELLS)
-    chosen = choose_calibration(
+    chosen = core_probability.choose_calibration(
         y, scores, sample_weight=weight, group=group, random_state=seed, masses=masses
     )
     file = None
     if (held_out := chosen.held_out) is not None:
         file = RELIABILITY_FILE
-        judged = reliability(
+        judged = core_probability.reliability(
             held_out.y,
             held_out.probability,
             sample_weight=held_out.weight,
@@ -251,12 +251,10 @@ def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
 def _served(
     version: int, method: str, prevalence: float, columns: dict[str, Floats]
 ) -> ServedCalibration:
-    from core.probability import Calibration, VennAbers
-
     return ServedCalibration(
         version,
-        Calibration(method, columns["parameters"], prevalence),  # type: ignore[arg-type]
-        VennAbers(*columns["low"].reshape(2, -1), *columns["high"].reshape(2, -1)),
+        core_probability.Calibration(method, columns["parameters"], prevalence),  # type: ignore[arg-type]
+        core_probability.VennAbers(*columns["low"].reshape(2, -1), *columns["high"].reshape(2, -1)),
     )
 
 

@@ -62,6 +62,7 @@ from app.platform.errors import Invalid, Unavailable, refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
+from core import metrics
 from core.metrics.window import MIN_WIDTH
 
 if TYPE_CHECKING:
@@ -404,11 +405,9 @@ def answer_curve(
 def _columns(
     shown: RocCurve, curve: RocCurve, totals: ClassTotals, level: float, band: BandKind | None
 ) -> dict[str, Floats]:
-    from core.metrics import roc_band_on_curve
-
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
     if band is not None:
-        limits = roc_band_on_curve(curve, totals, shown.fpr, kind=band, level=level)
+        limits = metrics.roc_band_on_curve(curve, totals, shown.fpr, kind=band, level=level)
         columns |= {"low": limits.low, "high": limits.high}
     return columns
 
@@ -1035,16 +1034,14 @@ async def read_list_curve(
     return await context.compute(caller.owner, work)
 
 
-def _costs(false_positive: float | None, false_negative: float | None) -> Costs | None:
-    from core.metrics import Costs
-
+def _costs(false_positive: float | None, false_negative: float | None) -> metrics.Costs | None:
     if false_positive is None and false_negative is None:
         return None
     if false_positive is None or false_negative is None:
         absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
         detail = f"{absent} must be given with the other cost, it is missing"
         raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
-    return Costs(false_positive, false_negative)
+    return metrics.Costs(false_positive, false_negative)
 
 
 @router.get("/{ref}/calibration", summary="Read the calibration")

@@ -19,6 +19,7 @@ from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session
 from app.platform.tables import Model, ModelCurve, ModelMargins, ModelMetrics
+from core import bounds as core_bounds
 from core.errors import InvalidParameter
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
@@ -126,14 +127,12 @@ def _record(
 
 
 def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
-    from core.bounds import column_rankers, stump_rankers
-
     parameters = ranker.get_params(deep=False)
     if parameters["weak_ranker"] == "column":
-        return column_rankers(len(features))
+        return core_bounds.column_rankers(len(features))
     n_categories = [len(texts) for texts in ranker.categories_ if texts is not None]
     kinds = {feature["type"] for feature in features} - {"categorical"}
-    return stump_rankers(
+    return core_bounds.stump_rankers(
         parameters["max_bins"] - 1,
         len(features) - len(n_categories),
         boolean=kinds == {"boolean"},
@@ -143,8 +142,6 @@ def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
 
 def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
     """Return ρ on the training part where the linear programme is small, else None."""
-    from core.bounds import Unsolved, best_bipartite_margin, column_outputs, stump_outputs
-
     if len(train.X) * len(train.names) > MAX_PROGRAMME_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
@@ -152,17 +149,17 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
     positive = train.y[present] == 1
     weight = np.ones(len(X)) if train.weight is None else train.weight[present]
     if parameters["weak_ranker"] == "column":
-        outputs = column_outputs(X)
+        outputs = core_bounds.column_outputs(X)
     else:
         n_categories = np.array([len(texts or ()) for texts in train.categories], dtype=np.int64)
-        outputs = stump_outputs(
+        outputs = core_bounds.stump_outputs(
             X, weight, parameters["max_bins"], MAX_PROGRAMME_CELLS, n_categories
         )
     if outputs is None or not outputs.size:
         return None
     try:
-        best = best_bipartite_margin(outputs[positive], outputs[~positive])
-    except Unsolved:  # the model is stored without this figure
+        best = core_bounds.best_bipartite_margin(outputs[positive], outputs[~positive])
+    except core_bounds.Unsolved:  # the model is stored without this figure
         return None
     return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
 
@@ -224,14 +221,11 @@ class Margins:
     @property
     def progress(self) -> npt.NDArray[np.bool_]:
         """True where Theorem 7's condition holds, of shape (rounds,)."""
-        from core.bounds import makes_progress
-
-        return makes_progress(self.d_plus, self.d_minus)
+        return core_bounds.makes_progress(self.d_plus, self.d_minus)
 
 
 def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
     """Return the model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
-    from core.bounds import WeakRankers, bound_held_out, bound_misranking
     from core.metrics.margins import MarginDistribution
 
     model = find(session, owner, ref)
@@ -250,14 +244,14 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
     train = _sample(session, model, "train")
     validation = repository.find_metrics(session, model.id, "validation")
     spread = MarginDistribution(_column(row.thetas), _column(row.fractions))
-    weak_rankers = WeakRankers(row.weak_rankers, row.depends_on_data)
+    weak_rankers = core_bounds.WeakRankers(row.weak_rankers, row.depends_on_data)
     bounds: tuple[Bound, ...] = ()
     if train is not None:
-        bounds = bound_misranking(spread, train, weak_rankers, theta=theta, delta=delta)
+        bounds = core_bounds.bound_misranking(spread, train, weak_rankers, theta=theta, delta=delta)
     if validation is not None:
         held_out = validation[0]
         misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
-        bounds += (bound_held_out(misranked, _of_classes(held_out), delta=delta),)
+        bounds += (core_bounds.bound_held_out(misranked, _of_classes(held_out), delta=delta),)
     return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
 
 
@@ -292,20 +286,18 @@ def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
-    from core.bounds import listed_pairs
-
     if (found := repository.find_metrics(session, model.id, part)) is not None:
         return _of_classes(found[0])
     if (listed := repository.find_pair_metrics(session, model.id, part)) is not None:
-        return listed_pairs(listed.items, listed.pairs)
+        return core_bounds.listed_pairs(listed.items, listed.pairs)
     return None
 
 
 def _of_classes(metrics: ModelMetrics) -> Sample:
     """Return the sample of a part; weights that are equal within each class weigh all pairs alike."""
-    from core.bounds import two_classes
-
-    return two_classes(metrics.positives, metrics.negatives, weighted=_is_weighted(metrics))
+    return core_bounds.two_classes(
+        metrics.positives, metrics.negatives, weighted=_is_weighted(metrics)
+    )
 
 
 def _column(packed: bytes) -> Floats:
@@ -398,9 +390,7 @@ def _bound(
     window: tuple[float, float],
     delta: float,
 ) -> WindowBound:
-    from core.bounds import bound_partial_auc, step_risk
-
-    risk = step_risk(curve_of(curve), *window)
+    risk = core_bounds.step_risk(curve_of(curve), *window)
     reasons = [_WEIGHTED] if _is_weighted(sample) else []
     dimension = None
     if part == "train":
@@ -415,7 +405,7 @@ def _bound(
             )
     found = None
     if dimension is not None or part == "validation":
-        found = bound_partial_auc(
+        found = core_bounds.bound_partial_auc(
             risk, sample.positives, sample.negatives, *window, delta=delta, vc_dimension=dimension
         )
     return WindowBound(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from app.platform.documents import Objective
 from app.platform.errors import Invalid, invalid
+from core import metrics
 from core.errors import InvalidParameter
 from core.metrics.window import MIN_WIDTH, check_window
 
@@ -73,19 +74,17 @@ def window_of(objective: Objective) -> Window:
 
 def figure_of(objective: Objective) -> Figure | None:
     """Return the figure of the top of the list that the objective names; None for areas and rates."""
-    from core.metrics import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
-
     match objective["metric"]:
         case "average_precision":
-            return AveragePrecision()
+            return metrics.AveragePrecision()
         case "precision":
-            return PrecisionAt(objective.get("count"), objective.get("share"))
+            return metrics.PrecisionAt(objective.get("count"), objective.get("share"))
         case "lift":
-            return Lift(share=objective["share"])
+            return metrics.Lift(share=objective["share"])
         case "precision_at_recall":
-            return PrecisionAtRecall(objective["recall"])
+            return metrics.PrecisionAtRecall(objective["recall"])
         case "ndcg":
-            return Ndcg(objective.get("count"), objective.get("share"))
+            return metrics.Ndcg(objective.get("count"), objective.get("share"))
     return None
 
 
@@ -94,10 +93,8 @@ def list_figure_of(objective: Objective) -> ListFigure:
 
     Raises InvalidParameter for a count that is out of range.
     """
-    from core.metrics import list_figure_named
-
     name, count = LIST_METRICS[objective["metric"]], objective.get("count")
-    return list_figure_named(name if count is None else f"{name}@{count}")
+    return metrics.list_figure_named(name if count is None else f"{name}@{count}")
 
 
 def without_count(objective: Objective, rows: int | None) -> Objective:
@@ -123,14 +120,12 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
     The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
     thresholds the curve has heights that none reaches.
     """
-    from core.metrics import operating_point, partial_auc, value_of_figure
-
     if objective["metric"] == "tpr":
         fpr = float(objective["fpr"])
-        return operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
+        return metrics.operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
     if (figure := figure_of(objective)) is not None:
-        return value_of_figure(figure, y, scores, weight)
-    return partial_auc(y, scores, *window_of(objective), sample_weight=weight)
+        return metrics.value_of_figure(figure, y, scores, weight)
+    return metrics.partial_auc(y, scores, *window_of(objective), sample_weight=weight)
 
 
 def target_fpr(objective: Objective) -> float | None:

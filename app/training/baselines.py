@@ -33,6 +33,7 @@ from app.training.records import (
     TrainSpec,
 )
 from app.training.search import AUTO
+from core import metrics
 from core.base.parameters import leave_out_newer, list_parameters
 from core.registry import ALGORITHMS
 
@@ -247,8 +248,6 @@ def _compare(
     names: list[str],
     folder: Path | None,
 ) -> Comparison:
-    from core.metrics import compare, cross_validated_compare
-
     y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
     if folder is not None:
         from core.metrics.runs import compare_stored
@@ -264,7 +263,7 @@ def _compare(
             adjust="none",
         )
     if folds is None:
-        return compare(
+        return metrics.compare(
             y,
             scores,
             windows,
@@ -274,7 +273,7 @@ def _compare(
             names=names,
             adjust="none",
         )
-    return cross_validated_compare(
+    return metrics.cross_validated_compare(
         y,
         scores,
         folds.fold,
@@ -293,13 +292,11 @@ def _compare_figures(
     held_out: HeldOutRows, scores: Sequence[Floats], figure: Figure | None, names: list[str]
 ) -> tuple[FigureComparison, ...]:
     """Return the comparison by one figure; nothing without one."""
-    from core.metrics import compare_figures, cross_validated_compare_figures
-
     if figure is None:
         return ()
     y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
     if folds is None:
-        return compare_figures(
+        return metrics.compare_figures(
             y,
             scores,
             [figure],
@@ -309,7 +306,7 @@ def _compare_figures(
             names=names,
             adjust="none",
         )
-    return cross_validated_compare_figures(
+    return metrics.cross_validated_compare_figures(
         y,
         scores,
         folds.fold,

@@ -52,6 +52,7 @@ from app.training.splits import (
     note_kinds,
     split_rows,
 )
+from core import metrics, selection
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
     from core.metrics import Interval, Summary
     from core.metrics.runs import StoredGroups
-    from core.selection import HeldOut
 
 CODES_FOLDER = "codes"
 """Of the work folder, with the files of codes."""
@@ -274,14 +274,12 @@ class BipartiteSplitData(SplitData):
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
     def thinned(self, fraction: float, seed: int) -> BipartiteSplitData:
-        from core.selection import draw_rows
-
         thin, query = copy(self), self.train.query
         thin._missing = None
         if query is not None:
             rows = lists.draw_queries(query, fraction, seed)
         else:
-            rows = draw_rows(self.train.y, fraction, seed)
+            rows = selection.draw_rows(self.train.y, fraction, seed)
         thin.train = self.train.part(rows).known_to()
         return thin
 
@@ -308,12 +306,10 @@ class BipartiteSplitData(SplitData):
     def table(self, part: str) -> Table | None:
         return self.train if part == "train" else self.validation
 
-    def held_out_rows(self) -> HeldOut:
+    def held_out_rows(self) -> selection.HeldOut:
         """Return the labels, weights and groups of the validation rows."""
-        from core.selection import HeldOut
-
         rows = self._known("validation")
-        return HeldOut(rows.y, rows.weight, rows.group)
+        return selection.HeldOut(rows.y, rows.weight, rows.group)
 
     def value(self, scores: Floats, objective: Objective) -> float:
         rows = self._known("validation")
@@ -419,11 +415,10 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
     """Return curve, areas and counts of a part: the figures of all its rows, and the curve as it is stored."""
-    from core.metrics import summarise
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
-        return summarise(table.y, scores, table.weight, windows, group=table.group)
+        return metrics.summarise(table.y, scores, table.weight, windows, group=table.group)
     return summarise_groups(
         groups_of(stored, scores),
         windows,

@@ -27,6 +27,7 @@ from app.training.records import (
     Outcome,
     PublishedFile,
 )
+from core import kernels
 
 TRAIN_PART = "train_part"
 PARTS = "parts"
@@ -60,12 +61,11 @@ def run(payload: ChildPayload, callback: Callback) -> ChildResult:
 def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
     """Return the results of the payload's fits, in order; the tables are read once."""
     from app.training.fitting import FitContext
-    from core.kernels import when_compiling
 
     reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
     context = FitContext(payload, reporter)
     results: list[Outcome] = []
-    with when_compiling(context.clock.listen), warnings.catch_warnings():
+    with kernels.when_compiling(context.clock.listen), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model gets the warnings of its own fit
         for number, fit in enumerate(fits):
             folder = Path(payload["workdir"]) / str(number)

@@ -26,6 +26,8 @@ from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.platform.tables import Model, ModelImportance, ModelSample
 from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
+from core import explain
+from core.base.table import to_matrix
 from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -123,8 +125,6 @@ def measure_reference(
     """Write the mean parts of the scores of negatives and positives; None if the ranker has no exact parts, or a class
     no rows.
     """
-    from core.explain import mean_reference
-
     n_rows = _max_reference_rows(table)
     if steps := ranker.count_shapley_steps():
         n_rows = min(n_rows, max(MIN_REFERENCE_ROWS, MAX_REFERENCE_STEPS // steps))
@@ -135,7 +135,7 @@ def measure_reference(
     ends = np.array([0, len(drawn[0]), len(both.X)])
     try:
         negative, positive = (
-            mean_reference(ranker, as_scored(rows, ranker).coded, rows.weight)
+            explain.mean_reference(ranker, as_scored(rows, ranker).coded, rows.weight)
             for rows in (both.take(np.arange(*ends[k : k + 2])) for k in range(2))
         )
     except InvalidParameter:  # no exact parts
@@ -164,8 +164,6 @@ def class_part(part: str, of: str) -> str:
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:
     """Return the rows coded by the ranker's own categories, which may be fewer than the table's."""
-    from core.base.table import to_matrix
-
     X, categories = to_matrix(sample.coded, ranker.categories_)
     return replace(sample, X=X, categories=categories)
 
@@ -289,8 +287,6 @@ def measure(
     Runs in the fit process. `train` has a few training rows as the ranker scores them; `draw_both_classes` is
     `SplitData.evaluation_rows`.
     """
-    from core.explain import mean_absolute, permutation_importance
-
     squared = getattr(ranker, "feature_importances_", None)
     if squared is not None:
         gains = getattr(ranker, "auc_gains_")  # noqa: B009 - comes with the other, in no common base
@@ -298,13 +294,13 @@ def measure(
     parts = _parts(ranker, train)
     if parts is not None:
         weight = np.ones(len(parts)) if train.weight is None else train.weight
-        return _record(CONTRIBUTION, "train", mean_absolute(parts, weight))
+        return _record(CONTRIBUTION, "train", explain.mean_absolute(parts, weight))
     drawn = draw_both_classes(seed)
     if drawn is None:
         return None
     part, table = drawn
     few = _few(as_scored(table, ranker))
-    losses = permutation_importance(
+    losses = explain.permutation_importance(
         ranker.score_rows, few.X, few.y, few.weight, n_repeats=N_PERMUTATIONS, random_state=seed
     )
     return _record(PERMUTATION, part, losses)

@@ -35,6 +35,7 @@ from app.training.splits import (
     divide,
     hash_units,
 )
+from core import metrics, selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
@@ -62,10 +63,8 @@ def value_of(
     graded: bool,
 ) -> float:
     """Return the mean over the queries of the figure that the objective names; without queries, of one list."""
-    from core.metrics import measure_lists
-
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
-    (found,) = measure_lists(
+    (found,) = metrics.measure_lists(
         y, scores, lists, [list_figure_of(objective)], graded=graded, sample_weight=weight
     )
     return found.interval.value
@@ -82,15 +81,13 @@ def measure(
     level: float = LEVEL,
 ) -> ListFigures | None:
     """Return the figures of lists, that of the objective among them; None without queries, or with too few of them."""
-    from core.metrics import list_figure_named, measure_lists
-
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
     names = list(FIGURES)
     if objective is not None and (own := list_figure_of(objective).name) not in names:
         names.append(own)
-    figures = [list_figure_named(name) for name in names]
-    measured = measure_lists(
+    figures = [metrics.list_figure_named(name) for name in names]
+    measured = metrics.measure_lists(
         y, scores, query, figures, graded=graded, level=level, sample_weight=weight
     )
     present = query if weight is None else query[weight > 0]
@@ -111,9 +108,7 @@ def measure(
 
 def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
     """Return the figures of graded rows that are one list."""
-    from core.metrics import measure_graded
-
-    found = measure_graded(
+    found = metrics.measure_graded(
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
     return {
@@ -220,13 +215,11 @@ class GradedSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> GradedSplitData:
-        from core.selection import draw_rows
-
         train, thin = self.train, copy(self)
         if train.query is not None:
             rows = draw_queries(train.query, fraction, seed)
         else:
-            rows = draw_rows(train.y, fraction, seed)
+            rows = selection.draw_rows(train.y, fraction, seed)
         thin.train = train.take(rows).known_to()
         return thin
 

@@ -32,6 +32,8 @@ from app.training.splits import (
     divide,
     hash_units,
 )
+from core import metrics as core_metrics
+from core import selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
@@ -85,10 +87,8 @@ class MultilabelSplitData(SplitData):
         ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
     def thinned(self, fraction: float, seed: int) -> MultilabelSplitData:
-        from core.selection import draw_rows
-
         part = self.train
-        rows = draw_rows(np.zeros(len(part.has)), fraction, seed)
+        rows = selection.draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
         thin.train = Part(part.table.take(rows).known_to(), part.has[rows])
         return thin
@@ -170,8 +170,6 @@ class MultilabelSplitData(SplitData):
     def _metrics(
         self, part: Part, scores: Floats, k: int, objective: Objective | None
     ) -> LabelMetrics:
-        from core.metrics import summarise
-
         positives = int(part.has[:, k].sum())
         metrics: LabelMetrics = {
             "label": self._labels[k],
@@ -184,7 +182,7 @@ class MultilabelSplitData(SplitData):
         }
         if objective is None:
             return metrics
-        summary = summarise(
+        summary = core_metrics.summarise(
             part.has[:, k], scores[:, k], part.table.weight, windows_of(objective), LEVEL
         )
         return {

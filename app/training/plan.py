@@ -70,6 +70,7 @@ from app.training.records import (
     is_trial,
 )
 from app.training.splits import Fold, InnerSplits, folds_of
+from core import selection
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -170,23 +171,19 @@ class Plan:
             parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
         return parts or self._next_baselines(finished)
 
-    def chosen(self, scope: Scope, finished: Sequence[Finished]) -> Chosen:
+    def chosen(self, scope: Scope, finished: Sequence[Finished]) -> selection.Chosen:
         """Return what the search of a scope has chosen, once it has."""
-        from core.selection import Chosen
-
         step = self._choose(scope, _by_scope(finished)[scope])
-        assert isinstance(step, Chosen)  # the scope's rankers were fitted after it
+        assert isinstance(step, selection.Chosen)  # the scope's rankers were fitted after it
         return step
 
     def _next_of(
         self, scope: Scope, done: Sequence[Finished], least_pieces: float
     ) -> Sequence[Part]:
-        from core.selection import Chosen
-
         if any(is_fit(each) for each in done):
             return []
         step = self._choose(scope, done)
-        if isinstance(step, Chosen):
+        if isinstance(step, selection.Chosen):
             return self._parts_of_chosen(step, scope, done, least_pieces)
         inner = cast(InnerSplitsRecord, asdict(self._inner(scope)))
         asked = [cast(TrialRecord, asdict(trial)) for trial in step]
@@ -216,15 +213,15 @@ class Plan:
             fit["limit"] = max(left, MIN_FIT_FRACTION * budget, MIN_FIT_SECONDS)
         return [fit]
 
-    def _choose(self, scope: Scope, done: Sequence[Finished]) -> Sequence[Trial] | Chosen:
-        from core.selection import CHOOSE_NOW, Chosen, Member
-
+    def _choose(self, scope: Scope, done: Sequence[Finished]) -> Sequence[Trial] | selection.Chosen:
         if scope in self._chosen:
             return self._chosen[scope]
         planner = self._planner(scope)
         if planner is None:
             algorithm = self._spec["algorithm"]
-            return Chosen((Member(algorithm["name"], algorithm["parameters"]),), ())
+            return selection.Chosen(
+                (selection.Member(algorithm["name"], algorithm["parameters"]),), ()
+            )
         inner = self._inner(scope)
         held_out = _HeldOutSplits(
             inner.n_splits,
@@ -236,8 +233,10 @@ class Plan:
         elapsed = seconds_of(done)
         if (budget := search.budget_of(self._spec, len(self._scopes))) is not None:
             elapsed += self.finishing(budget)
-        step = planner.next(recalled, held_out, CHOOSE_NOW if self._ends(scope) else elapsed)
-        if isinstance(step, Chosen):
+        step = planner.next(
+            recalled, held_out, selection.CHOOSE_NOW if self._ends(scope) else elapsed
+        )
+        if isinstance(step, selection.Chosen):
             self._chosen[scope] = step
         return step
 
@@ -429,24 +428,20 @@ def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
     return [one for one in tried if one.trial.key not in left_out]
 
 
-def trial_of(part: TrialPart) -> Trial:
+def trial_of(part: TrialPart) -> selection.Trial:
     """Return the trial that a part describes."""
-    from core.selection import Trial, TrialKey
-
     record = part["tryout"]
-    key = None if record["key"] is None else TrialKey(**record["key"])
+    key = None if record["key"] is None else selection.TrialKey(**record["key"])
     values: dict[str, Any] = {**record, "path": tuple(record["path"]), "key": key}
-    return Trial(**values)
+    return selection.Trial(**values)
 
 
-def _tried(finished: FinishedTrial) -> TrialResult:
-    from core.selection import TrialResult
-
+def _tried(finished: FinishedTrial) -> selection.TrialResult:
     result = finished["result"]
     scores = ()
     if SCORES_FILE in result["files"]:
         scores = tuple(np.load(result["files"][SCORES_FILE]))
-    return TrialResult(
+    return selection.TrialResult(
         trial_of(finished["spec"]),
         tuple(result["values"]),
         tuple(result["aucs"]),

@@ -36,6 +36,7 @@ from app.training.splits import (
     cut,
     hash_units,
 )
+from core import metrics, selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
@@ -101,11 +102,9 @@ class PreferenceSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> PreferenceSplitData:
-        from core.selection import draw_rows
-
         pairs = self.train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
-        chosen[draw_rows(chosen, fraction, seed)] = True
+        chosen[selection.draw_rows(chosen, fraction, seed)] = True
         thin = copy(self)
         thin.train = pairs.take(chosen)
         thin._learn_categories()
@@ -130,10 +129,8 @@ class PreferenceSplitData(SplitData):
 
     def value(self, scores: Floats, objective: Objective) -> float:
         """Return the weighted fraction of validation pairs that the scores put in order."""
-        from core.metrics import pair_order
-
         assert self.validation is not None
-        return pair_order(scores, self.validation.rows, self.validation.weight)
+        return metrics.pair_order(scores, self.validation.rows, self.validation.weight)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
@@ -232,9 +229,7 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
 
 
 def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> PairMetrics:
-    from core.metrics import summarise_pairs
-
-    summary = summarise_pairs(scores, pairs.rows, pairs.weight)
+    summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
         **as_record(summary.order),
         "level": summary.level,

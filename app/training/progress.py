@@ -31,6 +31,8 @@ from app.training.records import (
 )
 from app.training.search import AUTO, searches, trials_of
 from app.training.splits import folds_of
+from core import selection
+from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.selection import Chosen
@@ -411,7 +413,6 @@ def _stop_of(part: Part, spec: TrainSpec) -> type[BaseException] | None:
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.base.ranker import StopFit
-    from core.registry import ALGORITHMS
 
     (member,) = part["members"]
     return StopFit if ALGORITHMS[member["algorithm"]].keeps_when_stopped else None
@@ -500,13 +501,10 @@ def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
     """Return the candidates that have a value; of those that one fit has given along a path the best, or the chosen
     one.
     """
-    from core.registry import ALGORITHMS
-    from core.selection import path_parameter
-
     found: dict[str, LeaderboardEntry] = {}
     search, along = spec.get("search"), None
     if search is not None:
-        along = path_parameter(ALGORITHMS[spec["algorithm"]["name"]])
+        along = selection.path_parameter(ALGORITHMS[spec["algorithm"]["name"]])
     is_path = search is not None and along in search["space"]
     for number, each in enumerate(chosen.candidates):
         if each.value is None:

@@ -86,6 +86,7 @@ from app.training.records import (
     is_fit,
 )
 from app.training.splits import Fold, SplitData
+from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
@@ -347,13 +348,12 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
 
 def _note_areas(measured: RocMetrics) -> list[str]:
     """Say where the intervals of the validation's areas may miss."""
-    from core.metrics import Interval
     from core.metrics.intervals import area_warnings
 
     areas = [measured["auc"], *measured["partial_aucs"]]
     return area_warnings(
         [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["partial_aucs"])],
-        [Interval(area["value"], area["low"], area["high"]) for area in areas],
+        [core_metrics.Interval(area["value"], area["low"], area["high"]) for area in areas],
         (measured["positives"], measured["negatives"]),
         (measured["positive_effective"], measured["negative_effective"]),
     )
@@ -414,11 +414,9 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
 
 def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:
     """Return the metrics of the out-of-fold scores, which stand for a validation part, and write their curve."""
-    from core.metrics import cross_validated_areas, roc_curve, summarise
-
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
-    area, *partial = cross_validated_areas(
+    area, *partial = core_metrics.cross_validated_areas(
         held_out.y,
         gathered.score,
         folds.fold,
@@ -430,7 +428,7 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
         group=held_out.group,
     )
     once = folds.repeat == 1  # rows are counted once however often they were scored
-    counts = summarise(
+    counts = core_metrics.summarise(
         held_out.y[once],
         gathered.aligned[once],
         _taken(held_out.weight, once),
@@ -440,7 +438,7 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     )
     curve = counts.curve
     if not once.all():
-        curve = roc_curve(held_out.y, gathered.aligned, held_out.weight)
+        curve = core_metrics.roc_curve(held_out.y, gathered.aligned, held_out.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
     metrics: RocMetrics = {
         **metrics_of(counts, CURVE_FILE, None),
@@ -512,12 +510,10 @@ def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
 
 
 def _fold_aucs(gathered: OutOfFold) -> list[FoldAuc]:
-    from core.metrics import auc
-
     held_out, folds = gathered.held_out, gathered.folds
     aucs: list[FoldAuc] = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():
         own = (folds.repeat == repeat) & (folds.fold == fold)
-        area = auc(held_out.y[own], gathered.score[own], _taken(held_out.weight, own))
+        area = core_metrics.auc(held_out.y[own], gathered.score[own], _taken(held_out.weight, own))
         aucs.append({"repeat": repeat, "fold": fold, "auc": area})
     return aucs

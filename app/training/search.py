@@ -24,6 +24,7 @@ from app.platform.documents import (
 )
 from app.platform.errors import escape, invalid, shown
 from app.training.records import LeaderboardRecord, TrainSpec
+from core import selection
 from core.base.parameters import check_values
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
@@ -53,18 +54,16 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 
     `parameters` are those of the algorithm without a search.
     """
-    from core.selection import InvalidSpace, path_parameter
-
     try:
         planner = _planner(search, name, parameters, seed)
-    except InvalidSpace as error:
+    except selection.InvalidSpace as error:
         raise invalid(f"/search{error.pointer}", str(error), code="invalid_parameter") from error
     except InvalidParameter as error:
         raise invalid("/search", str(error), code="invalid_parameter") from error
     wrong: InvalidParameter | None = None
     for candidate in planner.candidates:
         tried = {**parameters, **candidate}
-        along = path_parameter(ALGORITHMS[name])
+        along = selection.path_parameter(ALGORITHMS[name])
         if planner.space.path and along:
             tried[along] = max(planner.space.path)
         try:
@@ -134,11 +133,10 @@ def planner_of(
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
-        from core.selection import Auto
 
         objective = without_count(spec["objective"], spec.get("judged_rows"))
         n_rows, n_rare, n_features, most_categories = counts()
-        return Auto(
+        return selection.Auto(
             n_rows=n_rows,
             n_rare=n_rare,
             n_features=n_features,
@@ -194,13 +192,11 @@ def _count(spec: TrainSpec) -> int:
 
 def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
     """Return the number of trials of a search in all scopes; None where it is not known in advance, as for `auto`."""
-    from core.selection import SuccessiveHalving
-
     if spec.get("search") is None:
         return None
     planner = _planner_of(spec)
     n_candidates = len(planner.candidates)
-    if isinstance(planner, SuccessiveHalving):
+    if isinstance(planner, selection.SuccessiveHalving):
         n_candidates = sum(rung.n_candidates for rung in planner.rungs)
     return n_candidates * planner.n_splits * n_scopes
 
@@ -270,15 +266,13 @@ def _search_of(spec: TrainSpec) -> SearchSpec:
 
 
 def _planner(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> CandidateSearch:
-    from core.selection import GridSearch, RandomSearch, SuccessiveHalving
-
     shared = {key: value for key, value in parameters.items() if key not in search["space"]}
     options: dict[str, Any] = {"n_splits": search.get("folds") or 1}
     if search["method"] == GRID:
-        return GridSearch(name, search["space"], shared, **options)
+        return selection.GridSearch(name, search["space"], shared, **options)
     options["random_state"] = seed
     if search.get("n_candidates") is not None:
         options["n_candidates"] = search["n_candidates"]
     if search["method"] == RANDOM:
-        return RandomSearch(name, search["space"], shared, **options)
-    return SuccessiveHalving(name, search["space"], shared, **options)
+        return selection.RandomSearch(name, search["space"], shared, **options)
+    return selection.SuccessiveHalving(name, search["space"], shared, **options)

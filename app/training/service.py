@@ -71,6 +71,8 @@ from app.training.splits import (
     HOLDOUT,
     folds_of,
 )
+from core import selection
+from core.base.monotone import find_directions
 from core.base.parameters import check_values, leave_out_newer, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
@@ -549,8 +551,6 @@ def check_constraints(algorithm: AlgorithmSpec, dataset: Dataset, by_time: str |
     """Check that monotone constraints name numeric features of the model: the column of times is none."""
     if not algorithm["parameters"].get("monotone"):
         return
-    from core.base.monotone import find_directions
-
     features = [
         column
         for column in dataset.columns
@@ -703,10 +703,8 @@ class AlgorithmEntry(TypedDict):
 
 def describe_all() -> list[AlgorithmEntry]:
     """Return `auto` and all algorithms of the registry."""
-    from core.selection import Auto
-
     return [
-        _described(AUTO, Auto, _auto_schema()),
+        _described(AUTO, selection.Auto, _auto_schema()),
         *(
             _described(name, estimator, parameter_schema(name, estimator))
             for name, estimator in ALGORITHMS.items()

@@ -89,6 +89,7 @@ from app.training.records import (
     TrainSpec,
     TrainTable,
 )
+from core import kernels
 
 if TYPE_CHECKING:
     from app.training.fitting import FitContext
@@ -183,11 +184,10 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
     A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
     """
     from app.training.fitting import FitContext
-    from core.kernels import when_compiling
 
     reporter = Reporter(payload["spec"], callback, ended=payload.get("ended", False))
     context = FitContext(payload, reporter)
-    with when_compiling(context.clock.listen):
+    with kernels.when_compiling(context.clock.listen):
         return _run(payload, context, reporter)
 
 

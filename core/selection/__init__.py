@@ -8,65 +8,37 @@ A `Planner` (`planner`) decides which trials a search makes: `GridSearch`, `Rand
 plan in one process, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
 """
 
-from core.base.splits import split_rows
+from typing import TYPE_CHECKING
 
-from .auto import Auto, auto_ranker
-from .planner import (
-    CHOOSE_NOW,
-    Chosen,
-    LeaderboardRow,
-    Member,
-    NothingFitted,
-    Planner,
-    Searched,
-    fit_chosen,
-    make_ranker,
-    run_plan,
-    search_ranker,
-)
-from .search import GridSearch, InvalidSpace, RandomSearch, Range, SuccessiveHalving, read_space
-from .trial import (
-    HeldOut,
-    Metrics,
-    Trial,
-    TrialKey,
-    TrialResult,
-    choose,
-    draw_rows,
-    path_parameter,
-    run_trial,
-    walk_path,
-)
+from core.lazy import lazy_names
 
-__all__ = [
-    "CHOOSE_NOW",
-    "Auto",
-    "Chosen",
-    "GridSearch",
-    "HeldOut",
-    "InvalidSpace",
-    "LeaderboardRow",
-    "Member",
-    "Metrics",
-    "NothingFitted",
-    "Planner",
-    "RandomSearch",
-    "Range",
-    "Searched",
-    "SuccessiveHalving",
-    "Trial",
-    "TrialKey",
-    "TrialResult",
-    "auto_ranker",
-    "choose",
-    "draw_rows",
-    "fit_chosen",
-    "make_ranker",
-    "path_parameter",
-    "read_space",
-    "run_plan",
-    "run_trial",
-    "search_ranker",
-    "split_rows",
-    "walk_path",
-]
+if TYPE_CHECKING:
+    from .auto import Auto, auto_ranker
+    from .planner import (
+        CHOOSE_NOW,
+        Chosen,
+        LeaderboardRow,
+        Member,
+        NothingFitted,
+        Planner,
+        Searched,
+        fit_chosen,
+        make_ranker,
+        run_plan,
+        search_ranker,
+    )
+    from .search import GridSearch, InvalidSpace, RandomSearch, Range, SuccessiveHalving, read_space
+    from .trial import (
+        HeldOut,
+        Metrics,
+        Trial,
+        TrialKey,
+        TrialResult,
+        choose,
+        draw_rows,
+        path_parameter,
+        run_trial,
+        walk_path,
+    )
+
+__getattr__, __dir__, __all__ = lazy_names(globals())

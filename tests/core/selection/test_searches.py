@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from core import RankBoost
+from core.base.splits import split_rows
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -26,7 +27,6 @@ from core.selection import (
     run_plan,
     run_trial,
     search_ranker,
-    split_rows,
 )
 from core.selection.planner import Chosen
 from tests.sentences import Sentences
