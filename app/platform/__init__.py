@@ -1,1 +1,1 @@
-"""What every domain stands on: settings, database, blobs, broker, logging."""
+"""The base of every domain: settings, database, blobs, broker, logging."""

@@ -19,12 +19,14 @@ from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 from app.platform.sql import Page, contains, db_now, fetch_page
 from app.platform.tables import AuditEntry, Idempotency
 
-_MADE = "made"  # in a session's notes: the ids of new rows; there as soon as anything has changed
+_MADE = (
+    "made"  # key in a session's notes: the ids of new rows; present as soon as anything has changed
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something, and by which route or command. `make_id` returns an id for each entry."""
+    """The caller who changes something, and the route or command. `make_id` returns an id for each entry."""
 
     owner: str
     key_id: str | None
@@ -50,7 +52,7 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
-    """Make these sessions write an entry for the changes of an actor."""
+    """Register listeners on these sessions, which write an entry for the changes of an actor."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
     event.listen(sessions, "before_commit", _write_entry)
@@ -58,8 +60,8 @@ def watch(sessions: sessionmaker[Session]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which entries a list has: of a key ("" for the command line), with a text in the action, or in the path or an id
-    that was made; from a time until before another.
+    """Filters of a list of entries: by key ("" for the command line), by a text in the action, by a text in the path or
+    in a new id, and by time (the start is included, the end is not).
     """
 
     key_id: str | None = None
@@ -80,7 +82,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[AuditEntry]:
-    """Return a page of the owner's entries that the filter lets through, newest first."""
+    """Return a page of the owner's entries that match the filter, newest first."""
     statement = select(AuditEntry).where(AuditEntry.owner == owner)
     if only.key_id is not None:
         statement = statement.where(AuditEntry.key_id == (only.key_id or None))
@@ -131,7 +133,7 @@ def _write_entry(session: Session) -> None:
     actor = acting.get()
     if actor is None:
         return
-    session.flush()  # an unwritten row is a change, too
+    session.flush()  # a row that is not flushed yet is a change, too
     made = session.info.pop(_MADE, None)
     if made is None:
         return

@@ -19,8 +19,8 @@ MAX_WAITING_TASKS = 1000
 class BackgroundTasks:
     """A background thread that runs its tasks in order.
 
-    It guarantees nothing: an error is logged, and tasks beyond the bound are dropped. So use it only for work that
-    something else repeats later.
+    It guarantees nothing: errors are only logged, and tasks beyond the bound are dropped. So use it only for work that
+    is repeated later anyway.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,10 +57,10 @@ Value = TypeVar("Value")
 
 
 class TtlCache(Generic[Key, Value]):
-    """A cache of answers that are valid for `seconds`, counted from the start of their look-up.
+    """A cache of answers that are valid for `seconds` from the start of their look-up.
 
     After half that time, an answer in use is looked up again by `refresh`, while requests still get the old one. So a
-    busy process never waits for the database, and its requests never ask all at once.
+    busy process never waits for the database, and its requests never all look up at once.
     """
 
     def __init__(
@@ -69,7 +69,8 @@ class TtlCache(Generic[Key, Value]):
         self._refresh = refresh
         self.seconds = seconds
         self._size = size
-        self._known: dict[Key, tuple[float, float, Value]] = {}  # refresh at, good until, answer
+        # time of refresh, time of expiry, answer
+        self._known: dict[Key, tuple[float, float, Value]] = {}
 
     def get(self, key: Key) -> Value | None:
         """Return the answer if there is a valid one. Never waits."""
@@ -81,7 +82,7 @@ class TtlCache(Generic[Key, Value]):
         if now > refresh_at:
             if now > good_until:
                 return None
-            self._known[key] = (good_until, good_until, value)  # once is enough
+            self._known[key] = (good_until, good_until, value)  # refresh only once
             self._refresh(key)
         return value
 

@@ -22,8 +22,8 @@ from app.platform import failpoints
 class Writeback:
     """Write a growing file to disk piece by piece.
 
-    The first `most_cached` bytes stay in memory for a reader who comes soon. Later bytes leave the memory once they
-    are on disk: a long file would push out what others use.
+    The first `most_cached` bytes stay in the page cache for a reader who comes soon. Later bytes are dropped from the
+    cache once they are on disk: a long file would displace the data of other processes.
     """
 
     PART = 8 << 20
@@ -38,8 +38,8 @@ class Writeback:
         if size - self._sent < self.PART:
             return
         if hasattr(os, "posix_fadvise"):
-            # Linux begins to write what of these pages is not written yet, keeps those, and drops the others: the
-            # part that is new stays until it is named again together with the next.
+            # Linux starts to write the dirty pages of this range, keeps them, and drops the clean ones: the new part
+            # stays in memory until the next call, which names it again.
             start = min(self._sent, self._most_cached)
             os.posix_fadvise(self._descriptor, start, size - start, os.POSIX_FADV_DONTNEED)
         self._sent = size
@@ -107,7 +107,7 @@ class BlobStore:
         return path
 
     def job_dir(self, kind: str, job_id: str) -> Path:
-        """Return a folder of staging that all attempts of a job share; it may not be there."""
+        """Return the path of a staging folder that all attempts of a job share; it may not exist."""
         return self.root / _STAGING / f"{kind}-{job_id}"
 
     def publish(self, file: Path, kind: str, sha256: str) -> str:
@@ -117,7 +117,8 @@ class BlobStore:
         """
         key = _key(kind, sha256)
         if not file.exists() and self.path(key).exists():
-            os.utime(self.path(key))  # its grace begins anew, as if it had been published now
+            # its grace period begins again, as if it had been published now
+            os.utime(self.path(key))
             return key
         return self.adopt(file, kind, sha256)
 
@@ -132,7 +133,7 @@ class BlobStore:
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         failpoints.reach("adopt")
-        os.utime(file)  # the grace of an unnamed blob counts from its last publication
+        os.utime(file)  # the grace period of an unnamed blob counts from its last publication
         os.replace(file, target)
         _fsync_dir(target.parent)
         failpoints.reach("adopted")
@@ -143,7 +144,7 @@ class BlobStore:
         return self.path(key).stat().st_size
 
     def is_sound(self, key: str) -> bool:
-        """Return True if a blob's bytes have the hash in its name. Reads all of it."""
+        """Return True if a blob's bytes have the hash in its name. Reads the whole blob."""
         with self.path(key).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
 
@@ -152,7 +153,7 @@ class BlobStore:
         did.
 
         A blob that is published again at this moment stays. It is moved aside first, and its age is checked there: so
-        even a process that pauses in between never deletes what others have published since.
+        even a process that pauses in between never deletes a blob that others have published since.
         """
         path = self.path(key)
         if not 0 < _newest(path) < time.time() - age_seconds:
@@ -184,7 +185,7 @@ class BlobStore:
 
     def _put_back(self, aside: Path) -> None:
         kind, _, sha256 = aside.name.removeprefix(_DOOMED).rpartition("-")
-        with contextlib.suppress(FileExistsError):  # published once more
+        with contextlib.suppress(FileExistsError):  # published again meanwhile
             os.link(aside, self.path(_key(kind, sha256)))
         aside.unlink()
 
@@ -208,7 +209,7 @@ class BlobStore:
             path.unlink(missing_ok=True)
 
     def sweeper_is_held(self, longest_seconds: float) -> bool:
-        """Return True if somebody holds the sweeper. A hold older than `longest_seconds` belongs to a dead process."""
+        """Return True if a process holds the sweeper. A hold older than `longest_seconds` belongs to a dead process."""
         holds = (self.root / _STAGING).glob(f"{_HOLD}*")
         return any(_newest(path) > time.time() - longest_seconds for path in holds)
 
@@ -258,20 +259,20 @@ class BlobWriter:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of what was written so far, in hexadecimal."""
+        """SHA-256 of the bytes written so far, in hexadecimal."""
         return self._hash.hexdigest()
 
     @property
     def key(self) -> str:
-        """The key under which `commit` will publish what was written so far."""
+        """The key under which `commit` would publish the bytes written so far."""
         return _key(self._kind, self.sha256)
 
     def flush(self) -> None:
-        """Flush what was written so far, so that others can read it."""
+        """Flush the bytes written so far, so that others can read them."""
         self._file.flush()
 
     def sync(self) -> None:
-        """Write what was added so far to disk, so that `commit` is quick."""
+        """Write the bytes added so far to disk, so that `commit` is quick."""
         self._file.flush()
         os.fsync(self._file.fileno())
 
@@ -286,7 +287,7 @@ class BlobWriter:
 
 
 def stamp_of(found: os.stat_result) -> dict[str, int]:
-    """Return what tells a file outside the store from a later one at its path."""
+    """Return a stamp that distinguishes a file outside the store from a later file at the same path."""
     return {"bytes": found.st_size, "changed_ns": found.st_mtime_ns, "inode": found.st_ino}
 
 
@@ -309,7 +310,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _newest(path: Path) -> float:
-    """Return when the file, or anything in the folder, was last written; 0 if it is gone."""
+    """Return the time of the last write to the file, or to anything in the folder; 0 if it does not exist."""
     newest = 0.0
     for each in (path, *_files(path)):
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Celery, which carries wake-ups and nothing else. A message says only "there is work"."""
+"""Celery, which carries only wake-up messages. A message says only "there is work"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REST_SECONDS = 1.0
 
 
 class BrokerAway(Exception):
-    """The broker could not be reached in time. Nothing is lost: idle workers look for jobs themselves."""
+    """The broker could not be reached in time. Nothing is lost: idle workers also poll for jobs."""
 
 
 def make_celery(broker_url: str) -> Celery:
@@ -38,40 +38,42 @@ def make_celery(broker_url: str) -> Celery:
         # and the driver's own default is to verify.
         celery.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED}
     celery.conf.update(
-        # The database redelivers, not the broker: its reaper is the one authority. A message that dies with a
-        # worker costs nothing, and late acknowledgement would start a long job again at each visibility timeout.
+        # The reaper requeues lost jobs; the broker never redelivers. A message that is lost with its worker costs
+        # nothing, and late acknowledgement would start a long job again at each visibility timeout.
         task_acks_late=False,
         result_backend=None,
         task_ignore_result=True,
-        # One message a free slot. `worker_disable_prefetch` stays off: with a threads pool a finishing task does
+        # One message per free slot. `worker_disable_prefetch` stays off: with a threads pool a finishing task does
         # not wake Celery's loop, which then costs up to a second a job.
         worker_prefetch_multiplier=1,
-        # A retry would hold up a request while the broker is away, and workers look for jobs themselves.
+        # A retry would delay a request while the broker is unavailable, and workers also poll for jobs.
         task_publish_retry=False,
         task_serializer="json",
         result_serializer="json",
         accept_content=["json"],
         task_default_queue=QUEUE,
-        # By default a worker gives up for good after 100 failed connections.
+        # By default a worker stops trying after 100 failed connections.
         broker_connection_max_retries=None,
         broker_connection_retry_on_startup=True,
-        # Standard streams and the root logger are ours.
+        # Celery must not replace the standard streams and the root logger.
         worker_redirect_stdouts=False,
         worker_hijack_root_logger=False,
-        # Workers are not asked over the broker: the database knows which are alive.
+        # Nobody queries workers over the broker: the database has their heartbeats.
         worker_send_task_events=False,
         worker_enable_remote_control=False,
-        # No ETA and no countdown anywhere: a job's `not_before` does that, in the database's time.
+        # ETA and countdown are not used: a job has `not_before`, by the database's clock.
     )
     return celery
 
 
 class Producer:
-    """Sends wake-ups, and logs once that the broker is away and that it is back. Safe to share between threads."""
+    """Sends wake-ups. Logs once that the broker is unavailable, and once that it is back. Safe to share between
+    threads.
+    """
 
     def __init__(self, broker_url: str) -> None:
         self._celery = make_celery(broker_url)
-        # A hung broker must not hold a request: two seconds at most, then a worker finds the job itself.
+        # A broker that hangs must not delay a request by more than two seconds: a worker finds the job by polling.
         self._celery.conf.broker_transport_options = {
             "socket_timeout": SOCKET_SECONDS,
             "socket_connect_timeout": SOCKET_SECONDS,
@@ -82,7 +84,7 @@ class Producer:
         self._is_away = False
 
     def wake(self) -> None:
-        """Send one wake-up. Raises BrokerAway, and for a second after that at once."""
+        """Send one wake-up. Raises BrokerAway; within a second after a failure it raises at once."""
         if time.monotonic() < self._rest_until:
             raise BrokerAway("the broker was unavailable a moment ago")
         try:

@@ -1,4 +1,4 @@
-"""Sessions: one short transaction each, on SQLite and PostgreSQL alike."""
+"""Sessions with one short transaction each, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SQLITE_BUSY_SECONDS = 10.0
 POOL_SECONDS = 10.0
 IDLE_SECONDS = 60
 DEADLOCK_PAUSES = (0.05, 0.25)
-_PRIMARY = 0xFF  # the bits of an error code of SQLite that say which, not why
+_PRIMARY = 0xFF  # the bits of SQLite's error code with the primary code, without the reason
 # Reasons for which waiting for a file does not help.
 _USELESS_FILE = {
     sqlite3.SQLITE_READONLY: "cannot be written",
@@ -39,14 +39,15 @@ _USELESS_FILE = {
     sqlite3.SQLITE_CANTOPEN: "may not be opened by this user",
     sqlite3.SQLITE_NOTADB: "is not a database of SQLite",
 }
-# Before a connection is made PostgreSQL's client gives no code, only words. A server that says them in another
-# language counts as away.
+# Before a connection exists, PostgreSQL's client has no error code, only a message. A message in another language
+# counts as an outage.
 _USELESS_LOGIN = re.compile(
     r"authentication failed|password supplied|authentication method|does not exist|no pg_hba\.conf entry"
     r"|permission denied for database|not permitted to log in|not currently accepting connections"
     r"|does not support SSL|certificate"
 )
-# Names of hosts, users and databases, which may be like any of these words. Not the apostrophe within a word.
+# Quoted names of hosts, users and databases, which may look like any of these words. An apostrophe within a word is no
+# quote.
 _QUOTED = re.compile(r""" "[^"]*" | (?<!\w)'[^']*' """, re.VERBOSE)
 
 P = ParamSpec("P")
@@ -60,7 +61,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, pool_size: int = 10, bounded: bool = True) -> None:
-        """`bounded` ends statements of PostgreSQL that take long; those that change tables may take hours."""
+        """`bounded` sets a time limit for PostgreSQL's statements; without it, migrations may take hours."""
         self.url = make_url(url)
         if self.url.drivername in {"postgresql", "postgres"}:
             self.url = self.url.set(drivername="postgresql+psycopg")
@@ -96,7 +97,7 @@ class Database:
             self.url,
             **common,
             pool_pre_ping=True,
-            # A server that vanished without a word must not hold a heartbeat for the hours TCP would.
+            # A server that vanished silently must not block a heartbeat for the hours that TCP would wait.
             connect_args={
                 "connect_timeout": 5,
                 "keepalives_idle": 10,
@@ -104,7 +105,8 @@ class Database:
                 "keepalives_count": 3,
                 "tcp_user_timeout": 20_000,
                 "application_name": "rankwright",
-                "client_encoding": "UTF8",  # whatever PGCLIENTENCODING, the role or the database would have
+                # overrides PGCLIENTENCODING and the settings of role and database
+                "client_encoding": "UTF8",
             },
         )
         event.listen(engine, "connect", _postgres_connect)
@@ -126,18 +128,19 @@ class Database:
     ) -> Result:
         """Run `work` in one transaction, which is rolled back if it raises.
 
-        After a deadlock it runs again from the beginning. So outside the session it may only change what can be done
-        twice.
+        After a deadlock it runs again from the beginning. So its changes outside the session must be idempotent.
         """
         for pause in DEADLOCK_PAUSES:
             try:
                 with self.write() as session:
                     return work(session, *args, **kwargs)
             except Deadlock as error:
-                # PostgreSQL's own words: SQLAlchemy's have the statement's values, which are the callers'.
+                # PostgreSQL's own message: SQLAlchemy's message contains the statement's values, which come from
+                # callers.
                 reason = getattr(error.__cause__, "orig", error)
                 log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), reason)
-            # PostgreSQL takes a moment to wake the other transaction: a faster one takes the lock again.
+            # PostgreSQL takes a moment to wake the other transaction: without a pause this one would take the lock
+            # again.
             time.sleep(pause)
         with self.write() as session:
             return work(session, *args, **kwargs)
@@ -162,10 +165,10 @@ class Database:
 
     @contextmanager
     def _outages(self, *, read_only: bool = False) -> Iterator[None]:
-        """Raise Unavailable for a database that is away, full or locked, and for a deadlock: the caller may try
-        again. Log once that the database is away, and once that it is back.
+        """Raise Unavailable for a database that is down, full or locked, and for a deadlock: the caller may try again.
+        Log once that the database is unavailable, and once that it is back.
 
-        Refused, a subclass, says that waiting is of no use.
+        Refused, a subclass, means that waiting does not help.
         """
         try:
             yield
@@ -180,16 +183,14 @@ class Database:
             if not isinstance(found, Deadlock):
                 self._log.note(found, error, of_reads=read_only)
             raise found from error
-        except (
-            Unavailable
-        ) as error:  # refused as the connection was made, or without a turn to write
+        except Unavailable as error:  # the connection was refused, or the writer got no turn
             if isinstance(error, Refused):
                 self._log.note(error, error, of_reads=read_only)
             raise
         self._log.end(of_reads=read_only)
 
     def _unavailable(self, error: DBAPIError, *, read_only: bool) -> Unavailable | None:
-        """Return what the caller is told of an error of the database; None for an error in our SQL."""
+        """Return the error that the caller gets for an error of the database; None for an error in our SQL."""
         if _no_tables(error.orig):
             return Unavailable(
                 "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
@@ -201,7 +202,7 @@ class Database:
         if _is_locked(error.orig):
             return Unavailable("the database is locked", code="database_unavailable")
         if _is_a_change(error.orig):
-            # In a transaction that may not write it is an error in our SQL. PostgreSQL's else is a standby server.
+            # In a read-only transaction this is an error in our SQL. Otherwise PostgreSQL is a standby server.
             if read_only:
                 return None
             if self.dialect == "postgresql":
@@ -216,7 +217,7 @@ class Database:
         return None
 
     def refusal(self, error: DBAPIError) -> str | None:
-        """Return why the database refuses this service permanently; None for a passing error."""
+        """Return why the database refuses this service permanently; None for a temporary error."""
         return _refusal(error.orig, self.url.database)
 
     def check_changes(self) -> None:
@@ -224,13 +225,13 @@ class Database:
         if self.dialect == "postgresql":
             self.writing(change_nothing)
             return
-        # Not by a transaction: its lock may be another writer's for seconds, and the file is well then.
+        # Without a transaction: another writer may hold the lock for seconds, although the file is well.
         file = Path(self.url.database or "")
         if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)):
             raise Refused(f"the file {file} cannot be written")
 
     def apart(self) -> Database:
-        """Return the same database with a connection of its own. One of the two logs an outage."""
+        """Return the same database with a connection of its own. Only one of the two objects logs an outage."""
         other = Database(self.url.render_as_string(hide_password=False), pool_size=1)
         other._log = self._log
         return other
@@ -241,7 +242,7 @@ class Database:
 
 
 def change_nothing(session: Session) -> None:
-    """Run a change of no row: a database that takes no changes refuses it, too."""
+    """Run an update that changes no row: a read-only database refuses it, too."""
     session.execute(text("DELETE FROM alembic_version WHERE 1 = 0"))
 
 
@@ -253,14 +254,14 @@ class OutageLog:
         self._of_reads = False
 
     def note(self, found: Unavailable, error: BaseException, *, of_reads: bool) -> None:
-        """Note that a transaction, which may only read, met an outage."""
+        """Record that a transaction met an outage; `of_reads` is True for a read-only transaction."""
         if self._detail != found.detail:
             cause = getattr(error, "orig", error)
             log.warning("%s: %s", found.detail, str(cause).strip().partition("\n")[0])
         self._detail, self._of_reads = found.detail, of_reads
 
     def end(self, *, of_reads: bool) -> None:
-        """Note that a transaction has ended well. A reader says nothing about an outage that only writers meet."""
+        """Record that a transaction succeeded. A reader does not end an outage that only writers meet."""
         if self._detail is not None and (self._of_reads or not of_reads):
             self._detail = None
             log.info("the database is back")
@@ -269,8 +270,8 @@ class OutageLog:
 class _WriteLock:
     """Queue the writers of one process on SQLite.
 
-    SQLite itself lets them poll for its lock, up to a tenth of a second apart and in no order: of 16 threads that
-    submitted at once the last waited 3.7 s; with this queue 0.5 s.
+    SQLite's own writers poll for the lock, up to a tenth of a second apart and in no order. When 16 threads submitted
+    at once, the last one waited 3.7 s; with this queue it waits 0.5 s.
     """
 
     def __init__(self) -> None:
@@ -304,7 +305,7 @@ def _is_locked(error: BaseException | None) -> bool:
 
 
 def _is_a_change(error: BaseException | None) -> bool:
-    # SQLite's has further bits where it is the file that is read-only.
+    # SQLite's code has further bits if the file itself is read-only.
     return _is_postgres(error, "ReadOnlySqlTransaction") or (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode == sqlite3.SQLITE_READONLY
@@ -313,7 +314,7 @@ def _is_a_change(error: BaseException | None) -> bool:
 
 def _is_outage(error: BaseException | None) -> bool:
     if isinstance(error, sqlite3.OperationalError):
-        # SQLITE_ERROR is a fault in our SQL; the others are disks and files.
+        # SQLITE_ERROR is an error in our SQL; the other codes concern disks and files.
         return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
     return _is_postgres(error, "OperationalError")
 
@@ -327,7 +328,7 @@ def _is_postgres(error: BaseException | None, name: str) -> bool:
 def _refusal(error: BaseException | None, database: str | None) -> str | None:
     if isinstance(error, sqlite3.DatabaseError):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-        # It may also be a full disk, or a folder that will exist in a moment.
+        # The cause may also be a full disk, or a folder that is about to be created.
         if code == sqlite3.SQLITE_CANTOPEN and database and _may_open(Path(database)):
             return None
         why = _USELESS_FILE.get(code)
@@ -345,9 +346,7 @@ def _may_open(file: Path) -> bool:
 
 
 def describe_refusal(said: str) -> str | None:
-    """Return the client's message about an error that waiting does not mend: a line that names user and host; else
-    None.
-    """
+    """Return the client's message (a line with user and host) for an error that waiting cannot solve; else None."""
     lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
     return next((line for line in lines if _USELESS_LOGIN.search(_QUOTED.sub("…", line))), None)
 
@@ -367,7 +366,7 @@ def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, A
 
 
 def _leave_standby(context: ExceptionContext) -> None:
-    """Have all connections made anew when one is to a standby: of several hosts, another may be the primary now."""
+    """Renew all connections if one leads to a standby: with several hosts, another one may be the primary now."""
     connection = context.connection
     if connection is not None and _is_postgres(
         context.original_exception, "ReadOnlySqlTransaction"
@@ -376,8 +375,8 @@ def _leave_standby(context: ExceptionContext) -> None:
 
 
 def _postgres_connect(connection: Any, _record: Any) -> None:
-    # Reported at the start of every connection, so it costs no query. In another encoding the driver would return bytes
-    # for text, or PostgreSQL would refuse names that callers may choose.
+    # The server reports it at the start of every connection, so it costs no query. With another encoding the driver
+    # would return bytes for text, or PostgreSQL would refuse names that callers may choose.
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         connection.close()
@@ -385,14 +384,14 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
             f"its encoding must be UTF8, got {encoding}: "
             "make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
         )
-    # A process that stands still in the middle of a transaction keeps its locks, and its connection is well: after a
-    # while the server ends it. Our transactions are short, and none of them waits for anything but the database.
+    # A process that is stopped in the middle of a transaction keeps its locks, and its connection looks healthy. So the
+    # server ends the connection after a while. Our transactions are short, and wait for nothing but the database.
     connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
     connection.commit()
 
 
 def _postgres_begin(connection: Connection) -> None:
-    # None, not False: that would ask a standby, or a database that is set to be read-only, to change its mind.
+    # None, not False: False would try to make a standby or a read-only database writable.
     driver: Any = connection.connection.driver_connection
     driver.read_only = True if _is_read_only(connection) else None
 
@@ -412,7 +411,7 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
 
 def _switch_to_wal(connection: Any) -> None:
     # The first connection to a new file switches it for good. SQLite's busy timeout does not cover the switch:
-    # whoever opens the file at that moment is refused at once.
+    # a process that opens the file at that moment is refused at once.
     deadline = time.monotonic() + SQLITE_BUSY_SECONDS
     while True:
         try:
@@ -428,7 +427,8 @@ def _sqlite_begin(connection: Connection) -> None:
     # A deferred transaction that turns to writing later fails at once when another wrote meanwhile: writers
     # therefore queue at the start, where the busy timeout applies.
     read_only = _is_read_only(connection)
-    if connection.info.get("read_only") != read_only:  # as its last transaction left it
+    # the mode of the connection's last transaction
+    if connection.info.get("read_only") != read_only:
         connection.exec_driver_sql(f"PRAGMA query_only = {read_only:d}")
         connection.info["read_only"] = read_only
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

@@ -1,6 +1,6 @@
-"""Documents: the JSON that columns of tables hold, key by key.
+"""The types of the JSON documents in columns of tables.
 
-A key that is stored stays as it is, for old rows must read; `NotRequired` marks what only some kinds or versions have.
+Never change a stored key: old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Parameters = dict[str, Any]
 
 
 class DatasetLineage(TypedDict):
-    """A version of a dataset and its content, as they were when a job was handed in."""
+    """A version of a dataset and its content hash at the time when a job was submitted."""
 
     id: str
     name: str
@@ -23,7 +23,7 @@ class DatasetLineage(TypedDict):
 
 
 class TableFile(TypedDict):
-    """Where a dataset's table lies, and which column is what; `pairs` is the file of its pairs."""
+    """The path of a dataset's table, and the roles of its columns; `pairs` is the file of its pairs."""
 
     path: str
     pairs: str | None
@@ -52,7 +52,7 @@ class GradeCount(TypedDict):
 
 
 class ListFigure(TypedDict):
-    """The mean over queries of a figure of lists; `skipped` queries have no value."""
+    """The mean over queries of a metric of ranked lists; `skipped` queries have no value."""
 
     figure: str
     value: float
@@ -64,7 +64,7 @@ class ListFigure(TypedDict):
 
 
 class ListFigures(TypedDict):
-    """The figures of lists on some rows, and the number of their queries."""
+    """The metrics of ranked lists on some rows, and the number of queries."""
 
     level: float
     queries: int
@@ -72,7 +72,7 @@ class ListFigures(TypedDict):
 
 
 class GradedOrder(TypedDict):
-    """How well graded rows that are one list are in order; `pairwise` is the AUC of each grade over each lower one."""
+    """The ranking quality of graded rows as one list; `pairwise` is the AUC of each grade over each lower grade."""
 
     c_index: Interval
     mean_auc: Interval
@@ -81,7 +81,7 @@ class GradedOrder(TypedDict):
 
 
 class Objective(TypedDict):
-    """What a job aims at: `auc`, `pauc` in a window, `tpr` at a rate, `average_precision`, `precision_at_recall`,
+    """The objective of a job: `auc`, `pauc` in a window, `tpr` at a rate, `average_precision`, `precision_at_recall`,
     `precision`, `lift` or `ndcg` of the first rows, or `pair_order` of pairs.
     """
 
@@ -95,7 +95,7 @@ class Objective(TypedDict):
 
 
 class Validation(TypedDict):
-    """How a job's ranker is judged: `holdout`, `cross_validation`, `dataset` or `none`."""
+    """The validation of a job's ranker: `holdout`, `cross_validation`, `dataset` or `none`."""
 
     method: str
     fraction: NotRequired[float]
@@ -131,15 +131,15 @@ class LabelValues(TypedDict):
 
 
 class TableDialect(TypedDict):
-    """How a model's own table spells missing values; None: as usual. It also has the fields of its dialect that hold
-    for the tables that the model scores: `app.ingest.formats.notation_fields`.
+    """The tokens for missing values in a model's training table; None: the defaults. It also has the fields of the
+    table's dialect that apply to the tables that the model scores: `app.ingest.formats.notation_fields`.
     """
 
     missing: list[str] | None
 
 
 class Interval(TypedDict):
-    """A figure with its confidence interval."""
+    """A metric with its confidence interval."""
 
     value: float
     low: float
@@ -158,7 +158,7 @@ class PartialAuc(Interval, Window):
 
 
 class SearchSpec(TypedDict):
-    """What a job searches, and how."""
+    """The search space and the method of a job's search."""
 
     method: str
     space: dict[str, Any]
@@ -168,7 +168,7 @@ class SearchSpec(TypedDict):
 
 
 class SearchCandidate(TypedDict):
-    """A candidate of a search, and what it was worth."""
+    """A candidate of a search, and its value."""
 
     parameters: Parameters
     value: float | None
@@ -180,7 +180,7 @@ class SearchCandidate(TypedDict):
 
 
 class FoldChoice(TypedDict):
-    """What the search of one fold has chosen; repeat and fold count from 1."""
+    """The choice of the search in one fold; repeat and fold count from 1."""
 
     repeat: int
     fold: int
@@ -188,7 +188,7 @@ class FoldChoice(TypedDict):
 
 
 class SearchRecord(SearchSpec):
-    """What a search has tried and chosen."""
+    """The candidates and the choice of a search."""
 
     chosen: Parameters
     candidates: list[SearchCandidate]
@@ -197,7 +197,7 @@ class SearchRecord(SearchSpec):
 
 
 class MemberRecord(TypedDict):
-    """A ranker of which a model is made: several make a rank average."""
+    """One of the rankers that a model consists of: several rankers form a rank average."""
 
     algorithm: str
     parameters: Parameters
@@ -269,7 +269,7 @@ class ControlWindow(Window):
 
 
 class ControlFigure(TypedDict):
-    """The chosen ranker and the baselines by the figure that the objective names."""
+    """The values of the chosen ranker and the baselines in the metric of the objective."""
 
     figure: str
     chosen: Interval
@@ -326,7 +326,7 @@ class ReliabilityPoint(TypedDict):
 
 
 class Reliability(TypedDict):
-    """How good probabilities are on some rows; intervals with an end that is not finite are None."""
+    """The quality of probabilities on some rows; an interval with an infinite end is None."""
 
     level: float
     n: int
@@ -342,10 +342,12 @@ class Reliability(TypedDict):
 
 
 class AliasPromise(TypedDict):
-    """What every version behind an alias keeps: the FPR is at most `fpr`, or the TPR at least `tpr`; or it flags at
-    most the fraction `flagged` of the rows, or the scores of at least `threshold`. All but one are None or absent.
+    """The rule that every version behind an alias keeps: the FPR is at most `fpr`, or the TPR is at least `tpr`; or it
+    flags at most the fraction `flagged` of the rows, or the scores of at least `threshold`. Exactly one is set; the
+    others are None or absent.
 
-    `confidence` None: on the validation rows. Otherwise in the population, with this confidence; of a rate only.
+    With `confidence` None the rule is kept on the validation rows, otherwise in the population with this confidence
+    (only for `fpr` and `tpr`).
     """
 
     fpr: float | None
@@ -397,7 +399,7 @@ class ScoreHistogram(TypedDict):
 
 
 class BatchSummary(TypedDict):
-    """What a batch of scores holds, in short.
+    """The summary of a batch of scores.
 
     `flagged` counts the rows with a score of at least `threshold`, the cut of the alias; None: there is no cut.
     `ignored` are columns of the rows that were not read. `first` are the rows with the highest scores, best first, a

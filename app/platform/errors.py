@@ -21,7 +21,7 @@ def shown(value: object) -> str:
     """Return a caller's value for a message: its repr, cut short."""
     try:
         text = repr(value)
-    except RecursionError:  # read by a library that goes deeper than Python does
+    except RecursionError:  # JSON parsers allow deeper nesting than Python's repr
         return "a deeply nested value"
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
@@ -122,7 +122,7 @@ class ServiceError(Exception):
 
 
 def terse_detail(title: str) -> str:
-    """Return all that a refusal of rows says where a setting has it hide what is in them."""
+    """Return the detail of a refusal of rows if a setting hides the values of rows."""
     return f"{title}: this service shows no more"
 
 
@@ -217,18 +217,18 @@ class Unavailable(ServiceError):
 
 
 class Deadlock(Unavailable):
-    """Two transactions waited for each other, and the database ended this one. Nothing of it is kept, and the same
-    request may go through now.
+    """Two transactions waited for each other, and the database ended this one. It was rolled back, and the same request
+    may succeed now.
     """
 
     code, title = "deadlock", "Conflict with another request"
 
 
 class Refused(Unavailable):
-    """The database refuses this service until somebody mends the cause: a wrong password, a read-only file.
+    """The database refuses this service until somebody solves the cause: a wrong password, a read-only file.
 
-    Waiting is of no use. As text, for the log and the operator's commands, it names user, host or file, and the
-    reason; never a password. Its `detail`, for callers, does not.
+    Waiting does not help. Its text is for the log and the operator's commands: it names user, host or file, and the
+    reason, but never a password. Its `detail` is for callers, and names none of these.
     """
 
     def __init__(self, reason: str) -> None:
@@ -237,7 +237,7 @@ class Refused(Unavailable):
 
 
 class OutOfSpace(Unavailable):
-    """A disk is full, or nearly so. The same request may go through when there is room."""
+    """A disk is full, or nearly so. The same request may succeed when there is room."""
 
     code, status, title = "out_of_space", 507, "Out of space"
 
@@ -292,7 +292,7 @@ def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """Return the number with its words: those for one, or those for many."""
+    """Return the number with its noun, in the singular or the plural."""
     return f"{number} {one if number == 1 else many}"
 
 

@@ -1,8 +1,8 @@
 """Failpoints for tests: named places at which a process can be made to die, fail, hang or slow down.
 
 `RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them: the first time that the process reaches `join` it is killed,
-the third time at `claim` it raises. Each acts once, and is logged before. Not armed, a failpoint costs a look at an
-empty dict.
+the third time at `claim` it raises. Each acts once, and is logged before it acts. A failpoint that is not armed costs a
+lookup in an empty dict.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def parse(text: str) -> dict[str, Callable[[], None]]:
 
 
 def _at(point: str, action: str, n: int) -> Callable[[], None]:
-    passings = count(1)  # a step of it is one step for every thread
+    passings = count(1)  # one step of the iterator is atomic for all threads
 
     def pass_by() -> None:
         if next(passings) == n:
@@ -95,7 +95,7 @@ def _hang(point: str) -> None:
 
 
 def _stop(point: str) -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)  # until whoever armed it sends SIGCONT
+    os.kill(os.getpid(), signal.SIGSTOP)  # until the test sends SIGCONT
 
 
 def _slow(point: str) -> None:

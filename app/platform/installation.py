@@ -12,8 +12,8 @@ from app import __version__
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "migrations", "workers")
-# Of each folder of files that are no modules, what its readers cannot do without. Looked for also where nothing lists
-# what was installed: in a checkout and an image.
+# The necessary files of each folder without modules. They are also checked in a checkout and in an image, where no list
+# of installed files exists.
 FILES = (
     "app/console/static/console.css",
     "app/console/static/console.js",
@@ -49,7 +49,7 @@ def check_files() -> None:
 
 
 def check_client() -> None:
-    """Check that the client is there, in the version of the server. Raises `Incomplete`, which says what to install."""
+    """Check that the client is installed in the server's version. Raises `Incomplete`, which says what to install."""
     version = None
     if util.find_spec("rankwright") is not None:
         version = getattr(import_module("rankwright"), "__version__", None)
@@ -69,7 +69,7 @@ def check_client() -> None:
 def _installed() -> Iterator[str]:
     """Return the files that the installer has listed for this code; none for a checkout.
 
-    `Distribution.files` would leave out what is missing, from Python 3.12 on.
+    From Python 3.12 on, `Distribution.files` would omit missing files.
     """
     for distribution in metadata.distributions(name="rankwright-server"):
         if Path(str(distribution.locate_file(""))).resolve() == ROOT.resolve():

@@ -53,7 +53,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line. The members of `extra={"fields": {...}}` become its own."""
+    """One JSON object per line. It includes the members of `extra={"fields": {...}}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Render the record."""
@@ -90,7 +90,9 @@ def _current_ids() -> dict[str, str]:
 
 
 class LineHandler(logging.StreamHandler[TextIO]):
-    """Writes records to standard error, and requests without making records of them: that costs as much as a score."""
+    """Writes records to standard error. Requests are written without a log record, because a record costs as much
+    as a score.
+    """
 
     def __init__(self, formatter: TextFormatter | JsonFormatter) -> None:
         super().__init__(sys.stderr)
@@ -110,7 +112,8 @@ class LineHandler(logging.StreamHandler[TextIO]):
             with self.lock or nullcontext():
                 self.stream.write(line + self.terminator)
                 self.stream.flush()
-        except Exception:  # a full disk, for one: no request fails because it cannot be logged
+        # such as a full disk: a request must not fail because it cannot be logged
+        except Exception:
             self.handleError(
                 logging.makeLogRecord({"name": access.name, "msg": "%s", "args": (message,)})
             )
@@ -121,13 +124,13 @@ def log_request(message: str, fields: dict[str, Any]) -> None:
     root = logging.getLogger()
     if len(root.handlers) == 1 and isinstance(root.handlers[0], LineHandler):
         root.handlers[0].write_request(message, fields)
-    else:  # others listen, too
+    else:  # there are other handlers, too
         access.info("%s", message, extra={"fields": fields})
 
 
 def line_of(message: str, level: int = logging.INFO) -> str:
-    """Return what a command prints: the message, or a line of JSON if the environment sets that format for logs. It is
-    for commands that have no log, or not yet.
+    """Return the line that a command prints: the message, or JSON if the environment sets that format for logs. It is
+    for commands without a log, and before logging is configured.
     """
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") != "json":
         return message
@@ -156,7 +159,7 @@ def configure_logging(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # uvicorn's own access log prints query strings, which hold people's data; ours does not.
+    # uvicorn's access log contains query strings, which hold people's data; our access log does not.
     access = logging.getLogger("uvicorn.access")
     access.handlers.clear()
     access.propagate = False

@@ -1,4 +1,4 @@
-"""Metrics of a process for Prometheus; of all API processes if several share a port."""
+"""Metrics for Prometheus: of one process, or of all API processes that share a port."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from app import __version__
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-STATUSES = (0, *map(int, HTTPStatus))  # 0: the connection ended before an answer
+STATUSES = (0, *map(int, HTTPStatus))  # the status 0: the connection ended before an answer
 OTHER = "other"  # a method that no client has reason to send, and requests beyond MAX_SERIES
 UNROUTED = "unrouted"  # the route of requests that no route takes
 # Of requests, by method, route and status. A caller without a key chooses among them: so there is a bound.
 MAX_SERIES = 512
 FIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
-# They would be a second, useless series for each metric.
+# The creation times would be a second, useless series for each metric.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -45,7 +45,7 @@ class _Build(Collector):
         self._build = build
 
     def collect(self) -> Iterator[Metric]:
-        """Yield it."""
+        """Yield the metric."""
         info = GaugeMetricFamily(
             "rankwright_build_info",
             "1, with the version and the build of the process's code.",
@@ -62,17 +62,17 @@ def describe_process(registry: CollectorRegistry, build: str) -> None:
 
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's name
-# A series of requests has 16 figures of 384 bytes at most: routes are shorter than 150 characters.
+# A series of requests has at most 16 values of 384 bytes: routes are shorter than 150 characters.
 _FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096, "counter": 4096}
-SHARED_BYTES = sum(_FILE_BYTES.values())  # of each process
+SHARED_BYTES = sum(_FILE_BYTES.values())  # bytes of each process's file
 shared: tuple[Path, int] | None = None  # the folder, and the number of this process
 
 
 def prepare_shared(folder: Path, processes: int) -> None:
-    """Make the files in which API processes count, all figures 0. Raises OSError if there is no space.
+    """Make the files in which API processes count, with all values 0. Raises OSError if there is no space.
 
-    They have all their bytes from the start: a process that writes to a part of a file for which a full disk has no
-    block is killed. Files of an earlier start are written over, so that they take no more space.
+    All their bytes are allocated at the start: on a full disk, a process that writes to an unallocated part of a mapped
+    file is killed. Files of an earlier start are overwritten, so that they take no more space.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
@@ -95,7 +95,7 @@ def _fill(path: Path, size: int) -> None:
 
 
 def share(folder: Path, number: int) -> None:
-    """Count in the files of API process `number`, from now on. What its predecessor counted stays counted.
+    """Count in the files of API process `number` from now on, on top of the counts of its predecessor.
 
     A folder that was removed meanwhile is made again.
     """
@@ -121,13 +121,14 @@ def read_pids(folder: Path) -> dict[str, int]:
     """Return the pids of the API processes that have answered since the start, by number."""
     found = {}
     for path in sorted(folder.glob("*.pid")):
-        with contextlib.suppress(OSError, ValueError):  # removed meanwhile, or no number
+        # the file was removed meanwhile, or holds no number
+        with contextlib.suppress(OSError, ValueError):
             found[path.stem] = int(path.read_text())
     return found
 
 
 def _is_sibling(pid: int) -> bool:
-    """Return True if this process's parent started process `pid`; a pid may be another program's meanwhile."""
+    """Return True if this process's parent started process `pid`; another program may have the same pid now."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -142,7 +143,7 @@ class _SharedProcesses(Collector):
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
-        """Yield them."""
+        """Yield the metrics."""
         found: dict[str, Metric] = {}
         for number, pid in read_pids(self._folder).items():
             if not _is_sibling(pid):
@@ -166,8 +167,8 @@ def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
 
 
 class ApiMetrics:
-    """Metrics of an API process, or of all that count in one folder: durations of requests, open uploads, and answers
-    without the database.
+    """Metrics of one API process, or of all processes that count in one folder: durations of requests, open uploads,
+    and answers without the database.
     """
 
     def __init__(self, build: str) -> None:
@@ -197,7 +198,7 @@ class ApiMetrics:
             multiprocess_mode="sum",
             registry=own,
         )
-        self.uploads.set(0)  # a predecessor may have been killed during some
+        self.uploads.set(0)  # a predecessor may have been killed during open uploads
         self.without_database = Counter(
             "rankwright_answers_without_database",
             "Answers that were given from memory while the database was away.",

@@ -21,12 +21,13 @@ from app.platform.schema import describe_unknown, way_back
 
 FOLDER = Path(__file__).resolve().parents[2] / "migrations"
 
-# Any number, as long as nobody else on this database takes it: two `migrate` at once go one after the other.
+# Two simultaneous `migrate` run one after the other. The number is arbitrary, but no other lock on this database may
+# use it.
 _ADVISORY_LOCK = 7_236_512_903
 
 
 def upgrade(database_url: str, to: str = "head") -> str:
-    """Run every pending migration, or those up to a revision; returns the new revision."""
+    """Run every pending migration, or the ones up to a revision; returns the new revision."""
     db = Database(database_url, bounded=False)
     try:
         with _refusals(db), exclusive_transaction(db) as connection:
@@ -105,7 +106,7 @@ def config(connection: Connection | None = None) -> Config:
     """Return Alembic's configuration, without a file. The connection is passed to `migrations/env.py`."""
     alembic = Config()
     alembic.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
-    alembic.set_main_option("path_separator", "newline")  # a path may hold any other
+    alembic.set_main_option("path_separator", "newline")  # a path may contain any other character
     alembic.attributes["connection"] = connection
     return alembic
 

@@ -1,4 +1,4 @@
-"""What stands in for the database while it is away: its last answers, for a bounded time."""
+"""The replacement for the database during an outage: its last answers, for a limited time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _THREADS = 4
 
 
 class OutageMemory:
-    """The last answers of the database, used while it does not answer for at most `seconds` since their look-up.
+    """The last answers of the database. While it does not answer, each is used for at most `seconds` after its look-up.
 
-    For all threads of a process. 0 seconds: an answer is never used again.
+    All threads of a process share them. With 0 seconds, an answer is never used again.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -40,8 +40,8 @@ class OutageMemory:
         return None if since is None else time.monotonic() - since
 
     def ask(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
-        """Return what `look_up` returns or raises. If the database is away: its last answer for this key, which was
-        not None.
+        """Call `look_up`, and return or raise its result. If the database is unavailable, return its last answer for
+        this key, unless that was None.
         """
         known: Value | None = self._answers.get(key)
         if known is None:
@@ -65,7 +65,7 @@ class OutageMemory:
             found = look_up()
         except Unavailable:
             raise
-        except Exception:  # it is not there any more
+        except Exception:  # the resource no longer exists
             self._answers.drop(key)
             raise
         if found is None:
@@ -77,7 +77,7 @@ class OutageMemory:
 
 
 class _Lookup:
-    """A function, and what became of it: a lock that is released when it is done is the cheapest to wait for."""
+    """A function and its result. A lock is released when the function has ended: that is the cheapest way to wait."""
 
     __slots__ = ("abandoned", "done", "error", "result", "work")
 
@@ -91,8 +91,8 @@ class _Lookup:
 
 
 class _Lookups:
-    """A few threads that look up for others, who need not wait for as long as they do. Handing a look-up over takes
-    longer than most of them, so a few callers at a time wait themselves, as long as none of them waits for long.
+    """A few threads that look up for callers, so that callers can stop waiting. Most look-ups are faster than the
+    hand-over to a thread. So a few callers at a time look up themselves, as long as none of them takes long.
 
     The threads are daemons: a frozen database must not delay the end of the process.
     """
@@ -104,7 +104,7 @@ class _Lookups:
 
     @contextmanager
     def waiting(self) -> Iterator[bool]:
-        """Say whether the caller may look up itself in the block."""
+        """Yield True if the caller may look up itself within the block."""
         began, caller = time.monotonic(), object()
         others = tuple(self._began.values())
         if len(others) >= _THREADS or (others and began - min(others) > PATIENCE_SECONDS):
@@ -117,7 +117,7 @@ class _Lookups:
             del self._began[caller]
 
     def run(self, work: Callable[[], Value], seconds: float) -> Value:
-        """Return what `work` returns or raises. Raises Unavailable if that takes longer than so many seconds."""
+        """Return or raise the result of `work`. Raises Unavailable if it takes longer than so many seconds."""
         if len(self._threads) < _THREADS:
             thread = threading.Thread(target=self._serve, name="look-up", daemon=True)
             self._threads.append(thread)
@@ -141,6 +141,6 @@ class _Lookups:
                 continue
             try:
                 lookup.result = lookup.work()
-            except Exception as error:  # raised where it is waited for
+            except Exception as error:  # raised in the waiting thread
                 lookup.error = error
             lookup.done.release()

@@ -38,7 +38,7 @@ class _Silent(psycopg.OperationalError):
 
 
 def _within(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
-    """Pass on what psycopg waits for, which asks again every tenth of a second."""
+    """Pass on psycopg's wait requests, which it repeats every tenth of a second."""
     deadline = time.monotonic() + seconds
     try:
         wanted = next(gen)

@@ -1,4 +1,4 @@
-"""Import in advance what submission and scoring need of `core`.
+"""Import in advance the modules of `core` that submission and scoring need.
 
 A process that only answers from the database does not need it: it is a third as large, and starts in half the time.
 The API imports this in the background once somebody may use it; a fit process does so with its first job.
@@ -23,14 +23,14 @@ class _Deferred(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name not in {"__path__", "__all__"}:
-            raise AttributeError(name)  # what the import system itself looks at
+            raise AttributeError(name)  # attributes that the import system itself reads
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(importlib.import_module(self.__name__), name)
 
 
 class _WithoutPandas(PathFinder):
-    """The finder of installed modules, for which pandas is not installed."""
+    """A finder of installed modules that does not find pandas."""
 
     @classmethod
     def find_spec(
@@ -43,11 +43,11 @@ class _WithoutPandas(PathFinder):
 
 
 def import_lean() -> None:
-    """Import scikit-learn without `scipy.stats` and pandas, which it brings and nothing here needs.
+    """Import scikit-learn without `scipy.stats` and pandas, which it would import although nothing here needs them.
 
-    `scipy.stats` (40 MB, a third of a second) is imported at its first use. pandas (60 MB, half a second) need not be
-    installed; where it is, this process does not find it from now on: pyarrow would bring it too. In a process that has
-    scikit-learn already, nothing is changed. Neither is anything if pandas is imported already.
+    `scipy.stats` (40 MB, a third of a second) is imported at its first use. If pandas (60 MB, half a second) is
+    installed, this process no longer finds it: pyarrow would import it, too. Nothing is changed in a process that has
+    already imported scikit-learn or pandas.
     """
     if "sklearn" in sys.modules:
         return

@@ -1,4 +1,4 @@
-"""What long-running processes share: how one starts another, a watchdog for the parent's death, a gate, signals.
+"""Shared by long-running processes: starting a child, a watchdog for the parent's death, a gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
@@ -54,7 +54,7 @@ def child_environment() -> dict[str, str]:
 
 
 def descriptor_limit() -> int:
-    """Return how many files and connections this process may have open, at most `MAX_DESCRIPTORS`."""
+    """Return the number of files and connections that this process may open, at most `MAX_DESCRIPTORS`."""
     return _at_most(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -92,7 +92,9 @@ def wait_until_closed(pipe: int) -> None:
 
 
 def guard(pipe: int) -> None:
-    """Fork a guardian that kills this process's group when the other end of the pipe is closed. It ends with us."""
+    """Fork a guardian that kills this process's group when the other end of the pipe is closed. It ends with this
+    process.
+    """
     guarded, group = os.getpid(), os.getpgrp()
     if os.fork() != 0:
         return

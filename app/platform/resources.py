@@ -27,7 +27,7 @@ def refusal() -> OutOfSpace:
 
 
 def folders(settings: Settings) -> list[Path]:
-    """Return the folders that this process writes to: the blob store, and that of an SQLite database."""
+    """Return the folders that this process writes to: the blob store, and the folder of an SQLite database."""
     database = settings.database_file
     return [settings.blob_dir] if database is None else [settings.blob_dir, database.parent]
 
@@ -58,10 +58,11 @@ RESERVE_BYTES = 8 * MIB
 
 
 def keep_reserve(folder: Path, spare: int = 0) -> None:
-    """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes; `spare` free
-    bytes are left.
+    """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes. At least `spare`
+    bytes stay free.
 
-    SQLite cannot open its file on a disk without a free block: it needs a file beside it for what processes share.
+    SQLite cannot open its file on a disk without a free block: it needs another file for the memory that processes
+    share.
     """
     path = folder / RESERVE
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:

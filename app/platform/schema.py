@@ -20,15 +20,15 @@ RETRY_SECONDS = 1.0
 
 
 class CannotBegin(Exception):
-    """The process cannot start, and waiting is of no use; the message says what to mend."""
+    """The process cannot start, and waiting does not help; the message says what to do."""
 
 
 class OtherTables(CannotBegin):
-    """The tables are not those of this version; the message names their revision."""
+    """The tables belong to another version; the message names their revision."""
 
 
 class SchemaCheck:
-    """Check whether this process may use the tables that it finds.
+    """Check that this process may use the tables of the database.
 
     It starts only with the tables of its own version. Once started, it continues when they are migrated, since
     migrations only add: so a deployment is upgraded process by process.
@@ -39,8 +39,8 @@ class SchemaCheck:
         self._revision: str | None = None
 
     def passed(self) -> str:
-        """Return the revision with which the process started. Raises OtherTables; Unavailable, for a database that is
-        away, has no tables or takes no changes.
+        """Return the revision with which the process started. Raises OtherTables; raises Unavailable for a database
+        that is down, has no tables or is read-only.
         """
         if self._revision is None:
             revision = self._db.reading(_revision)
@@ -97,7 +97,7 @@ def way_back(revision: str) -> str:
 
 
 def is_older(revision: str) -> bool:
-    """Return True if this version can migrate tables from there."""
+    """Return True if this version can migrate tables from this revision."""
     return revision.isdigit() and FIRST_REVISION <= revision < REVISION
 
 

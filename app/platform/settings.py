@@ -418,7 +418,7 @@ class Settings(BaseSettings):
     @field_validator("heartbeat_seconds")
     @classmethod
     def _within_the_lease(cls, value: float, info: ValidationInfo) -> float:
-        """Refuse heartbeats that come after the lease has ended: each job would be taken from its worker."""
+        """Refuse an interval of heartbeats that is longer than the lease: every job would be taken from its worker."""
         lease = info.data.get("lease_seconds")
         if lease is not None and value >= lease:
             raise ValueError(f"must be less than lease_seconds ({lease:g}), got {value:g}")
@@ -446,7 +446,7 @@ class Settings(BaseSettings):
     @field_validator("root_path")
     @classmethod
     def _a_prefix(cls, value: str) -> str:
-        """Refuse a text that is not a prefix."""
+        """Refuse an invalid prefix."""
         return checked_root_path(value)
 
     @field_validator("kernel_cpu")

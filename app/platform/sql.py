@@ -68,7 +68,7 @@ class Base(DeclarativeBase):
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it once, at class creation
         float: Float(53),
         int: BigInteger,
-        str: Text,  # no length that only one of the two databases would hold a value to
+        str: Text,  # without a length, because only one of the two databases would enforce it
         # None is SQL's NULL here, never the JSON text `null`.
         Json: JSON(none_as_null=True),
         list[Json]: JSON(none_as_null=True),
@@ -89,7 +89,7 @@ MACHINE_CLOCK = "rankwright_machine_clock"
 
 
 class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function it is
-    """The present time by the database's clock, not by this process's.
+    """The present time by the database's clock, not by the clock of this process.
 
     PostgreSQL: `clock_timestamp()`, which moves within a transaction. SQLite: the process clock in milliseconds;
     `unixepoch('subsec')` would be simpler but is NULL before SQLite 3.42.
@@ -131,7 +131,9 @@ def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
 
 
 class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
-    """A text with the letters A to Z in lower case: by the same rule on both databases, whatever the locale is."""
+    """A text with the letters A to Z in lower case. The rule is the same on both databases, and independent of the
+    locale.
+    """
 
     type = Text()
     inherit_cache = True
@@ -186,10 +188,10 @@ NEWEST_FIRST: Final = "-created_at"
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Which rows a list has, and in which order. `created_before` itself is excluded, `created_after` is included.
+    """The filters and the order of a list. The time `created_before` itself is excluded, `created_after` is included.
 
-    Each of `tags` is a name, or `name:value`; `a:b:c` matches the tag `a` with the value `b:c`, `a:b` with `c`,
-    and one that is named `a:b:c`. `sort` names what the rows are ordered by, after `-` descending.
+    Each of `tags` is a name, or `name:value`; `a:b:c` matches the tag `a` with the value `b:c`, the tag `a:b` with the
+    value `c`, and the tag `a:b:c`. `sort` names the order; `-` before it means descending.
     """
 
     search: str | None = None
@@ -238,9 +240,9 @@ def fetch_page(
     keys: SortKeys = MappingProxyType({}),
     options: Sequence[ExecutableOption] = (),
 ) -> Page[T]:
-    """Run `statement` for one page, the newest first or as `sort` says: by `created_at`, or by one of `keys`.
+    """Run `statement` for one page, newest first, or in the order of `sort`: by `created_at`, or by one of `keys`.
 
-    Raises Invalid for a limit outside 1..200, an unknown order, or a cursor that is not ours, or of another order.
+    Raises Invalid for a limit outside 1..200, an unknown order, an invalid cursor, or a cursor of another order.
     """
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
@@ -272,7 +274,9 @@ def _fetch_sorted(
     after: str | None,
     options: Sequence[ExecutableOption],
 ) -> Page[T]:
-    """Order by these columns, of which the last is the id. First only they are read: no large row is sorted."""
+    """Order by these columns; the last one is the id. The first query reads only them, so that no large rows are
+    sorted.
+    """
     down = sort.startswith("-")
     if after is not None:
         values = _decode_sorted(after, sort, ordered)
@@ -362,7 +366,7 @@ def next_number(
 ) -> int:
     """Return the next number of the counter's row with this key; `first` if there is no such row.
 
-    Transactions that ask at the same time wait for each other on that row.
+    Simultaneous transactions wait for each other on that row.
     """
     statement = (
         upsert_into(session, counter.class_)
@@ -374,7 +378,7 @@ def next_number(
     return number
 
 
-_KEPT = "kept"  # in a session's notes: what is to be done once its transaction is kept
+_KEPT = "kept"  # key in a session's notes: the functions to call after the commit
 
 
 def after_commit(session: Session, act: Callable[[], object]) -> None:

@@ -11,15 +11,15 @@ class OpenToOthers(PermissionError):
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, with the mode 0700. An empty one gets that mode.
+    """Make the folder with the mode 0700. An empty existing folder gets that mode.
 
     Raises
     ------
     OpenToOthers
-        It holds something, and other users may enter it: what it holds may be meant for them, or is known to them
-        already.
+        The folder is not empty, and other users may enter it: its files may be meant for them, or they have already
+        read them.
     OSError
-        It cannot be made, or does not belong to this user.
+        The folder cannot be made, or does not belong to this user.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_open(folder):

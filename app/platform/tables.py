@@ -1,4 +1,4 @@
-"""All tables, alike on SQLite and PostgreSQL. They refer to each other across the domains, so they stand together.
+"""All tables, for SQLite and PostgreSQL. They are in one module because they refer to each other across domains.
 
 Times are seconds since 1970; `sql` has the clock.
 """
@@ -71,7 +71,7 @@ Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
 
 
 class JobState(StrEnum):
-    """queued → running → succeeded | failed | cancelled | timed_out. A lost lease takes running back to queued.
+    """queued → running → succeeded | failed | cancelled | timed_out. A running job whose lease is lost is queued again.
 
     A job that fans out waits until its child jobs are done, and is then queued again to join their results.
     """
@@ -113,7 +113,7 @@ class DatasetStatus(StrEnum):
 
 
 class ApiKey(Base):
-    """A caller's key. Only its SHA-256 is kept; `prefix` lets a person recognise it in a list."""
+    """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`."""
 
     __tablename__ = "api_keys"
 
@@ -133,7 +133,7 @@ class ApiKey(Base):
 class BrowserSession(Base):
     """A browser that is signed in to the console with a key, or a link that signs one in once (`is_link`).
 
-    It ends by itself, or with its key. Only the SHA-256 of what the browser holds is kept.
+    It expires, or ends with its key. Only the SHA-256 of the browser's token is stored.
     """
 
     __tablename__ = "browser_sessions"
@@ -146,7 +146,7 @@ class BrowserSession(Base):
 
 
 class JobOutputRow(Base):
-    """What a job makes. The row is inserted with the job, belongs to it, and is completed as it succeeds."""
+    """The output of a job. The row is inserted with the job, belongs to it, and is completed when the job succeeds."""
 
     __abstract__ = True
 
@@ -164,24 +164,24 @@ class JobOutputRow(Base):
 
     @classmethod
     def sort_name(cls) -> ColumnElement[str]:
-        """Return the name that a list is ordered by: the model's, or where there are several the dataset's."""
+        """Return the name that a list is ordered by: the model's name, or the dataset's if there are several models."""
         columns = cls.__table__.c
         return columns["model_name" if "model_name" in columns else "dataset_name"]
 
     @classmethod
     def of_model(cls, model_id: str) -> ColumnElement[bool]:
-        """Return the condition that a row is of this model; false for a table without models."""
+        """Return the condition that a row belongs to this model; false for a table without models."""
         columns = cls.__table__.c
         return columns["model_id"] == model_id if "model_id" in columns else false()
 
     @classmethod
     def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
-        """Return the condition that a row is of this dataset."""
+        """Return the condition that a row belongs to this dataset."""
         return cls.__table__.c.dataset_id == dataset_id
 
     @classmethod
     def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that a row is this owner's."""
+        """Return the condition that a row belongs to this owner."""
         return cls.owner == owner
 
     @classmethod
@@ -196,9 +196,9 @@ class JobOutputRow(Base):
 
 
 class UploadRow(JobOutputRow):
-    """Bytes that a job reads: as they came (`upload_key`), and once ready as Parquet (`table_key`).
+    """Bytes that a job reads: the original bytes (`upload_key`) and, once ready, the Parquet file (`table_key`).
 
-    The status is a column, and not its job's, for datasets are looked for by it.
+    The status is a column of its own, and not only the job's, because queries select datasets by it.
     """
 
     __abstract__ = True
@@ -218,8 +218,8 @@ class Dataset(UploadRow):
     """An uploaded table.
 
     A later version is a row of its own; no version ever changes. `first_id` is the first version of the series,
-    `parent_id` the version that this one was made from, `base_id` the one whose rows it begins with. `first_id` and
-    `base_id` are null where they would be the row's own id. All three versions may be gone.
+    `parent_id` the version that this one was made from, and `base_id` the version whose rows it begins with. `first_id`
+    and `base_id` are null if they equal the row's own id. All three versions may have been deleted.
     """
 
     __tablename__ = "datasets"
@@ -254,7 +254,7 @@ class Dataset(UploadRow):
     base_id: Mapped[str | None]
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
-    n_columns: Mapped[int | None] = query_expression()  # in a list, which does not read the columns
+    n_columns: Mapped[int | None] = query_expression()  # for lists, which do not read the columns
 
     @property
     def series_id(self) -> str:
@@ -263,7 +263,7 @@ class Dataset(UploadRow):
 
     @property
     def rows_from(self) -> str:
-        """The id of the version whose rows it begins with. Versions with the same one share those rows."""
+        """The id of the version whose rows it begins with. Versions with the same id share these rows."""
         return self.base_id or self.id
 
     @property
@@ -275,12 +275,12 @@ class Dataset(UploadRow):
 
     @property
     def label_values(self) -> list[Json] | None:
-        """The values of the one label in the upload, with their rows; None if they are not known."""
+        """The values of the only label in the upload, with their numbers of rows; None if unknown."""
         return self._of_label().get("values") or None
 
     @property
     def positive_guessed(self) -> bool | None:
-        """Whether the service guessed which value of the label is positive; None if that is not known."""
+        """True if the service guessed which value of the label is positive; None if unknown."""
         return self._of_label().get("guessed")
 
     def _of_label(self) -> Json:
@@ -288,12 +288,14 @@ class Dataset(UploadRow):
 
     @property
     def upload_sha256(self) -> str:
-        """SHA-256 of the bytes as they came; it is the blob's name."""
+        """SHA-256 of the original bytes; it is the blob's name."""
         return self.upload_key.rpartition("/")[2]
 
 
 class DatasetPairs(UploadRow):
-    """The pairs of a dataset of kind `preferences`, once ready as pairs of row numbers. They have the dataset's id."""
+    """The pairs of a dataset of kind `preferences`; once ready, they are pairs of row numbers. Their id is the
+    dataset's id.
+    """
 
     __tablename__ = "dataset_pairs"
 
@@ -312,15 +314,15 @@ class DatasetPairs(UploadRow):
 
     @classmethod
     def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that the dataset is this owner's, by the index of the datasets."""
+        """Return the condition that the dataset belongs to this owner; it uses the index of the datasets."""
         return cls.id.in_(select(Dataset.id).where(Dataset.owner == owner))
 
 
 class Upload(Base):
     """Files that are sent one by one, and then become one dataset.
 
-    `fields` are what the caller says of the table. `touched_at` is when the last part came. `dataset_id` is set when
-    the upload is closed: then the parts belong to the dataset, and go with it.
+    `fields` is the caller's description of the table. `touched_at` is the time of the last part. `dataset_id` is set
+    when the upload is closed: then the parts belong to the dataset, and are deleted with it.
     """
 
     __tablename__ = "uploads"
@@ -340,10 +342,10 @@ class Upload(Base):
 
 
 class UploadPart(Base):
-    """One file of an upload: bytes in the store (`upload_key`), or a file that is read where it lies (`path`).
+    """One file of an upload: bytes in the store (`upload_key`), or a file on the server (`path`).
 
-    `stamp` has the size of such a file and the time of its last change, when it was added. The id is the upload's with
-    the number behind it, and so in the order of the parts.
+    `stamp` has the size and the modification time of a file on the server when it was added. The id is the upload's id
+    followed by the part's number, so ids have the order of the parts.
     """
 
     __tablename__ = "upload_parts"
@@ -364,12 +366,13 @@ class UploadPart(Base):
 
 
 class Job(Base):
-    """A long piece of work. The rows are the queue: a conditional UPDATE claims one and gives out lease and token.
+    """A long piece of work. The rows are the queue: a conditional UPDATE claims a job, and assigns lease and token.
 
     A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
-    out, and is the same for its child jobs. The next attempt goes on from `checkpoint_key`. `keep_requested_at` is set
-    when the owner asks for the best so far: then the job ends early, and succeeds. `beaten_at` is the machine's time
-    of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is that of the request that handed it in.
+    out, and is the same for its child jobs. The next attempt resumes from `checkpoint_key`. `keep_requested_at` is set
+    when the owner asks to end early with the best model so far: then the job ends early, and succeeds. `beaten_at` is
+    the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is the id of the request
+    that submitted the job.
     """
 
     __tablename__ = "jobs"
@@ -426,7 +429,7 @@ class Job(Base):
 
 
 class JobEvent(Base):
-    """What happened to a job, numbered from 1 without gaps (by `jobs.event_seq`)."""
+    """An event of a job. Events are numbered from 1 without gaps (by `jobs.event_seq`)."""
 
     __tablename__ = "job_events"
 
@@ -452,14 +455,14 @@ class Idempotency(Base):
 
 
 class Role(StrEnum):
-    """What a process that is heard from does."""
+    """The role of a process that sends heartbeats."""
 
     WORKER = "worker"
     DISPATCHER = "dispatcher"
 
 
 class Worker(Base):
-    """A worker or a dispatcher since its start: when it was last heard from, and how a worker found its jobs."""
+    """A running worker or dispatcher: the time of its last heartbeat, and how a worker found its jobs."""
 
     __tablename__ = "workers"
 
@@ -476,7 +479,7 @@ class Worker(Base):
 
 
 class PrunedJobs(Base):
-    """How many jobs of a kind ended so and are no longer there: what counts ended jobs never falls."""
+    """The number of deleted jobs by kind and final state, so that the counters of ended jobs never fall."""
 
     __tablename__ = "pruned_jobs"
 
@@ -488,9 +491,8 @@ class PrunedJobs(Base):
 class AuditEntry(Base):
     """A change that a caller made, written in the same transaction.
 
-    `action` is the route, `path` the address without its query, `made` the ids of what was created. `key_id` is null
-    for a change by the server's own command line, and so is `client`, the address that it came from. Nothing of a
-    body is kept.
+    `action` is the route, `path` the address without its query, and `made` are the ids of new resources. `key_id` and
+    `client` (the caller's address) are null for a change by the server's own command line. Bodies are not stored.
     """
 
     __tablename__ = "audit_entries"
@@ -508,8 +510,8 @@ class AuditEntry(Base):
 
 
 class DatasetProfile(Base):
-    """Quantiles, histograms and AUC of each feature in the order of the columns, over so many `rows`; and which rows
-    come twice.
+    """Quantiles, histograms and AUC of each feature in the order of the columns, over `rows` rows; and the counts of
+    equal rows.
     """
 
     __tablename__ = "dataset_profiles"
@@ -525,7 +527,7 @@ class DatasetProfile(Base):
 class DatasetSeries(Base):
     """The highest version number of a series. The number of a deleted version is never used again.
 
-    A table with one version only has no row here.
+    A dataset with only one version has no row here.
     """
 
     __tablename__ = "dataset_series"
@@ -680,7 +682,7 @@ class ModelPairMetrics(Base):
 
 
 class ModelMargins(Base):
-    """Margins of a model's training pairs as little-endian float64 columns; `best` is ρ where it was computed."""
+    """Margins of a model's training pairs as little-endian float64 columns; `best` is ρ if it was computed."""
 
     __tablename__ = "model_margins"
 
@@ -714,8 +716,8 @@ class ModelLabelMetrics(Base):
 
 
 class ModelListMetrics(Base):
-    """Figures of lists on one part: means over its `queries`; of graded rows their `grades`, and without queries
-    `order`, the figures of one list.
+    """Metrics of ranked lists on one part: means over its `queries`. Graded rows also have `grades`; without queries
+    they have `order`, the metrics of one list.
     """
 
     __tablename__ = "model_list_metrics"
@@ -743,11 +745,12 @@ class ModelCurve(Base):
 
 
 class ModelCalibration(Base):
-    """A map of a model's scores to probabilities, and the pair of Venn and Abers, learnt on rows that it did not see.
+    """A calibration of a model's scores to probabilities, and its Venn–Abers pair, fitted on rows that the model did
+    not see.
 
-    The model's `calibration_version` is the one that is served. `parameters` are those of `core.probability`'s
-    `Calibration`; `low` and `high` have the scores and then the values of the two step functions; all little-endian
-    float64. `learnt_on` is `validation`, `out_of_fold` or `dataset`.
+    The model's `calibration_version` names the served one. `parameters` are those of `core.probability`'s
+    `Calibration`; `low` and `high` have the scores, followed by the values, of the two step functions; all are
+    little-endian float64. `learnt_on` is `validation`, `out_of_fold` or `dataset`.
     """
 
     __tablename__ = "model_calibrations"
@@ -770,7 +773,9 @@ class ModelCalibration(Base):
 
 
 class ModelReference(Base):
-    """The mean parts of a model's scores over rows of each class, as little-endian float64; reasons start from them."""
+    """The mean parts of a model's scores over rows of each class, as little-endian float64: the references of
+    reasons.
+    """
 
     __tablename__ = "model_references"
 
@@ -785,7 +790,7 @@ class ModelReference(Base):
 
 
 class ReasonCodes(Base):
-    """A revision of the dictionary of reasons of a name of models; the latest is served."""
+    """A revision of the dictionary of reasons of a model name; the latest revision is served."""
 
     __tablename__ = "reason_codes"
 
@@ -799,7 +804,7 @@ class ReasonCodes(Base):
 class ModelOutOfFold(Base):
     """The out-of-fold scores of a cross-validated model: a Parquet file in the blob store.
 
-    They belong to people's rows and labels, so they are deleted with the dataset.
+    They are personal data, like the rows and labels, so they are deleted with the dataset.
     """
 
     __tablename__ = "model_out_of_fold"
@@ -817,9 +822,9 @@ class ModelOutOfFold(Base):
 
 
 class ModelControls(Base):
-    """How a model compares with baselines on the same splits; `skipped` says why there are none.
+    """The comparison of a model with baselines on the same splits; `skipped` says why there are none.
 
-    `windows` has also the figure of the objective, if it names one.
+    `windows` also has the metric of the objective, if the objective is a metric.
     """
 
     __tablename__ = "model_controls"
@@ -833,7 +838,7 @@ class ModelControls(Base):
 
 
 class ModelLeaderboard(Base):
-    """What `auto` has tried for a model, the best first."""
+    """The candidates that `auto` tried for a model, best first."""
 
     __tablename__ = "model_leaderboards"
 
@@ -846,11 +851,11 @@ class ModelLeaderboard(Base):
 
 
 class ModelSample(Base):
-    """A few rows of a part (`train`, `validation`), or of a class of it (`validation_negative`), in random order, as
-    the ranker reads them.
+    """A few rows of a part (`train`, `validation`), or of one class in it (`validation_negative`), in random order, in
+    the form that the ranker reads.
 
-    `values` has rows × features little-endian float64, row by row; `weight` a float64 a row if rows have weights. They
-    are people's data, so they are deleted with the dataset.
+    `values` has rows × features little-endian float64, row by row; `weight` has one float64 per row if rows have
+    weights. They are people's data, so they are deleted with the dataset.
     """
 
     __tablename__ = "model_samples"
@@ -866,7 +871,7 @@ class ModelSample(Base):
 
 
 class ModelImportance(Base):
-    """How much each feature matters to a model: `features` in the artifact's order, measured as `method` says."""
+    """The importance of each feature of a model: `features` has the artifact's order, and `method` names the method."""
 
     __tablename__ = "model_importances"
 
@@ -877,7 +882,7 @@ class ModelImportance(Base):
 
 
 class Evaluation(JobOutputRow):
-    """How good a model is on a dataset. `metrics` and `drift` are written when the job succeeds."""
+    """An evaluation of a model on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
@@ -939,7 +944,7 @@ class Comparison(JobOutputRow):
 
     @classmethod
     def of_model(cls, model_id: str) -> ColumnElement[bool]:
-        """The condition that this model is one of those compared."""
+        """Return the condition that this model is one of the compared models."""
         compared = select(ComparisonModel.comparison_id).where(ComparisonModel.model_id == model_id)
         return cls.id.in_(compared)
 
@@ -950,7 +955,7 @@ class Comparison(JobOutputRow):
 
 
 class ComparisonModel(Base):
-    """One of the compared models, under the name that it had then."""
+    """One of the compared models, with its name at that time."""
 
     __tablename__ = "comparison_models"
     __table_args__ = (Index(None, "model_id"),)
@@ -967,8 +972,9 @@ class ComparisonModel(Base):
 class BatchScore(JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
-    The rows are a dataset's, or an upload's that is deleted as soon as it is scored; `file_name` is then that of the
-    upload. `alias` is the one that the model was named by. `summary` is read only where it is named: it may be long.
+    The rows belong to a dataset, or to an upload that is deleted as soon as it is scored; `file_name` is then the
+    upload's file name. `alias` is the alias in the request. `summary` may be long, so only queries that name it read
+    it.
     """
 
     __tablename__ = "batch_scores"
@@ -999,7 +1005,7 @@ class BatchScore(JobOutputRow):
 
 
 def output_tables() -> list[type[JobOutputRow]]:
-    """Return the table of every kind of job that has one."""
+    """Return the output table of every kind of job that has one."""
     found: list[type[JobOutputRow]] = []
     left = JobOutputRow.__subclasses__()
     while left:

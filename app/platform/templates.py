@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_templates(folder: Path) -> Environment:
-    """Return what reads the templates of a folder: values are escaped, and an unknown name is an error."""
+    """Return an environment for the templates of a folder: values are escaped, and an unknown name is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
