@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from app.cli.processes import SettingsError, fail, read_settings, settings_of
 
@@ -128,8 +129,6 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
 
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:
-    from rich.text import Text
-
     line = Text(f"{level:<5}", style=_COLOURS[level])
     line.append(f"{part:<{_PART_WIDTH}} {detail}", style="default")
     out.print(line)

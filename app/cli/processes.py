@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -18,6 +19,7 @@ import typer
 from app import __version__
 from app.platform.processes import (
     MAX_API_PROCESSES,
+    SignalWaiter,
     child_environment,
     python_command,
     raise_descriptor_limit,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from app.platform.database import Database
-    from app.platform.processes import SignalWaiter
     from app.platform.settings import Settings
 
 key_commands = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
@@ -175,8 +176,6 @@ def api(
 
     on_start = None
     if metrics_folder is not None:
-        from functools import partial
-
         from app.platform import metrics
 
         try:
@@ -240,13 +239,10 @@ def worker(
 
 def dispatcher(gate: Gate = None) -> None:
     """Run the dispatcher. It requeues jobs of lost workers and keeps house. One is enough; more do no harm."""
-    from functools import partial
-
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
     from app.platform.blobs import BlobStore
     from app.platform.logging import configure_logging
-    from app.platform.processes import SignalWaiter
     from app.platform.schema import CannotBegin, SchemaCheck
 
     settings = settings_of()

@@ -18,6 +18,7 @@ from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
 from app.platform.errors import Invalid, shown
 from core.base.columns import ROWS_AT_ONCE, ColumnSource, ColumnTable, find_nth
+from core.base.table import CodedTable, keep_present, to_matrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +66,6 @@ class Table:
     @property
     def coded(self) -> CodedTable | ColumnTable:
         """The features in the form that rankers take."""
-        from core.base.table import CodedTable
 
         return CodedTable(self.X, self.names, self.categories)
 
@@ -104,7 +104,6 @@ class Table:
 
         By default these are the rows of weight above 0, which a ranker is trained on.
         """
-        from core.base.table import keep_present
 
         if rows is None and self.weight is not None:
             rows = np.flatnonzero(self.weight > 0)
@@ -113,7 +112,6 @@ class Table:
 
     def coded_as(self, other: Table) -> Table:
         """Return the table with the categories of another table; all other categories become missing values."""
-        from core.base.table import to_matrix
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)

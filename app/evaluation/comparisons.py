@@ -37,10 +37,10 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
 from app.training import lists
 from app.training.interpretation import score
+from core import metrics
 
 if TYPE_CHECKING:
     from app.datasets.matrices import Table
-    from core import metrics
     from core.base.ranker import Floats
 
 
@@ -209,8 +209,6 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
 
     The table is read once for all models that take the same features in the same order.
     """
-    from core import metrics
-
     models, scores = payload["models"], []
     features: list[str] | None = None
     for number, model in enumerate(models, start=1):
@@ -301,9 +299,7 @@ def _doubt_areas(
 
 def _curve(table: Table, scores: Floats) -> list[Json]:
     """Return the ROC curve of scores of the compared rows, thinned: it is kept in the result."""
-    from core.metrics import roc_curve
-
-    shown = roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
+    shown = metrics.roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
     ends = zip(shown.fpr.tolist(), shown.tpr.tolist(), strict=True)
     return [{"fpr": fpr, "tpr": tpr} for fpr, tpr in ends]
 
@@ -312,8 +308,6 @@ def _compare_lists(
     table: Table, scores: Sequence[Floats], names: list[str], level: float
 ) -> list[Json]:
     """Compare the scores within queries; an empty list without queries, or with too few of them."""
-    from core import metrics
-
     query = table.query
     if query is None or lists.count_informative(table.y, query, table.weight) < lists.MIN_QUERIES:
         return []
@@ -351,12 +345,10 @@ def _compare_costs(
     payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
 ) -> Json | None:
     """What errors cost by each model, and the differences; None if nobody asked."""
-    from core.metrics import compare_costs
-
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
-    found = compare_costs(
+    found = metrics.compare_costs(
         table.y,
         scores,
         costs_of(amounts["costs"]),

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+import python_calamine as calamine
+
 from app.ingest.archives import is_workbook, open_archive, read_member
 from app.ingest.errors import MAX_ROWS, BadTable, show, too_many_columns, too_many_rows
 from app.ingest.stream import too_long
@@ -75,8 +77,6 @@ def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: s
 
 def rows_of(path: Path) -> Iterator[list[Any]]:
     """Yield the rows of the first visible sheet, blank ones above its header, too, from its first column on."""
-    import python_calamine as calamine
-
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
             names = [

@@ -17,6 +17,9 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
+from core import kernels
+from core.registry import ALGORITHMS
+
 
 class _Deferred(types.ModuleType):
     """A placeholder for a module, until one of its attributes is needed."""
@@ -106,12 +109,8 @@ def preload() -> None:
 @cache
 def import_all() -> None:
     import_lean()
-    from core.registry import ALGORITHMS
-
     for algorithm in ALGORITHMS:  # first the modules that check a submission
         ALGORITHMS[algorithm]
     for name in MODULES:
         import_module(name)
-    from core.kernels import load_registries
-
-    load_registries()
+    kernels.load_registries()

@@ -11,14 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rankwright.plots import Plot
 
 from app.training.progress import most_important_first
-
-if TYPE_CHECKING:
-    from core.metrics import Interval
+from core import metrics as core_metrics
 
 
 @dataclass(frozen=True)
@@ -129,13 +127,12 @@ def figure(value: float | None, digits: int = 4) -> str:
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
-def interval(value: Interval | Json | None, digits: int = 4) -> str:
+def interval(value: core_metrics.Interval | Json | None, digits: int = 4) -> str:
     """Return a figure with its interval."""
-    from core.metrics import Interval
 
     if value is None:
         return "—"
-    if isinstance(value, Interval):
+    if isinstance(value, core_metrics.Interval):
         value = value._asdict()
     ends = value["low"], value["high"]
     shown = figure(value["value"], digits)

@@ -15,6 +15,7 @@ from app.models.objectives import target_fpr, window_of
 from app.models.service import PartCurve
 from app.platform.documents import Objective, Reliability
 from app.platform.tables import Model
+from core import metrics as core_metrics
 
 if TYPE_CHECKING:
     from core.base.state import Floats
@@ -38,7 +39,6 @@ def plot_of(
     """Describe the plot of a model's curve. `metrics` are those of the same part. Reliability is of no part: see
     `reliability_plot`.
     """
-    from core.metrics import Interval, roc_band_on_curve
 
     if kind == "gains":
         return gains_plot(curve_part, metrics)
@@ -57,7 +57,7 @@ def plot_of(
     limits, highest = None, max(view[1], *tpr)
     if band is not None:
         rates = np.linspace(*view, BAND_POINTS)
-        found = roc_band_on_curve(
+        found = core_metrics.roc_band_on_curve(
             curve, curve_part.totals, rates, kind=band, level=curve_part.level
         )
         of = "of each height" if band == "pointwise" else "of the whole curve"
@@ -68,7 +68,7 @@ def plot_of(
     return plots.roc(
         list(zip(fpr.tolist(), tpr.tolist(), strict=True)),
         _title("ROC" if kind == "roc" else "Partial ROC", model),
-        f"AUC {interval_text(Interval(**metrics['auc']))}",
+        f"AUC {interval_text(core_metrics.Interval(**metrics['auc']))}",
         notes=_notes(curve_part, metrics),
         x=Axis(*view),
         y=Axis(0.0, 1.0 if kind == "roc" else next(top for top in TOPS if highest <= top)),
@@ -81,9 +81,10 @@ def plot_of(
 
 def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
-    from core.metrics import gains_curve
 
-    found = gains_curve(curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence)
+    found = core_metrics.gains_curve(
+        curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence
+    )
     return plots.gains(
         list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
         _title("Gains", curve_part.model),
@@ -94,11 +95,10 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the precision at every recall; the line between two cuts is that of cuts drawn by lot."""
-    from core.metrics import AveragePrecision, measure_on_curve
 
     curve, prevalence = curve_part.curve, curve_part.totals.prevalence
-    (found,) = measure_on_curve(
-        curve, curve_part.totals, [AveragePrecision()], level=curve_part.level
+    (found,) = core_metrics.measure_on_curve(
+        curve, curve_part.totals, [core_metrics.AveragePrecision()], level=curve_part.level
     )
     way = curve.fpr + curve.tpr
     least = float(way[1])
@@ -119,9 +119,10 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
 
 def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the cost curve: the least expected cost of any cut, by the weight of a missed positive."""
-    from core.metrics import list_curve
 
-    found = list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(MAX_POINTS)
+    found = core_metrics.list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(
+        MAX_POINTS
+    )
     return plots.cost_curve(
         list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
         _title("Costs", curve_part.model),
@@ -132,9 +133,8 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe how the scores of each class are spread."""
-    from core.metrics import score_histogram
 
-    found = score_histogram(curve_part.curve)
+    found = core_metrics.score_histogram(curve_part.curve)
     edges = found.edges.tolist()
     positives, negatives = (
         list(zip(edges, edges[1:], heights.tolist(), strict=False))
@@ -189,11 +189,12 @@ def _window_shown(
 
 
 def _window(measured: Mapping[str, Any]) -> Window:
-    from core.metrics import Interval
 
     area = f"{measured['value']:.4f}"
     if measured["low"] is not None and measured["high"] is not None:
-        area = interval_text(Interval(measured["value"], measured["low"], measured["high"]))
+        area = interval_text(
+            core_metrics.Interval(measured["value"], measured["low"], measured["high"])
+        )
     low, high = measured["fpr_min"], measured["fpr_max"]
     return Window(f"partial AUC {area} on FPR {low:g} to {high:g}", low, high)
 
@@ -227,12 +228,11 @@ def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float
     """Return the marked rates and their points: the cut of the objective, else the best cuts at a few rates; only
     those in view.
     """
-    from core.metrics import operating_point_on_curve
 
     target = target_fpr(curve_part.model.objective)
     rates, marks = [], []
     for rate in MARKED_FPRS if target is None else (target,):
-        point = operating_point_on_curve(
+        point = core_metrics.operating_point_on_curve(
             curve_part.curve, curve_part.totals, fpr=rate, level=curve_part.level
         )
         if view[0] <= point.fpr.value <= view[1] and view[0] < rate <= view[1]:

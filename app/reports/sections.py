@@ -33,6 +33,7 @@ from app.reports.document import (
 from app.reports.plots import gains_plot, precision_recall_plot, reliability_plot, rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
+from core import metrics as core_metrics
 from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
 
@@ -679,8 +680,6 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
 
 def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
     """Return the gains table, average precision, and the gains chart."""
-    from core.metrics import AveragePrecision, measure_on_curve
-
     head = ["first rows", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
@@ -693,8 +692,11 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
         ]
         for gain in facts.gains()
     ]
-    (found,) = measure_on_curve(
-        curve_part.curve, curve_part.totals, [AveragePrecision()], level=curve_part.level
+    (found,) = core_metrics.measure_on_curve(
+        curve_part.curve,
+        curve_part.totals,
+        [core_metrics.AveragePrecision()],
+        level=curve_part.level,
     )
     share = curve_part.totals.prevalence
     note = (

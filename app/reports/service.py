@@ -33,6 +33,7 @@ from app.platform.tables import (
     ModelOutOfFold,
 )
 from app.reports.plots import Kind, plot_of, reliability_plot
+from core import metrics as core_metrics
 
 if TYPE_CHECKING:
     from core.metrics import Gain, OperatingPoint
@@ -90,10 +91,11 @@ class Facts:
 
     def gains(self) -> tuple[Gain, ...]:
         """Return the gains table of the curve; none without a curve."""
-        from core.metrics import gains_on_curve
 
         of = self.curve_part
-        return () if of is None else gains_on_curve(of.curve, of.totals, level=of.level)
+        return (
+            () if of is None else core_metrics.gains_on_curve(of.curve, of.totals, level=of.level)
+        )
 
 
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:

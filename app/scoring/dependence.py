@@ -19,6 +19,8 @@ from app.platform.sql import Session
 from app.platform.tables import Model, ModelSample
 from app.scoring.service import Served
 from app.training.interpretation import read_sample
+from core import explain
+from core.base.table import CodedTable
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -98,13 +100,12 @@ def average(
     input: DependenceInput, served: Served, *, label: str | None, n_points: int
 ) -> Dependence:
     """Return the mean scores of the sampled rows, with one or two features set to values on a grid."""
-    from core.explain import make_axis, score_grid
 
     position = served.label(label)
     ranker = served.ranker
     X, weight = read_sample(input.sample)
     axes = [
-        make_axis(
+        explain.make_axis(
             j,
             X[:, j],
             weight,
@@ -118,7 +119,7 @@ def average(
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
     _check_time(ranker, X, n_cells * averaged, "ask for fewer points, or for one feature")
     # The rows are in random order, so the first ones are a sample, too.
-    scores = score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
+    scores = explain.score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
         scores = scores[..., position]
     categories = [ranker.categories_[j] for j in input.columns]
@@ -137,8 +138,6 @@ class DependenceOnVariables:
 
 def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
     """Return how much the scores of the sampled rows depend on features, alone and in pairs."""
-    from core.base.table import CodedTable
-    from core.explain import variable_dependence
 
     model = input.model
     if served.labels is not None:
@@ -152,7 +151,7 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
     _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "ask for fewer features")
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
-    found = variable_dependence(
+    found = explain.variable_dependence(
         served.ranker, table, input.columns, sample_weight=weight, n_rows=VARIABLE_ROWS
     )
     n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))

@@ -15,6 +15,7 @@ from app.ingest.fields import Flag, Number, TextFields
 from app.models.calibrations import ServedCalibration
 from app.platform.errors import Invalid
 from app.platform.sql import Json
+from core import probability as core_probability
 
 Floats = npt.NDArray[np.float64]
 
@@ -84,19 +85,22 @@ class ProbabilityOptions:
             return dict.fromkeys(self.names)
         columns: dict[str, Floats | None] = {}
         if self.wanted:
-            columns[PROBABILITY] = self._moved(served, found.calibration.probability(scores))
+            columns[PROBABILITY] = self._adjust_prevalence(
+                served, found.calibration.probability(scores)
+            )
             if self.interval:
                 low, high = found.pair(scores)
-                columns |= {LOW: self._moved(served, low), HIGH: self._moved(served, high)}
+                columns |= {
+                    LOW: self._adjust_prevalence(served, low),
+                    HIGH: self._adjust_prevalence(served, high),
+                }
         return columns
 
-    def _moved(self, served: Calibrated, probability: Floats) -> Floats:
+    def _adjust_prevalence(self, served: Calibrated, probability: Floats) -> Floats:
         """Return probabilities for the requested prevalence."""
         if self.prevalence is None or served.calibration is None:
             return probability
-        from core.probability import at_prevalence
-
-        return at_prevalence(
+        return core_probability.at_prevalence(
             probability, served.calibration.calibration.prevalence, self.prevalence
         )
 

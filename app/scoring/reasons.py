@@ -28,7 +28,12 @@ from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelReference
 from app.scoring.features import FeatureIndex
+from app.scoring.probabilities import take_parameters
 from app.training.interpretation import CLASSES, REFERENCE_ROWS, class_part, read_sample
+from core import explain
+from core.base.table import CodedTable
+from core.errors import InvalidParameter
+from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +166,6 @@ def is_asked(query: bytes) -> bool:
 def has_parts(algorithm: str) -> bool:
     """Return False for an algorithm whose scores are known not to be sums of parts by feature."""
     from core.base.ranker import Ranker
-    from core.registry import ALGORITHMS
 
     known = algorithm in ALGORITHMS
     return not known or ALGORITHMS[algorithm].shapley_values is not Ranker.shapley_values
@@ -342,13 +346,12 @@ def check_rows(session: Session, model: Model, options: ReasonOptions, n_rows: i
     The reference must exist: see `check_options`. The job itself checks the cost of the model's trees, as its first
     step.
     """
-    from core.explain import count_scored
 
     if n_rows and not has_parts(model.algorithm):
         samples = read_references(session, model.id)
         used = CLASSES if options.reference == CUT else (options.reference,)
         n_references = sum(min(REFERENCE_ROWS, len(samples[of].X)) for of in used if of in samples)
-        scored = count_scored(len(model.features), n_references)
+        scored = explain.count_scored(len(model.features), n_references)
         most = max(1, MAX_SCORED_BY_JOB // max(1, scored))
         if n_rows > most:
             raise too_many_rows(most, by_job=True)
@@ -471,16 +474,15 @@ def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cut: float | None
 ) -> tuple[_Parts, Json]:
     """Return the `_Parts` of scores that are sums, against the requested reference, and their description."""
-    from core.explain import Reference, average_reference
 
-    def relative_to(reference: Reference, on: Json) -> tuple[_Parts, Json]:
+    def relative_to(reference: explain.Reference, on: Json) -> tuple[_Parts, Json]:
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
         return _Parts(served.ranker, served.features.names, reference), described
 
     if options.reference == AVERAGE:
-        return relative_to(average_reference(served.ranker), {"on": "train", "rows": None})
+        return relative_to(explain.average_reference(served.ranker), {"on": "train", "rows": None})
     assert rows is not None
-    negative, positive = map(Reference, rows.scores, rows.parts)
+    negative, positive = map(explain.Reference, rows.scores, rows.parts)
     on = {"on": rows.part, "rows": rows.rows}
     if options.reference == NEGATIVE:
         return relative_to(negative, on)
@@ -491,7 +493,6 @@ def _estimates_against(
     served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cut: float | None
 ) -> tuple[Estimates, Json]:
     """Return the `Estimates` of scores that are not sums, against the requested reference, and their description."""
-    from core.explain import Reference
 
     n_features = len(served.features.names)
     if n_features > MAX_ESTIMATED_FEATURES:
@@ -511,7 +512,7 @@ def _estimates_against(
     if options.reference != CUT:
         return first, {"kind": options.reference, "score": first.score, **on}
     last, nothing = of(CLASSES[1]), np.zeros(n_features)
-    ends = (Reference(each.score, nothing) for each in (first, last))
+    ends = (explain.Reference(each.score, nothing) for each in (first, last))
     _reference_at(cut, *ends)
     assert cut is not None
     far = (cut - first.score) / (last.score - first.score)
@@ -523,15 +524,13 @@ def _estimates_against(
 
 
 def _reference_at(cut: float | None, negative: Reference, positive: Reference) -> Reference:
-    from core.errors import InvalidParameter
-    from core.explain import reference_at
 
     assert cut is not None
     if not math.isfinite(cut):
         detail = "the cut of the alias flags no score, so that there is no distance to it"
         raise _refusal(REFERENCE, detail, "no_reference")
     try:
-        return reference_at(cut, negative, positive)
+        return explain.reference_at(cut, negative, positive)
     except InvalidParameter as error:
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 
@@ -578,9 +577,8 @@ class Estimates:
 
     def most_rows(self, rows: int | None) -> int | None:
         """Return how many rows may be divided at once; with `rows` None, in a job."""
-        from core.explain import count_scored
 
-        scored = count_scored(len(self._names), len(self.X))
+        scored = explain.count_scored(len(self._names), len(self.X))
         visited = self._ranker.count_visited(len(self.X))
         cost = max(1, scored, visited // VISITED_PER_SCORED)
         if rows is None:
@@ -589,15 +587,13 @@ class Estimates:
 
     def attribute(self, X: Floats) -> Contributions:
         """Divide the scores of rows."""
-        from core.base.table import CodedTable
-        from core.explain import shapley_estimate
 
         if not len(X):
             return Contributions(X, X, np.ones(0, dtype=np.bool_))
         rows, others = (
             CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
         )
-        return Contributions(*shapley_estimate(self._ranker, rows, others, self.weight))
+        return Contributions(*explain.shapley_estimate(self._ranker, rows, others, self.weight))
 
 
 @dataclass(frozen=True)
@@ -684,8 +680,6 @@ def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
 
 def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
     """Return the parts of scores minus the mean training score; None if scores are not sums by feature."""
-    from core.base.table import CodedTable
-    from core.errors import InvalidParameter
 
     try:
         return ranker.shapley_values(CodedTable(X, tuple(names), ranker.categories_))
@@ -870,7 +864,6 @@ class Reasoner:
             raise too_many_rows(self._max_rows or 0, by_job=self._by_job)
 
     def _of(self, X: Floats, scores: Floats) -> Reasons:
-        from core.explain import largest
 
         names, n = self._features.names, self.options.n
         attributed = Contributions(X, X, np.ones(0, dtype=np.bool_))
@@ -894,7 +887,7 @@ class Reasoner:
         np.add.at(items, at, parts)
         # Errors within a row are correlated: the error of a sum is at most the sum of the errors.
         np.add.at(errors_of_items, at, attributed.errors)
-        order = largest(items, n, cast(Any, self.options.direction))
+        order = explain.largest(items, n, cast(Any, self.options.direction))
         contributions, errors = np.full((2, len(X), n), np.nan)
         found = order >= 0
         for into, each in ((contributions, items), (errors, errors_of_items)):
@@ -935,7 +928,6 @@ class Reasoner:
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, ReasonOptions | None]:
     """Return a query without the parameters of `NAMES`, and their options; raises Invalid."""
-    from app.scoring.probabilities import take_parameters
 
     left, parameters = take_parameters(query, NAMES, features)
     return left, options_of(parameters)

@@ -45,6 +45,8 @@ from app.scoring.table_rows import (
     notation_of,
     read_body,
 )
+from core.base.table import CodedTable
+from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -391,8 +393,6 @@ def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> 
 def _contributions(served: Served, X: Floats) -> Floats | None:
     """Return the contributions of rows; None if scores are no sums by feature."""
     from core.base.ranker import ContributionRanker
-    from core.base.table import CodedTable
-    from core.errors import InvalidParameter
 
     ranker = served.ranker
     if not isinstance(ranker, ContributionRanker):

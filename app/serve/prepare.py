@@ -13,12 +13,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.platform.errors import ServiceError
+from app.platform.logging import configure_logging
 from app.platform.processes import child_environment, python_command
+from app.platform.settings import Settings
 from app.serve import ServeError
 
 if TYPE_CHECKING:
     from app.platform.database import Database
-    from app.platform.settings import Settings
 
 OWNER = "default"
 
@@ -60,11 +62,8 @@ def main(arguments: list[str]) -> None:
 
     from app.platform.blobs import BlobStore
     from app.platform.database import Database
-    from app.platform.errors import ServiceError
     from app.platform.installation import Incomplete, check_files
-    from app.platform.logging import configure_logging
     from app.platform.migrate import describe_failure, upgrade
-    from app.platform.settings import Settings
     from app.platform.sql import DBAPIError
 
     settings = Settings()

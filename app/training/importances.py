@@ -23,7 +23,9 @@ from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Job, ModelImportance
-from app.training import tasks
+from app.training import interpretation, tasks
+from app.training.plan import SERVED
+from app.training.progress import MEASURING, Reporter
 from app.training.records import ImportanceRecord, ImportanceSpec, TrainPayload
 
 
@@ -57,10 +59,7 @@ def prepare(
 
 def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
     """Measure; pure computing on the files that the payload names."""
-    from app.training import interpretation
     from app.training.fitting import FitContext
-    from app.training.plan import SERVED
-    from app.training.progress import MEASURING, Reporter
 
     seed, reporter = payload["spec"]["seed"], Reporter(payload["spec"], callback)
     context = FitContext(payload, reporter)

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
@@ -88,6 +90,7 @@ from app.training.records import (
 from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
+from core.metrics.intervals import area_warnings
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
@@ -348,8 +351,6 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
 
 def _note_areas(measured: RocMetrics) -> list[str]:
     """Say where the intervals of the validation's areas may miss."""
-    from core.metrics.intervals import area_warnings
-
     areas = [measured["auc"], *measured["partial_aucs"]]
     return area_warnings(
         [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["partial_aucs"])],
@@ -480,9 +481,6 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
 
 def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
     """Write all out-of-fold rows as Parquet; `row` counts from 0 in the order of the dataset."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     held_out, folds = gathered.held_out, gathered.folds
     weight = np.ones(len(gathered.score)) if held_out.weight is None else held_out.weight
     columns = {
