@@ -212,3 +212,17 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
         circle: list[str] = error.args[1]
         return circle
     return None
+
+
+JOINED_OWNERS = {"jobs/queue_repository.py": 2, "operations/repository.py": 1}
+"""Comparisons of one table's owner with another's, in joins that look at all owners, by file."""
+
+
+def test_one_place_says_whose_rows_a_caller_reads() -> None:
+    sources = {
+        path.relative_to(ROOT / "app").as_posix(): path.read_text() for path in modules("app")
+    }
+    compared = {name: len(re.findall(r"\.owner (?:==|!=)", text)) for name, text in sources.items()}
+    where = {name: count for name, count in compared.items() if count}
+    assert where.pop("platform/tables.py") == 1
+    assert where.items() <= JOINED_OWNERS.items()

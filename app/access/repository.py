@@ -43,18 +43,18 @@ def find_usable(session: Session, sha256: str) -> ApiKey | None:
 
 def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> ApiKey | None:
     """Return the owner's key with this id, revoked or not; with `lock`, locked until the transaction ends."""
-    statement = select(ApiKey).where(ApiKey.owner == owner, ApiKey.id == key_id)
+    statement = select(ApiKey).where(ApiKey.readable_by(owner), ApiKey.id == key_id)
     return session.scalar(statement.with_for_update() if lock else statement)
 
 
 def has_others(session: Session, owner: str) -> bool:
     """Return True if another owner has or had a key: resources of that owner may still exist."""
-    return bool(session.scalar(select(exists().where(ApiKey.owner != owner))))
+    return bool(session.scalar(select(exists().where(~ApiKey.readable_by(owner)))))
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[ApiKey]:
     """Return a page of the owner's keys, newest first."""
-    statement = select(ApiKey).where(ApiKey.owner == owner)
+    statement = select(ApiKey).where(ApiKey.readable_by(owner))
     return fetch_page(session, statement, ApiKey.created_at, ApiKey.id, limit=limit, after=after)
 
 
@@ -62,7 +62,7 @@ def revoke(session: Session, owner: str, key_id: str) -> bool:
     """Mark the key as revoked now, unless it is revoked already; returns False if there is no such key."""
     revoked = session.scalar(
         update(ApiKey)
-        .where(ApiKey.owner == owner, ApiKey.id == key_id)
+        .where(ApiKey.readable_by(owner), ApiKey.id == key_id)
         .values(revoked_at=func.coalesce(ApiKey.revoked_at, db_now()))
         .returning(ApiKey.id),
         execution_options={"synchronize_session": False},
@@ -137,29 +137,29 @@ def prune_sessions(session: Session, age: float, limit: int) -> int:
 # The statements are built once: SQLAlchemy takes longer to build one than SQLite to run it.
 _QUEUED = (Job.state == JobState.QUEUED, Job.parent_id.is_(None))
 _QUEUED_OF_OWNER = (
-    select(func.count()).select_from(Job).where(*_QUEUED, Job.owner == bindparam("of_owner"))
+    select(func.count()).select_from(Job).where(*_QUEUED, Job.readable_by(bindparam("of_owner")))
 )
 _QUEUED_IN_ALL = select(func.count()).select_from(
     select(Job.state).where(*_QUEUED).limit(bindparam("most")).subquery()
 )
 _PARTS_OF_OWNER = UploadPart.upload_id.in_(
     # The parts of a closed upload count with its dataset.
-    select(Upload.id).where(Upload.owner == bindparam("of_owner"), Upload.dataset_id.is_(None))
+    select(Upload.id).where(Upload.readable_by(bindparam("of_owner")), Upload.dataset_id.is_(None))
 )
 _STORED = select(
     *(
         select(func.coalesce(func.sum(size), 0)).where(whose).scalar_subquery()
         for size, whose in (
             *(
-                (table.stored_bytes(), table.of_owner(bindparam("of_owner")))
+                (table.stored_bytes(), table.readable_by(bindparam("of_owner")))
                 for table in output_tables()
             ),
             (UploadPart.bytes, _PARTS_OF_OWNER),
-            (Model.artifact_bytes, Model.owner == bindparam("of_owner")),
+            (Model.artifact_bytes, Model.readable_by(bindparam("of_owner"))),
             (
                 ModelOutOfFold.bytes,
                 ModelOutOfFold.model_id.in_(
-                    select(Model.id).where(Model.owner == bindparam("of_owner"))
+                    select(Model.id).where(Model.readable_by(bindparam("of_owner")))
                 ),
             ),
         )

@@ -52,7 +52,7 @@ def insert_dataset(session: Session, **values: Any) -> Dataset:
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
     """Return the owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
-    statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.owner == owner)
+    statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.readable_by(owner))
     statement = statement.options(selectinload(Dataset.pairs))
     if lock:
         statement = statement.with_for_update()
@@ -68,14 +68,15 @@ def lock_shared(
 
     They are locked in the order of their ids, so that two transactions cannot deadlock.
     """
-    statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.owner == owner)
+    statement = select(Dataset.id).where(Dataset.id.in_(ids), Dataset.readable_by(owner))
     session.execute(statement.order_by(Dataset.id).with_for_update(read=not to_change))
 
 
 def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
     """Return the owner's dataset without its pairs."""
-    dataset = session.get(Dataset, dataset_id)
-    return dataset if dataset is not None and dataset.owner == owner else None
+    return session.scalar(
+        select(Dataset).where(Dataset.id == dataset_id, Dataset.readable_by(owner))
+    )
 
 
 def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
@@ -100,7 +101,7 @@ def mark_ready(
         update(table)
         .where(
             table.id == dataset_id,
-            table.owner == owner,
+            table.readable_by(owner),
             table.job_id == job_id,
             table.status == DatasetStatus.PROCESSING,
         )
@@ -138,7 +139,7 @@ def list_page(
     A name, a series or a filter may limit them. With `latest`, only the newest ready version of each series is
     returned.
     """
-    statement = only.apply(select(Dataset).where(Dataset.owner == owner), Dataset)
+    statement = only.apply(select(Dataset).where(Dataset.readable_by(owner)), Dataset)
     if name is not None:
         statement = statement.where(Dataset.name == name)
     if series_id is not None:
@@ -184,7 +185,7 @@ def newest_version(session: Session, owner: str, series_id: str) -> Dataset | No
     return session.scalars(
         select(Dataset)
         .where(
-            Dataset.owner == owner,
+            Dataset.readable_by(owner),
             _in_series(series_id),
             Dataset.status != DatasetStatus.INVALID,
         )
@@ -203,7 +204,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
     A job that measures importance keeps the specification of its training as `training`.
     """
     statement = select(Job.id).where(
-        Job.owner == owner,
+        Job.readable_by(owner),
         Job.parent_id.is_(None),
         Job.state.not_in(FINAL_STATES),
         or_(
@@ -234,18 +235,18 @@ def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
 def find_duplicates(session: Session, owner: str, dataset_id: str) -> Json | None:
     """Return the counts of equal rows of the owner's dataset; None if it has no profile."""
     query = select(DatasetProfile.duplicates).join(Dataset)
-    return session.scalar(query.where(Dataset.owner == owner, Dataset.id == dataset_id))
+    return session.scalar(query.where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     """Remove the row."""
-    session.execute(delete(Dataset).where(Dataset.owner == owner, Dataset.id == dataset_id))
+    session.execute(delete(Dataset).where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> None:
     """Replace the pairs of the owner's dataset by new pairs, which a job will read. Their bytes are durable."""
     session.execute(
-        delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.owner == owner)
+        delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.readable_by(owner))
     )
     session.execute(
         insert(DatasetPairs).values(
@@ -277,7 +278,7 @@ def find_upload(
     session: Session, owner: str, upload_id: str, *, lock: bool = False
 ) -> Upload | None:
     """Return the owner's upload. `lock` holds the row until the transaction ends."""
-    statement = select(Upload).where(Upload.id == upload_id, Upload.owner == owner)
+    statement = select(Upload).where(Upload.id == upload_id, Upload.readable_by(owner))
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
@@ -287,13 +288,13 @@ def count_open_uploads(session: Session, owner: str) -> int:
     """Return the number of the owner's uploads that are not closed."""
     statement = select(func.count()).select_from(Upload)
     return session.execute(
-        statement.where(Upload.owner == owner, Upload.dataset_id.is_(None))
+        statement.where(Upload.readable_by(owner), Upload.dataset_id.is_(None))
     ).scalar_one()
 
 
 def list_uploads(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Upload]:
     """Return the owner's uploads, newest first."""
-    statement = select(Upload).where(Upload.owner == owner)
+    statement = select(Upload).where(Upload.readable_by(owner))
     return fetch_page(session, statement, Upload.created_at, Upload.id, limit=limit, after=after)
 
 
@@ -333,14 +334,14 @@ def add_parts(
     session.execute(insert(UploadPart).values(created_at=db_now()), rows)
     session.execute(
         update(Upload)
-        .where(Upload.id == upload_id, Upload.owner == owner)
+        .where(Upload.id == upload_id, Upload.readable_by(owner))
         .values(touched_at=db_now())
     )
 
 
 def upload_of(session: Session, owner: str, dataset_id: str) -> Upload | None:
     """Return the upload of several files that became this dataset; None for a table from one body."""
-    statement = select(Upload).where(Upload.owner == owner, Upload.dataset_id == dataset_id)
+    statement = select(Upload).where(Upload.readable_by(owner), Upload.dataset_id == dataset_id)
     return session.scalars(statement).one_or_none()
 
 
@@ -361,7 +362,7 @@ def delete_upload(session: Session, owner: str, upload_id: str) -> None:
     """Remove an upload that is not closed, and its parts."""
     session.execute(
         delete(Upload).where(
-            Upload.owner == owner, Upload.id == upload_id, Upload.dataset_id.is_(None)
+            Upload.readable_by(owner), Upload.id == upload_id, Upload.dataset_id.is_(None)
         )
     )
 
@@ -370,6 +371,6 @@ def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -
     """Close an upload: its parts now belong to this dataset."""
     session.execute(
         update(Upload)
-        .where(Upload.id == upload_id, Upload.owner == owner)
+        .where(Upload.id == upload_id, Upload.readable_by(owner))
         .values(dataset_id=dataset_id)
     )

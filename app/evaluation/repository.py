@@ -67,7 +67,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]
     # Metrics are written as the job succeeds.
     ready = (
         select(Evaluation.id, of_model.label("place"))
-        .where(Evaluation.owner == owner, Evaluation.metrics.is_not(None))
+        .where(Evaluation.readable_by(owner), Evaluation.metrics.is_not(None))
         .subquery()
     )
     statement = (
@@ -105,7 +105,7 @@ def find_comparisons_of_pairs(
         select(Comparison.id, first.model_id, second.model_id, of_pair.label("place"))
         .join(first, first.comparison_id == Comparison.id)
         .join(second, second.comparison_id == Comparison.id)
-        .where(Comparison.owner == owner)
+        .where(Comparison.readable_by(owner))
         .where(tuple_(first.model_id, second.model_id).in_(pairs))
         .subquery()
     )

@@ -33,7 +33,7 @@ def answer(session: Session, owner: str, route: str, key: str, *, response: Json
     """Complete the row that this transaction reserved."""
     session.execute(
         update(Idempotency)
-        .where(Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key)
+        .where(Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key)
         .values(response=response),
         execution_options={"synchronize_session": False},
     )
@@ -43,7 +43,7 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency | No
     """Return the answer that is stored under the key; None if there is none."""
     return session.scalars(
         select(Idempotency).where(
-            Idempotency.owner == owner, Idempotency.route == route, Idempotency.key == key
+            Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key
         )
     ).one_or_none()
 

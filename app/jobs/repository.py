@@ -56,7 +56,7 @@ def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Jo
     """Return the owner's job, never a child job. `lock` holds the row until the transaction ends
     (SQLite's writers are alone anyway).
     """
-    statement = select(Job).where(Job.id == job_id, Job.owner == owner, Job.parent_id.is_(None))
+    statement = select(Job).where(Job.id == job_id, Job.readable_by(owner), Job.parent_id.is_(None))
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
@@ -78,7 +78,7 @@ def list_page(
     child jobs is running, too. `unresolved` has the table of each kind that makes an output: then only failures without
     a later success are returned.
     """
-    statement = select(Job).where(Job.owner == owner, Job.parent_id.is_(None))
+    statement = select(Job).where(Job.readable_by(owner), Job.parent_id.is_(None))
     statement = only.apply(statement, Job)
     if state == "cancelling":
         statement = statement.where(
@@ -115,14 +115,14 @@ def _unresolved(
     job of the same kind and name succeeded. A table that is read from one file or from several is one kind.
     """
     later = and_(
-        _LATER.owner == owner,
+        _LATER.readable_by(owner),
         _LATER.name == Job.name,
         _LATER.state == JobState.SUCCEEDED,
         _LATER.created_at >= Job.created_at,
         _LATER.parent_id.is_(None),
     )
     kept = [
-        and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.owner == owner)))
+        and_(Job.kind == name, Job.id.in_(select(table.job_id).where(table.readable_by(owner))))
         for name, table in tables.items()
     ]
     # An index answers each `exists` for one job: retries by `retry_of`, successes by kind and name.
@@ -162,7 +162,7 @@ def find_output(
     session: Session, table: type[Row], owner: str, id_: str, *, lock: bool = False
 ) -> Row | None:
     """Return the owner's output with its job. `lock` holds the row until the transaction ends."""
-    statement = select(table).where(table.owner == owner, table.id == id_)
+    statement = select(table).where(table.readable_by(owner), table.id == id_)
     statement = statement.options(selectinload("*"))
     if lock:
         statement = statement.with_for_update()
@@ -181,7 +181,7 @@ def list_outputs(
     after: str | None,
 ) -> Page[Row]:
     """Return the owner's outputs with their jobs, newest first. A model, a dataset or a filter may limit them."""
-    statement = only.apply(select(table).where(table.owner == owner), table)
+    statement = only.apply(select(table).where(table.readable_by(owner)), table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
     if dataset_id is not None:
@@ -203,14 +203,16 @@ def write_output(
     session: Session, table: type[Row], owner: str, id_: str, job_id: str, **values: Any
 ) -> bool:
     """Write the result of the job; False if the row was deleted meanwhile, or belongs to another job."""
-    statement = update(table).where(table.owner == owner, table.id == id_, table.job_id == job_id)
+    statement = update(table).where(
+        table.readable_by(owner), table.id == id_, table.job_id == job_id
+    )
     statement = statement.values(**values).returning(table.id)
     return session.scalars(statement).one_or_none() is not None
 
 
 def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
     """Delete the row and the rows that refer to it."""
-    session.execute(delete(table).where(table.owner == owner, table.id == id_))
+    session.execute(delete(table).where(table.readable_by(owner), table.id == id_))
 
 
 def register(

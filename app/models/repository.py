@@ -42,7 +42,7 @@ _NEWER = another(Model)
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
     """Return the owner's model of this id. `lock` locks the row until the transaction ends."""
-    statement = select(Model).where(Model.owner == owner, Model.id == model_id)
+    statement = select(Model).where(Model.readable_by(owner), Model.id == model_id)
     if lock:
         statement = statement.with_for_update()
     return session.scalars(statement).one_or_none()
@@ -57,14 +57,14 @@ def lock_shared(session: Session, owner: str, model_id: str) -> bool:
     """Return True if the model exists, and lock it until the transaction ends: others may lock it too, nobody can
     delete it.
     """
-    statement = select(Model.id).where(Model.owner == owner, Model.id == model_id)
+    statement = select(Model.id).where(Model.readable_by(owner), Model.id == model_id)
     return session.scalar(statement.with_for_update(read=True)) is not None
 
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
     """Return one version of a name."""
     return session.scalars(
-        select(Model).where(Model.owner == owner, Model.name == name, Model.version == version)
+        select(Model).where(Model.readable_by(owner), Model.name == name, Model.version == version)
     ).one_or_none()
 
 
@@ -72,7 +72,7 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
     """Return the greatest version of a name."""
     return session.scalars(
         select(Model)
-        .where(Model.owner == owner, Model.name == name)
+        .where(Model.readable_by(owner), Model.name == name)
         .order_by(Model.version.desc())
         .limit(1)
     ).one_or_none()
@@ -85,7 +85,7 @@ def find_by_alias(
     row = session.execute(
         select(Model, ModelAlias.cut)
         .join(ModelAlias, ModelAlias.model_id == Model.id)
-        .where(ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias)
+        .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
     ).one_or_none()
     return None if row is None else (row[0], row[1])
 
@@ -104,15 +104,15 @@ def list_page(
     """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
     that an alias points to, `outdated` those of them that have a newer version.
     """
-    statement = only.apply(select(Model).where(Model.owner == owner), Model)
+    statement = only.apply(select(Model).where(Model.readable_by(owner)), Model)
     if name is not None:
         statement = statement.where(Model.name == name)
     if aliased or outdated:
-        pointed_at = select(ModelAlias.model_id).where(ModelAlias.owner == owner)
+        pointed_at = select(ModelAlias.model_id).where(ModelAlias.readable_by(owner))
         statement = statement.where(Model.id.in_(pointed_at))
     if outdated:
         newer_one = exists().where(
-            _NEWER.owner == owner, _NEWER.name == Model.name, _NEWER.version > Model.version
+            _NEWER.readable_by(owner), _NEWER.name == Model.name, _NEWER.version > Model.version
         )
         statement = statement.where(newer_one)
     keys: dict[str, Any] = {"name": (Model.name, Model.version)}
@@ -137,7 +137,7 @@ def list_page(
 
 def list_newest(session: Session, owner: str, limit: int) -> Sequence[tuple[str, int]]:
     """Return the names of an owner's models, ascending, each with its newest version."""
-    newest = select(Model.name, func.max(Model.version)).where(Model.owner == owner)
+    newest = select(Model.name, func.max(Model.version)).where(Model.readable_by(owner))
     rows = session.execute(newest.group_by(Model.name).order_by(Model.name).limit(limit))
     return [(name, version) for name, version in rows]
 
@@ -146,11 +146,11 @@ def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[st
     """Return the id and the version of the newest model of each of the owner's names."""
     newest = (
         select(Model.name, func.max(Model.version))
-        .where(Model.owner == owner, Model.name.in_(names))
+        .where(Model.readable_by(owner), Model.name.in_(names))
         .group_by(Model.name)
     )
     statement = select(Model.name, Model.id, Model.version).where(
-        Model.owner == owner, tuple_(Model.name, Model.version).in_(newest)
+        Model.readable_by(owner), tuple_(Model.name, Model.version).in_(newest)
     )
     return {name: (id_, version) for name, id_, version in session.execute(statement)}
 
@@ -244,7 +244,7 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
     """Return the ids of unfinished jobs that judge the model, score with it, or recalibrate it."""
-    unfinished = select(Job.id).where(Job.owner == owner, Job.state.not_in(FINAL_STATES))
+    unfinished = select(Job.id).where(Job.readable_by(owner), Job.state.not_in(FINAL_STATES))
     statement = union(
         *(
             unfinished.join(table, table.job_id == Job.id).where(table.of_model(model_id))
@@ -257,7 +257,7 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
 
 def delete(session: Session, owner: str, model_id: str) -> None:
     """Delete the model with its metrics and curves."""
-    session.execute(sql_delete(Model).where(Model.owner == owner, Model.id == model_id))
+    session.execute(sql_delete(Model).where(Model.readable_by(owner), Model.id == model_id))
 
 
 def find_alias(
@@ -265,7 +265,7 @@ def find_alias(
 ) -> ModelAlias | None:
     """Return the alias. `lock` locks the row until the transaction ends."""
     statement = select(ModelAlias).where(
-        ModelAlias.owner == owner, ModelAlias.name == name, ModelAlias.alias == alias
+        ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias
     )
     if lock:
         statement = statement.with_for_update()
@@ -276,7 +276,7 @@ def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
     """Return the aliases of a name, the last moved first."""
-    statement = select(ModelAlias).where(ModelAlias.owner == owner, ModelAlias.name == name)
+    statement = select(ModelAlias).where(ModelAlias.readable_by(owner), ModelAlias.name == name)
     return fetch_page(
         session, statement, ModelAlias.updated_at, ModelAlias.alias, limit=limit, after=after
     )
@@ -289,7 +289,7 @@ def history(
     statement = (
         select(ModelAliasHistory)
         .where(
-            ModelAliasHistory.owner == owner,
+            ModelAliasHistory.readable_by(owner),
             ModelAliasHistory.name == name,
             ModelAliasHistory.alias == alias,
         )
@@ -303,7 +303,7 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
     """Return the aliases of a model, in order."""
     statement = (
         select(ModelAlias.alias)
-        .where(ModelAlias.owner == owner, ModelAlias.model_id == model_id)
+        .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
         .order_by(ModelAlias.alias)
     )
     return session.scalars(statement).all()
@@ -315,7 +315,7 @@ def flagging(
     """Return (alias, cut) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
     statement = (
         select(ModelAlias.alias, ModelAlias.cut)
-        .where(ModelAlias.owner == owner, ModelAlias.model_id == model_id)
+        .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
         .order_by(ModelAlias.updated_at.desc(), ModelAlias.alias)
     )
     found = [(alias, cut) for alias, cut in session.execute(statement) if cut is not None]
@@ -326,7 +326,7 @@ def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequen
     """Return (model id, alias) of some models, by alias."""
     statement = (
         select(ModelAlias.model_id, ModelAlias.alias)
-        .where(ModelAlias.owner == owner, ModelAlias.model_id.in_(model_ids))
+        .where(ModelAlias.readable_by(owner), ModelAlias.model_id.in_(model_ids))
         .order_by(ModelAlias.alias)
     )
     return [(model_id, alias) for model_id, alias in session.execute(statement)]
@@ -423,7 +423,7 @@ def find_reason_codes(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodes | None:
     """Return a revision of the dictionary of reasons of a name, the latest if None."""
-    statement = select(ReasonCodes).where(ReasonCodes.owner == owner, ReasonCodes.name == name)
+    statement = select(ReasonCodes).where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
     if revision is not None:
         statement = statement.where(ReasonCodes.revision == revision)
     return session.scalars(statement.order_by(ReasonCodes.revision.desc()).limit(1)).one_or_none()
@@ -435,7 +435,7 @@ def list_reason_codes(
     """Return the number and time of each revision of a dictionary of reasons, the latest first."""
     statement = (
         select(ReasonCodes.revision, ReasonCodes.at)
-        .where(ReasonCodes.owner == owner, ReasonCodes.name == name)
+        .where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
         .order_by(ReasonCodes.revision.desc())
         .limit(limit)
     )
@@ -445,7 +445,7 @@ def list_reason_codes(
 def latest_reason_revision(session: Session, owner: str, name: str) -> int | None:
     """Return the number of the latest revision of the dictionary of reasons of a name."""
     statement = select(func.max(ReasonCodes.revision)).where(
-        ReasonCodes.owner == owner, ReasonCodes.name == name
+        ReasonCodes.readable_by(owner), ReasonCodes.name == name
     )
     return session.scalar(statement)
 
@@ -456,7 +456,7 @@ def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> 
         select(BatchScore.read_options["dictionary"].as_integer())
         .join(Job, Job.id == BatchScore.job_id)
         .where(
-            BatchScore.owner == owner,
+            BatchScore.readable_by(owner),
             BatchScore.model_name == name,
             Job.state.not_in(FINAL_STATES),
         )
@@ -465,7 +465,7 @@ def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> 
     session.execute(
         sql_delete(ReasonCodes)
         .where(
-            ReasonCodes.owner == owner,
+            ReasonCodes.readable_by(owner),
             ReasonCodes.name == name,
             ReasonCodes.revision < before,
             ReasonCodes.revision.not_in(named),
@@ -487,7 +487,7 @@ def empty_reason_codes(session: Session, owner: str, name: str) -> None:
 
 def lock_name(session: Session, owner: str, name: str) -> None:
     """Lock a name of models until the transaction ends."""
-    statement = select(ModelName.name).where(ModelName.owner == owner, ModelName.name == name)
+    statement = select(ModelName.name).where(ModelName.readable_by(owner), ModelName.name == name)
     session.execute(statement.with_for_update())
 
 

@@ -83,7 +83,7 @@ def list_page(
     after: str | None,
 ) -> Page[AuditEntry]:
     """Return a page of the owner's entries that match the filter, newest first."""
-    statement = select(AuditEntry).where(AuditEntry.owner == owner)
+    statement = select(AuditEntry).where(AuditEntry.readable_by(owner))
     if only.key_id is not None:
         statement = statement.where(AuditEntry.key_id == (only.key_id or None))
     if only.action is not None:

@@ -112,7 +112,23 @@ class DatasetStatus(StrEnum):
     INVALID = "invalid"
 
 
-class ApiKey(Base):
+class Owned(Base):
+    """A table whose rows belong to owners. A query for an owner selects by `readable_by`, and by nothing else.
+
+    So there is one place that says whose rows a caller may read, change or delete.
+    """
+
+    __abstract__ = True
+
+    owner: Mapped[str]
+
+    @classmethod
+    def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that a row is readable by this owner: it belongs to the owner."""
+        return cls.owner == owner
+
+
+class ApiKey(Owned):
     """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`."""
 
     __tablename__ = "api_keys"
@@ -145,13 +161,12 @@ class BrowserSession(Base):
     expires_at: Mapped[float] = mapped_column(index=True)
 
 
-class JobOutputRow(Base):
+class JobOutputRow(Owned):
     """The output of a job. The row is inserted with the job, belongs to it, and is completed when the job succeeds."""
 
     __abstract__ = True
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     job_id: Mapped[str] = mapped_column(index=True)
     created_at: Mapped[float]
 
@@ -178,11 +193,6 @@ class JobOutputRow(Base):
     def of_dataset(cls, dataset_id: str) -> ColumnElement[bool]:
         """Return the condition that a row belongs to this dataset."""
         return cls.__table__.c.dataset_id == dataset_id
-
-    @classmethod
-    def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that a row belongs to this owner."""
-        return cls.owner == owner
 
     @classmethod
     def stored_bytes(cls) -> ColumnElement[int]:
@@ -313,12 +323,12 @@ class DatasetPairs(UploadRow):
         return column_property(own.correlate_except(Dataset).scalar_subquery())
 
     @classmethod
-    def of_owner(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that the dataset belongs to this owner; it uses the index of the datasets."""
-        return cls.id.in_(select(Dataset.id).where(Dataset.owner == owner))
+    def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that the dataset is readable by this owner; it uses the index of the datasets."""
+        return cls.id.in_(select(Dataset.id).where(Dataset.readable_by(owner)))
 
 
-class Upload(Base):
+class Upload(Owned):
     """Files that are sent one by one, and then become one dataset.
 
     `fields` is the caller's description of the table. `touched_at` is the time of the last part. `dataset_id` is set
@@ -332,7 +342,6 @@ class Upload(Base):
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     fields: Mapped[Json]
     created_at: Mapped[float]
     touched_at: Mapped[float]
@@ -365,7 +374,7 @@ class UploadPart(Base):
     created_at: Mapped[float]
 
 
-class Job(Base):
+class Job(Owned):
     """A long piece of work. The rows are the queue: a conditional UPDATE claims a job, and assigns lease and token.
 
     A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
@@ -392,7 +401,6 @@ class Job(Base):
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     kind: Mapped[str]
     name: Mapped[str]
     state: Mapped[str]
@@ -440,7 +448,7 @@ class JobEvent(Base):
     data: Mapped[Json]
 
 
-class Idempotency(Base):
+class Idempotency(Owned):
     """The first answer to a POST that creates something. The same key and body get it again."""
 
     __tablename__ = "idempotency"
@@ -488,7 +496,7 @@ class PrunedJobs(Base):
     jobs: Mapped[int]
 
 
-class AuditEntry(Base):
+class AuditEntry(Owned):
     """A change that a caller made, written in the same transaction.
 
     `action` is the route, `path` the address without its query, and `made` are the ids of new resources. `key_id` and
@@ -499,7 +507,6 @@ class AuditEntry(Base):
     __table_args__ = (Index(None, "owner", "created_at", "id"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     key_id: Mapped[str | None]
     action: Mapped[str]
     path: Mapped[str | None]
@@ -524,7 +531,7 @@ class DatasetProfile(Base):
     duplicates: Mapped[Json]
 
 
-class DatasetSeries(Base):
+class DatasetSeries(Owned):
     """The highest version number of a series. The number of a deleted version is never used again.
 
     A dataset with only one version has no row here.
@@ -542,7 +549,7 @@ OfModel = Annotated[
 ]
 
 
-class Model(Base):
+class Model(Owned):
     """A trained ranker. Its bytes are in the blob store under their hash."""
 
     __tablename__ = "models"
@@ -553,7 +560,6 @@ class Model(Base):
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    owner: Mapped[str]
     name: Mapped[str]
     version: Mapped[int]
     job_id: Mapped[str]
@@ -588,7 +594,7 @@ class Model(Base):
     created_at: Mapped[float]
 
 
-class ModelName(Base):
+class ModelName(Owned):
     """The highest version number of a name. The number of a deleted model is never used again."""
 
     __tablename__ = "model_names"
@@ -598,7 +604,7 @@ class ModelName(Base):
     last_version: Mapped[int]
 
 
-class ModelAlias(Base):
+class ModelAlias(Owned):
     """A name that moves, such as `champion`; `revision` is its ETag."""
 
     __tablename__ = "model_aliases"
@@ -613,7 +619,7 @@ class ModelAlias(Base):
     updated_at: Mapped[float]
 
 
-class ModelAliasHistory(Base):
+class ModelAliasHistory(Owned):
     """Where an alias pointed, revision by revision, so that a rollback is one PUT."""
 
     __tablename__ = "model_alias_history"
@@ -789,7 +795,7 @@ class ModelReference(Base):
     positive_parts: Mapped[bytes]
 
 
-class ReasonCodes(Base):
+class ReasonCodes(Owned):
     """A revision of the dictionary of reasons of a model name; the latest revision is served."""
 
     __tablename__ = "reason_codes"
