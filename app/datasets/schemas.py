@@ -24,6 +24,7 @@ from app.ingest.archives import ZIP
 from app.ingest.fields import MAX_LIST_LENGTH, Flag, Text
 from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
+from app.platform.documents import GradeRows, QuerySizes
 from app.platform.tables import DatasetStatus, VersionMode
 
 ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
@@ -262,25 +263,6 @@ class Label(Resource):
     negative: str | None = None
     positives: int | None = None
     negatives: int | None = None
-
-
-class QuerySizes(Resource):
-    """The queries of a dataset."""
-
-    queries: int = Field(description="Number of queries.")
-    with_pairs: int = Field(
-        description="Number of queries that have rows of different labels. The others neither teach nor judge an order."
-    )
-    min_rows: int = Field(description="Number of rows of the smallest query.")
-    median_rows: float
-    max_rows: int
-
-
-class GradeRows(Resource):
-    """A grade, and how many rows have it."""
-
-    grade: int
-    rows: int
 
 
 class DatasetSummary(Resource):

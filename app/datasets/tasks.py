@@ -16,7 +16,7 @@ from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Made, Output, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
-from app.platform.documents import GradeCount, QueryCounts, TableFile
+from app.platform.documents import GradeRows, QuerySizes, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -92,8 +92,8 @@ class Found(TypedDict):
     item: str | None
     positive: str | None
     negative: str | None
-    queries: QueryCounts | None
-    grades: list[GradeCount] | None
+    queries: QuerySizes | None
+    grades: list[GradeRows] | None
     columns: list[Json]
     warnings: list[Json]
     dialect: NotRequired[Json]

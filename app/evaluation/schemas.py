@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from app.datasets.schemas import GradeRows
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
 from app.evaluation.metrics import OVERLAPS
@@ -27,13 +26,12 @@ from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import (
     GradedOrder,
     Height,
-    ListFigures,
     MeanArea,
     Reliability,
-    ReliabilityPoint,
     WindowArea,
 )
 from app.models.service import MAX_FIGURES
+from app.platform.documents import GradeRows, ListFigures, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow

@@ -17,7 +17,7 @@ from typing import Any
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
 from app.models.service import check_revision
-from app.platform.documents import ModelFeature, ReasonEntry
+from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now
 from app.platform.tables import ReasonCodes
@@ -58,7 +58,7 @@ def replace(
     session: Session,
     owner: str,
     name: str,
-    entries: list[ReasonEntry],
+    entries: list[StoredReasonEntry],
     *,
     if_revision: int | None,
     must_be_new: bool = False,
@@ -88,7 +88,9 @@ def replace(
     return read(session, owner, name), current is None
 
 
-def check(entries: Sequence[ReasonEntry], features: Sequence[ModelFeature], model: str) -> None:
+def check(
+    entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
+) -> None:
     """Raise Invalid for entries that do not fit the features of a model, with all errors."""
     kinds = {feature["name"]: feature["type"] for feature in features}
     errors: list[dict[str, Any]] = []
@@ -126,12 +128,12 @@ def check(entries: Sequence[ReasonEntry], features: Sequence[ModelFeature], mode
     refuse_all(errors[:MAX_ERRORS])
 
 
-def is_conditional(entry: ReasonEntry) -> bool:
+def is_conditional(entry: StoredReasonEntry) -> bool:
     """Return True if the entry is for some values of its column only."""
     return any(entry[key] is not None for key in ("min", "max", "categories", "missing"))
 
 
-def _check_condition(entry: ReasonEntry, kind: str, refuse: Any) -> None:
+def _check_condition(entry: StoredReasonEntry, kind: str, refuse: Any) -> None:
     ends: dict[str, float | None] = {}
     for key in ("min", "max"):
         value = entry[key]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, StringConstraints, model_validator
 
-from app.datasets.schemas import GradeRows
 from app.http.schemas import (
     Body,
     DatasetVersion,
@@ -33,6 +32,17 @@ from app.models.service import (
     is_approximate,
 )
 from app.platform import documents
+from app.platform.documents import (
+    AliasCut,
+    FoldChosen,
+    GradeRows,
+    ListFigures,
+    MonotoneProof,
+    ReasonDirection,
+    ReliabilityPoint,
+    ScoreParts,
+    StoredReasonEntry,
+)
 from app.platform.errors import NO_NUL_PATTERN
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
@@ -491,32 +501,6 @@ def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> 
     }
 
 
-class ScoreParts(Resource):
-    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
-
-    score: float | None = Field(description="Null if it is infinite.")
-    miscalibration: float | None = Field(
-        description="What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."
-    )
-    discrimination: float = Field(
-        description="What that regression gains over one probability for all rows."
-    )
-    uncertainty: float = Field(description="The score of the prevalence, the same for every row.")
-
-
-class ReliabilityPoint(Resource):
-    """A probability, and the fraction of positives that was observed there."""
-
-    probability: float
-    observed: float = Field(description="The isotonic regression of the labels.")
-    low: float = Field(description="Lower confidence limit of the fraction in the population.")
-    high: float = Field(description="Upper confidence limit.")
-    consistent_low: float = Field(
-        description="The observed fraction would lie from here …, if the probabilities were right."
-    )
-    consistent_high: float = Field(description="… to here.")
-
-
 class Reliability(Resource):
     """How good probabilities are on rows that their calibration was not learnt on."""
 
@@ -621,14 +605,6 @@ class SearchTrial(Resource):
     reason: str | None = None
 
 
-class FoldChosen(Resource):
-    """The parameters that the search of one fold chose."""
-
-    repeat: int
-    fold: int
-    chosen: dict[str, Any]
-
-
 class Search(Resource):
     """What the search tried and chose, on splits of the training rows. These validation rows are not used for any
     metrics.
@@ -679,23 +655,6 @@ class LabelValues(Resource):
     name: str
     positive: str
     negative: str
-
-
-class MonotoneProof(Resource):
-    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
-
-    verdict: Literal["proven", "violated", "not_proven"] = Field(
-        description="proven: the constraints hold for every row. violated: `violation` is an example. not_proven: "
-        "neither was found."
-    )
-    columns: dict[str, Literal["increasing", "decreasing"]]
-    compared: int = Field(
-        description="Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs of leaves."
-    )
-    missing: str = Field(description="The rule for missing values.")
-    violation: dict[str, Any] | None = Field(
-        description="Two rows that differ in one constrained column alone, whose scores are in the wrong order."
-    )
 
 
 class Artifact(Resource):
@@ -822,7 +781,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
         search=None if row.search is None else Search.model_validate(row.search),
         operating_point=None if point is None else point_of(point),
         warnings=row.warnings,
-        monotone=None if row.monotone is None else MonotoneProof.model_validate(row.monotone),
+        monotone=None if row.monotone is None else row.monotone,
         importance_job_id=row.importance_job_id,
         fit_seconds=row.fit_seconds,
         artifact=Artifact(sha256=row.artifact_sha256, bytes=row.artifact_bytes),
@@ -1034,16 +993,6 @@ class CurrentPromise(Resource):
     )
 
 
-class AliasCut(Resource):
-    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
-
-    threshold: float | None = Field(
-        description="Scores of at least this are flagged. Null: nothing is flagged."
-    )
-    fpr: float
-    tpr: float
-
-
 class AliasStep(Resource):
     """The model that an alias pointed to from this time, with the promise and the cut of that time."""
 
@@ -1084,9 +1033,6 @@ def alias_of(state: AliasState) -> Alias:
     return Alias(**dict(AliasSummary.model_validate(state.alias)), history=steps)
 
 
-ReasonDirection = Literal["raises", "lowers"]
-
-
 class ReasonEntry(Body):
     """The code and the text of some features' parts of a score. Features of one code count together: their parts are
     summed.
@@ -1119,9 +1065,9 @@ class ReasonEntry(Body):
         "only. Null: for all, or with `min`, `max` or `categories` for known values only.",
     )
 
-    def as_stored(self) -> documents.ReasonEntry:
+    def as_stored(self) -> documents.StoredReasonEntry:
         """Return the entry as a document."""
-        return cast(documents.ReasonEntry, self.model_dump(mode="json"))
+        return cast(documents.StoredReasonEntry, self.model_dump(mode="json"))
 
 
 class ReasonCodesRequest(Body):
@@ -1131,19 +1077,6 @@ class ReasonCodesRequest(Body):
         description="Of the entries that fit a feature, its value and direction, the first tells it. A feature without "
         "one is told by a plain phrase, as `income is 52000`."
     )
-
-
-class StoredReasonEntry(Resource):
-    """An entry of a dictionary of reasons."""
-
-    code: str = Field(examples=["R12"])
-    text: str = Field(examples=["Income too low"])
-    columns: list[str] = Field(examples=[["income"]])
-    direction: ReasonDirection | None
-    min: float | str | None
-    max: float | str | None
-    categories: list[str] | None
-    missing: bool | None
 
 
 class ReasonCodesStep(Resource):
@@ -1170,7 +1103,7 @@ def reason_codes_of(found: Dictionary) -> ReasonCodes:
     return ReasonCodes(
         name=found.row.name,
         revision=found.row.revision,
-        entries=[StoredReasonEntry.model_validate(entry) for entry in found.row.entries],
+        entries=found.row.entries,
         at=found.row.at,
         history=[ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions],
     )
@@ -1254,33 +1187,6 @@ class PairMetrics(Resource):
         description="Effective number of pairs, in the worst case: as many pairs without common items would be as "
         "informative."
     )
-
-
-class ListFigure(Resource):
-    """A figure of lists: its mean over the queries in which it has a value."""
-
-    figure: str = Field(
-        description="The name of the figure; auc is the fraction of the pairs of a query that are in order.",
-        examples=["ndcg@10"],
-    )
-    value: float
-    low: float
-    high: float
-    queries: int = Field(description="Number of queries in which it has a value.")
-    skipped: int = Field(
-        description="Number of queries in which it has none: all their rows have the same label, or none is relevant."
-    )
-    effective_queries: float = Field(
-        description="Number of queries of equal weight that would be as informative."
-    )
-
-
-class ListFigures(Resource):
-    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
-
-    level: float = Field(description="Confidence level of the intervals.")
-    queries: int = Field(description="Number of queries.")
-    figures: list[ListFigure]
 
 
 class GradedOrder(Resource):

@@ -1,14 +1,24 @@
-"""The types of the JSON documents in columns of tables.
+"""The JSON documents in columns of tables, each declared once: as it is stored, and as an answer shows it.
+
+A field has its description here if answers show it. A document of which answers show less, or with other members where
+nothing is stored, has a class of its own in the schemas of its domain.
 
 Never change a stored key: old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from pydantic import Field
 
 Parameters = dict[str, Any]
 """An algorithm's parameters by name. What each may be, its estimator's signature says."""
+
+
+CandidateState = Literal["chosen", "left", "failed", "untried"]
+"""What became of a candidate of a search or of `auto`."""
+ReasonDirection = Literal["raises", "lowers"]
 
 
 class DatasetLineage(TypedDict):
@@ -34,40 +44,60 @@ class TableFile(TypedDict):
     query: NotRequired[str | None]
 
 
-class QueryCounts(TypedDict):
-    """How many queries a dataset has, how many of them have rows of different labels, and the rows of one query."""
+class QuerySizes(TypedDict):
+    """The queries of a dataset."""
 
-    queries: int
-    with_pairs: int
-    min_rows: int
+    queries: Annotated[int, Field(description="Number of queries.")]
+    with_pairs: Annotated[
+        int,
+        Field(
+            description="Number of queries that have rows of different labels. The others neither teach nor judge "
+            "an order."
+        ),
+    ]
+    min_rows: Annotated[int, Field(description="Number of rows of the smallest query.")]
     median_rows: float
     max_rows: int
 
 
-class GradeCount(TypedDict):
-    """A grade and the number of its rows."""
+class GradeRows(TypedDict):
+    """A grade, and how many rows have it."""
 
     grade: int
     rows: int
 
 
 class ListFigure(TypedDict):
-    """The mean over queries of a metric of ranked lists; `skipped` queries have no value."""
+    """A figure of lists: its mean over the queries in which it has a value."""
 
-    figure: str
+    figure: Annotated[
+        str,
+        Field(
+            description="The name of the figure; auc is the fraction of the pairs of a query that are in order.",
+            examples=["ndcg@10"],
+        ),
+    ]
     value: float
     low: float
     high: float
-    queries: int
-    skipped: int
-    effective_queries: float
+    queries: Annotated[int, Field(description="Number of queries in which it has a value.")]
+    skipped: Annotated[
+        int,
+        Field(
+            description="Number of queries in which it has none: all their rows have the same label, or none is "
+            "relevant."
+        ),
+    ]
+    effective_queries: Annotated[
+        float, Field(description="Number of queries of equal weight that would be as informative.")
+    ]
 
 
 class ListFigures(TypedDict):
-    """The metrics of ranked lists on some rows, and the number of queries."""
+    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
 
-    level: float
-    queries: int
+    level: Annotated[float, Field(description="Confidence level of the intervals.")]
+    queries: Annotated[int, Field(description="Number of queries.")]
     figures: list[ListFigure]
 
 
@@ -179,8 +209,8 @@ class SearchCandidate(TypedDict):
     reason: NotRequired[str]
 
 
-class FoldChoice(TypedDict):
-    """The choice of the search in one fold; repeat and fold count from 1."""
+class FoldChosen(TypedDict):
+    """The parameters that the search of one fold chose."""
 
     repeat: int
     fold: int
@@ -193,38 +223,60 @@ class SearchRecord(SearchSpec):
     chosen: Parameters
     candidates: list[SearchCandidate]
     seconds: float
-    folds_chosen: list[FoldChoice]
+    folds_chosen: list[FoldChosen]
 
 
-class MemberRecord(TypedDict):
-    """One of the rankers that a model consists of: several rankers form a rank average."""
+class Member(TypedDict):
+    """One ranker of the model's ensemble."""
 
     algorithm: str
     parameters: Parameters
     weight: float
 
 
-class LeaderboardEntry(TypedDict):
-    """A candidate of `auto`."""
+class LeaderboardRow(TypedDict):
+    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are too
+    optimistic.
+    """
 
     algorithm: str
     parameters: Parameters
-    value: float | None
+    value: Annotated[
+        float | None,
+        Field(description="Value of the objective. Null if the fit failed or was never started."),
+    ]
     auc: float | None
-    rows: float
+    rows: Annotated[float, Field(description="Fraction of the training rows in its last fit.")]
     seconds: float
-    state: str
+    state: Annotated[CandidateState, Field(description="`chosen`, `left`, `failed` or `untried`.")]
     reason: str
 
 
-class MonotoneRecord(TypedDict):
-    """The proof that a model keeps its monotone constraints; see `core.base.monotone.MonotoneCheck`."""
+class MonotoneProof(TypedDict):
+    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
 
-    verdict: str
-    columns: dict[str, str]
-    compared: int
-    missing: str
-    violation: dict[str, Any] | None
+    verdict: Annotated[
+        Literal["proven", "violated", "not_proven"],
+        Field(
+            description="proven: the constraints hold for every row. violated: `violation` is an example. not_proven: "
+            "neither was found."
+        ),
+    ]
+    columns: dict[str, Literal["increasing", "decreasing"]]
+    compared: Annotated[
+        int,
+        Field(
+            description="Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs "
+            "of leaves."
+        ),
+    ]
+    missing: Annotated[str, Field(description="The rule for missing values.")]
+    violation: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Two rows that differ in one constrained column alone, whose scores are in the wrong order."
+        ),
+    ]
 
 
 class FoldAuc(TypedDict):
@@ -236,14 +288,24 @@ class FoldAuc(TypedDict):
 
 
 class Control(TypedDict):
-    """A baseline that was fitted for comparison; `rows` of `of_rows` in the first fold."""
+    """A control: a plain algorithm fitted on the same splits."""
 
     algorithm: str
     parameters: Parameters
-    fit_seconds: float
-    failed: str | None
-    rows: int | None
-    of_rows: int | None
+    fit_seconds: Annotated[float, Field(description="Fit time of all folds, in seconds.")]
+    failed: Annotated[str | None, Field(description="Why the fit failed; otherwise null.")]
+    rows: Annotated[
+        int | None,
+        Field(
+            description="Number of training rows, in the first fold. Null if it failed before it had any.",
+        ),
+    ]
+    of_rows: Annotated[
+        int | None,
+        Field(
+            description="Number of available training rows. Greater than `rows` if only a sample was used.",
+        ),
+    ]
 
 
 class AreaDifference(Interval):
@@ -306,23 +368,39 @@ class MarginsRecord(TypedDict):
 
 
 class ScoreParts(TypedDict):
-    """A mean score and its parts; None where it is infinite."""
+    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
 
-    score: float | None
-    miscalibration: float | None
-    discrimination: float
-    uncertainty: float
+    score: Annotated[float | None, Field(description="Null if it is infinite.")]
+    miscalibration: Annotated[
+        float | None,
+        Field(
+            description="What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."
+        ),
+    ]
+    discrimination: Annotated[
+        float, Field(description="What that regression gains over one probability for all rows.")
+    ]
+    uncertainty: Annotated[
+        float, Field(description="The score of the prevalence, the same for every row.")
+    ]
 
 
 class ReliabilityPoint(TypedDict):
-    """A point of a reliability diagram, with the limits of its two intervals."""
+    """A probability, and the fraction of positives that was observed there."""
 
     probability: float
-    observed: float
-    low: float
-    high: float
-    consistent_low: float
-    consistent_high: float
+    observed: Annotated[float, Field(description="The isotonic regression of the labels.")]
+    low: Annotated[
+        float, Field(description="Lower confidence limit of the fraction in the population.")
+    ]
+    high: Annotated[float, Field(description="Upper confidence limit.")]
+    consistent_low: Annotated[
+        float,
+        Field(
+            description="The observed fraction would lie from here …, if the probabilities were right."
+        ),
+    ]
+    consistent_high: Annotated[float, Field(description="… to here.")]
 
 
 class Reliability(TypedDict):
@@ -358,27 +436,23 @@ class AliasPromise(TypedDict):
 
 
 class AliasCut(TypedDict):
-    """The cut by which a version keeps its alias's promise, with its rates on the validation rows.
+    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
 
-    Scores of at least `threshold` are flagged; None: no score.
-    """
-
-    threshold: float | None
+    threshold: Annotated[
+        float | None,
+        Field(description="Scores of at least this are flagged. Null: nothing is flagged."),
+    ]
     fpr: float
     tpr: float
 
 
-class ReasonEntry(TypedDict):
-    """An entry of a dictionary of reasons: the code and the text of some columns' parts of a score.
+class StoredReasonEntry(TypedDict):
+    """An entry of a dictionary of reasons."""
 
-    It holds for a row whose value of the column is in the range or among the categories; `missing` says whether a
-    missing value is; None: any, or with a range or categories no missing one. `direction` None: both.
-    """
-
-    code: str
-    text: str
-    columns: list[str]
-    direction: str | None
+    code: Annotated[str, Field(examples=["R12"])]
+    text: Annotated[str, Field(examples=["Income too low"])]
+    columns: Annotated[list[str], Field(examples=[["income"]])]
+    direction: ReasonDirection | None
     min: float | str | None
     max: float | str | None
     categories: list[str] | None
@@ -386,16 +460,22 @@ class ReasonEntry(TypedDict):
 
 
 class ScoreHistogram(TypedDict):
-    """The distribution of a column of scores: `counts` of the bins between `edges`. A score on an edge is in the bin
-    above.
-    """
+    """How the scores of a table are distributed."""
 
-    name: str
-    low: float | None
-    high: float | None
+    name: Annotated[str, Field(description="`score`, or the label of a model with several.")]
+    low: Annotated[float | None, Field(description="Lowest score. Null without rows.")]
+    high: Annotated[float | None, Field(description="Highest score.")]
     mean: float | None
-    edges: list[float]
-    counts: list[int]
+    edges: Annotated[
+        list[float],
+        Field(
+            description="Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 "
+            "times a power of ten."
+        ),
+    ]
+    counts: Annotated[
+        list[int], Field(description="Rows per bin. A score on an edge counts in the bin above.")
+    ]
 
 
 class BatchSummary(TypedDict):

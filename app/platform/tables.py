@@ -44,21 +44,21 @@ from app.platform.documents import (
     DatasetLineage,
     FeatureImportance,
     FoldAuc,
-    GradeCount,
     GradedOrder,
+    GradeRows,
     Interval,
     LabelValues,
-    LeaderboardEntry,
+    LeaderboardRow,
     ListFigure,
-    MemberRecord,
+    Member,
     ModelFeature,
-    MonotoneRecord,
+    MonotoneProof,
     Objective,
     Parameters,
     PartialAuc,
-    ReasonEntry,
     Reliability,
     SearchRecord,
+    StoredReasonEntry,
     TableDialect,
     Validation,
     Window,
@@ -585,7 +585,7 @@ class Model(Owned):
     seed: Mapped[int]
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
-    monotone: Mapped[Document[MonotoneRecord] | None]
+    monotone: Mapped[Document[MonotoneProof] | None]
     fit_seconds: Mapped[float]
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]
@@ -733,7 +733,7 @@ class ModelListMetrics(Base):
     level: Mapped[float]
     queries: Mapped[int | None]
     figures: Mapped[Document[list[ListFigure]]]
-    grades: Mapped[Document[list[GradeCount]] | None]
+    grades: Mapped[Document[list[GradeRows]] | None]
     order: Mapped[Document[GradedOrder] | None] = mapped_column("order_figures")
 
 
@@ -803,7 +803,7 @@ class ReasonCodes(Owned):
     owner: Mapped[str] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
-    entries: Mapped[Document[list[ReasonEntry]]]
+    entries: Mapped[Document[list[StoredReasonEntry]]]
     at: Mapped[float]
 
 
@@ -851,8 +851,8 @@ class ModelLeaderboard(Base):
     model_id: Mapped[OfModel]
     budget_seconds: Mapped[float]
     seconds: Mapped[float]
-    candidates: Mapped[Document[list[LeaderboardEntry]]]
-    members: Mapped[Document[list[MemberRecord]]]
+    candidates: Mapped[Document[list[LeaderboardRow]]]
+    members: Mapped[Document[list[Member]]]
     notes: Mapped[list[str]]
 
 

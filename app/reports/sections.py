@@ -7,7 +7,7 @@ from typing import Any
 
 from app import __version__
 from app.models.service import PartCurve
-from app.platform.documents import Control, LeaderboardEntry
+from app.platform.documents import Control, LeaderboardRow
 from app.platform.tables import (
     DatasetKind,
     Model,
@@ -351,7 +351,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
     ]
 
 
-def _candidate(each: LeaderboardEntry) -> list[str]:
+def _candidate(each: LeaderboardRow) -> list[str]:
     rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",

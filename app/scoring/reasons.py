@@ -23,7 +23,7 @@ from pydantic import Field
 from app.ingest.fields import Choice, Number, TextFields, Whole
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
-from app.platform.documents import ReasonEntry
+from app.platform.documents import StoredReasonEntry
 from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelReference
@@ -265,7 +265,7 @@ class ReasonSources(NamedTuple):
     average_rows: AverageRows | None
     samples: ReferenceSamples
     revision: int | None
-    entries: Sequence[ReasonEntry]
+    entries: Sequence[StoredReasonEntry]
 
 
 def _read_sources(
@@ -733,7 +733,7 @@ _LAYOUTS = _LayoutCache(32)
 
 
 def _lay_out(
-    entries: Sequence[ReasonEntry], features: FeatureIndex, types: Sequence[str]
+    entries: Sequence[StoredReasonEntry], features: FeatureIndex, types: Sequence[str]
 ) -> DictionaryLayout:
     """Number the possible reasons: each feature, and each code before the first feature that it describes."""
     position = {name: i for i, name in enumerate(features.names)}
@@ -767,7 +767,7 @@ def _lay_out(
 
 
 def _condition(
-    entry: ReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
+    entry: StoredReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
 ) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
     """Return a function that finds the values to which an entry applies; None if the entry does not fit the
     feature's type.

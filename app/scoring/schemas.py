@@ -13,6 +13,7 @@ from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import Part
+from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -543,22 +544,6 @@ class ScoreTableCheck(Resource):
     ignored: list[str] | None = Field(
         default=None,
         description="Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent.",
-    )
-
-
-class ScoreHistogram(Resource):
-    """How the scores of a table are distributed."""
-
-    name: str = Field(description="`score`, or the label of a model with several.")
-    low: float | None = Field(description="Lowest score. Null without rows.")
-    high: float | None = Field(description="Highest score.")
-    mean: float | None
-    edges: list[float] = Field(
-        description="Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 times a "
-        "power of ten."
-    )
-    counts: list[int] = Field(
-        description="Rows per bin. A score on an edge counts in the bin above."
     )
 
 

@@ -24,7 +24,7 @@ from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCut, BatchSummary, ModelFeature, ReasonEntry
+from app.platform.documents import AliasCut, BatchSummary, ModelFeature, StoredReasonEntry
 from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -80,7 +80,7 @@ class ReasonsFile(TypedDict):
     """The reasons to compute: the options, the dictionary, and the average rows, or files of rows of them."""
 
     options: Json
-    entries: Sequence[ReasonEntry]
+    entries: Sequence[StoredReasonEntry]
     average_rows: AverageRowsFile | None
     references: Mapping[str, tuple[str, str]]
 

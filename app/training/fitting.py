@@ -23,7 +23,8 @@ from app.datasets.matrices import StoredTable, Table
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
-from app.platform.documents import MemberRecord, MonotoneRecord
+from app.platform import documents
+from app.platform.documents import MonotoneProof
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
@@ -323,7 +324,7 @@ class FitContext:
         progress.enter(COMPARING, rows=n_rows)
         seconds = part.get("seconds")
         until = time.perf_counter() + (math.inf if seconds is None else seconds)
-        members: list[MemberRecord] = [
+        members: list[documents.Member] = [
             {"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}
         ]
         outcome: BaselineOutcome = {
@@ -555,12 +556,12 @@ def _judged(split_data: BipartiteSplitData) -> tuple[str, Table]:
     return VALIDATION, split_data.validation
 
 
-def _prove_monotone(ranker: Ranker) -> MonotoneRecord | None:
+def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:
     """Return the proof that the ranker keeps its monotone constraints; None if it has none."""
     if ranker.find_directions() is None:
         return None
     record: Any = check_monotone(ranker).as_json()
-    return cast(MonotoneRecord, record)
+    return cast(MonotoneProof, record)
 
 
 def _bipartite(split_data: SplitData) -> BipartiteSplitData:
@@ -570,7 +571,7 @@ def _bipartite(split_data: SplitData) -> BipartiteSplitData:
 
 
 def fit_members(
-    members: Sequence[MemberRecord],
+    members: Sequence[documents.Member],
     split_data: SplitData,
     callback: Callback,
     limit: float = math.inf,
@@ -611,7 +612,7 @@ def fold_stopped(notes: Sequence[str]) -> list[str]:
 
 
 def _join(
-    members: Sequence[MemberRecord], shards: Sequence[ShardFile], split_data: SplitData
+    members: Sequence[documents.Member], shards: Sequence[ShardFile], split_data: SplitData
 ) -> tuple[Ranker, float, list[str]]:
     """Return the ranker whose pieces were fitted in shards, as one fit would have made it, and the time of all."""
     ranker = _sharded(members)
@@ -633,18 +634,18 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
     return result, seconds, [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
 
 
-def _sharded(members: Sequence[MemberRecord]) -> SharedRanker:
+def _sharded(members: Sequence[documents.Member]) -> SharedRanker:
     """Return a ranker that the plan has divided into shards."""
     ranker = make_ranker(_chosen(members))
     assert isinstance(ranker, SharedRanker)
     return ranker
 
 
-def _chosen(members: Sequence[MemberRecord]) -> Chosen:
+def _chosen(members: Sequence[documents.Member]) -> Chosen:
     return Chosen(tuple(_member_of(member) for member in members), ())
 
 
-def _member_of(member: MemberRecord) -> Member:
+def _member_of(member: documents.Member) -> Member:
     if member["algorithm"] not in ALGORITHMS:
         raise Invalid(
             f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {member['algorithm']!r}",

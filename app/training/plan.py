@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from app.platform.documents import MemberRecord
+from app.platform.documents import Member
 from app.training import search
 from app.training.baselines import (
     FIRST_ROWS,
@@ -195,7 +195,7 @@ class Plan:
         self, chosen: Chosen, scope: Scope, done: Sequence[Finished], least_pieces: float
     ) -> Sequence[Part]:
         """Return the fit of what was chosen, or the shards that it is divided into."""
-        members = [cast(MemberRecord, asdict(member)) for member in chosen.members]
+        members = [cast(Member, asdict(member)) for member in chosen.members]
         fit = FitPart(what=FIT, scope=_stored(scope), members=members)
         if chosen.rows < 1.0:
             fit["rows"] = chosen.rows
@@ -336,7 +336,7 @@ class Plan:
         }
 
 
-def divide_fit(members: Sequence[MemberRecord], least_pieces: float) -> list[tuple[int, int]]:
+def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int, int]]:
     """Return the first piece of each shard, and the one after its last; an empty list if a fit is not worth dividing.
 
     `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least

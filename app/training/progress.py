@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 import numpy as np
 
 from app.jobs.progress import Callback, Report
-from app.platform.documents import MemberRecord, Parameters
+from app.platform.documents import Member, Parameters
 from app.training.records import (
     BASELINE,
     FIT,
@@ -314,7 +314,7 @@ class Reporter:
             "algorithm": "",
             "parameters": {},
         }
-        tried: TrialRecord | MemberRecord
+        tried: TrialRecord | Member
         if part["what"] == TRIAL:
             self._n_begun = max(self._n_begun, self.board.n_trials) + 1
             running |= {"trial": self._n_begun, "trials": self._n_trials}

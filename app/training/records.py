@@ -17,16 +17,16 @@ from app.platform.documents import (
     DatasetLineage,
     Feature,
     FoldAuc,
-    GradeCount,
     GradedOrder,
+    GradeRows,
     Interval,
     LabelValues,
-    LeaderboardEntry,
+    LeaderboardRow,
     ListFigures,
     MarginsRecord,
-    MemberRecord,
+    Member,
     ModelFeature,
-    MonotoneRecord,
+    MonotoneProof,
     Objective,
     Parameters,
     PartialAuc,
@@ -138,7 +138,7 @@ class ShardPart(TypedDict):
 
     what: Literal["share"]
     scope: list[int] | None
-    members: list[MemberRecord]
+    members: list[Member]
     first: int
     last: int
 
@@ -156,7 +156,7 @@ class FitPart(TypedDict):
 
     what: Literal["fit"]
     scope: list[int] | None
-    members: list[MemberRecord]
+    members: list[Member]
     rows: NotRequired[float]
     limit: NotRequired[float]
     shares: NotRequired[list[ShardFile]]
@@ -304,7 +304,7 @@ class GradedMetrics(TypedDict):
     """The figures of graded rows: those of lists with queries, else `order`."""
 
     level: float
-    grades: list[GradeCount]
+    grades: list[GradeRows]
     lists: ListFigures | None
     order: GradedOrder | None
 
@@ -324,7 +324,7 @@ class ServedOutcome(FitOutcome):
     """Whether a job of its own is to measure the importance: the budget had no time for it."""
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
-    monotone: NotRequired[MonotoneRecord | None]
+    monotone: NotRequired[MonotoneProof | None]
     trial_notes: list[str]
     empty_features: list[str]
 
@@ -488,8 +488,8 @@ class LeaderboardRecord(TypedDict):
 
     budget_seconds: float
     seconds: float
-    candidates: list[LeaderboardEntry]
-    members: list[MemberRecord]
+    candidates: list[LeaderboardRow]
+    members: list[Member]
     notes: list[str]
 
 
@@ -534,7 +534,7 @@ class TrainResult(TypedDict):
     parameters: Parameters
     search: SearchRecord | None
     leaderboard: LeaderboardRecord | None
-    monotone: NotRequired[MonotoneRecord | None]
+    monotone: NotRequired[MonotoneProof | None]
     fit_seconds: float
     progress: NotRequired[dict[str, Any]]
     warnings: list[str]

@@ -41,8 +41,8 @@ from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
     Control,
     FoldAuc,
-    FoldChoice,
-    MonotoneRecord,
+    FoldChosen,
+    MonotoneProof,
     Objective,
     Parameters,
     SearchRecord,
@@ -284,7 +284,7 @@ def _describe_search(
 ) -> SearchRecord:
     """Return what was tried to choose what is served, and what each fold has chosen for itself."""
     seconds = sum(each["result"]["elapsed"] for each in trials_for_served(finished))
-    folds_chosen: list[FoldChoice] = [
+    folds_chosen: list[FoldChosen] = [
         {
             "repeat": repeat + 1,
             "fold": fold + 1,
@@ -295,7 +295,7 @@ def _describe_search(
     return search.describe(spec, plan.chosen(SERVED, finished), seconds, folds_chosen)
 
 
-def _note_monotone(proof: MonotoneRecord | None) -> list[str]:
+def _note_monotone(proof: MonotoneProof | None) -> list[str]:
     """Return a warning if the constraints could not be proven on the fitted model."""
     if proof is None or proof["verdict"] == "proven":
         return []

@@ -16,11 +16,10 @@ from app.http.schemas import (
     Tags,
     Text,
     at_most,
-    one_of,
     with_members,
 )
 from app.jobs import parameters
-from app.models.schemas import CANDIDATE_STATES
+from app.platform.documents import Control, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN
 from app.platform.tables import Model, ModelControls, ModelLeaderboard
 from app.training import search, splits
@@ -416,21 +415,6 @@ class ControlFigure(Resource):
     controls: list[ControlArea]
 
 
-class Control(Resource):
-    """A control: a plain algorithm fitted on the same splits."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    fit_seconds: float = Field(description="Fit time of all folds, in seconds.")
-    failed: str | None = Field(description="Why the fit failed; otherwise null.")
-    rows: int | None = Field(
-        description="Number of training rows, in the first fold. Null if it failed before it had any.",
-    )
-    of_rows: int | None = Field(
-        description="Number of available training rows. Greater than `rows` if only a sample was used.",
-    )
-
-
 class BaselineWindow(Resource):
     """A window of false positive rates."""
 
@@ -457,33 +441,6 @@ class Controls(Resource):
         description="For an objective such as `average_precision` or `precision`: the same by its figure.",
     )
     skipped: str | None = Field(description="Why no controls were fitted; otherwise null.")
-
-
-class LeaderboardRow(Resource):
-    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are too
-    optimistic.
-    """
-
-    algorithm: str
-    parameters: dict[str, Any]
-    value: float | None = Field(
-        description="Value of the objective. Null if the fit failed or was never started."
-    )
-    auc: float | None
-    rows: float = Field(description="Fraction of the training rows in its last fit.")
-    seconds: float
-    state: Annotated[str, one_of(CANDIDATE_STATES)] = Field(
-        description="`chosen`, `left`, `failed` or `untried`."
-    )
-    reason: str
-
-
-class Member(Resource):
-    """One ranker of the model's ensemble."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    weight: float
 
 
 class Leaderboard(Resource):

@@ -13,10 +13,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 from app.models.objectives import figure_of, value_of, window_of, without_count
+from app.platform import documents
 from app.platform.documents import (
-    FoldChoice,
-    LeaderboardEntry,
-    MemberRecord,
     Parameters,
     SearchCandidate,
     SearchRecord,
@@ -208,7 +206,7 @@ def fraction_of(spec: TrainSpec) -> float:
 
 
 def describe(
-    spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[FoldChoice]
+    spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[documents.FoldChosen]
 ) -> SearchRecord:
     """Return what a search has tried and chosen, as it is stored with the model."""
     search = _search_of(spec)
@@ -226,8 +224,8 @@ def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardR
     return {
         "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
         "seconds": seconds,
-        "candidates": [cast(LeaderboardEntry, asdict(row)) for row in chosen.candidates],
-        "members": [cast(MemberRecord, asdict(member)) for member in chosen.members],
+        "candidates": [cast(documents.LeaderboardRow, asdict(row)) for row in chosen.candidates],
+        "members": [cast(documents.Member, asdict(member)) for member in chosen.members],
         "notes": list(chosen.notes),
     }
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.database import Database
-from app.platform.documents import MemberRecord
+from app.platform.documents import Member
 from app.platform.sql import Base
 from app.platform.tables import Job, Model
 from app.training.plan import MAX_SHARDS, divide_fit
@@ -190,7 +190,7 @@ class TestWhenToShare:
         assert {state for _, state, _ in parts_of(bench, job)} >= {"failed", "cancelled"}
 
 
-def member(algorithm: str, **parameters: Any) -> MemberRecord:
+def member(algorithm: str, **parameters: Any) -> Member:
     return {"algorithm": algorithm, "parameters": parameters, "weight": 1.0}
 
 
