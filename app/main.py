@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import endpoints as access
 from app.access.authentication import Authenticator, scope_of
-from app.console import pages, session
+from app.console import pages, session, start
 from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
@@ -144,6 +144,7 @@ def create_app(settings: Settings) -> Service:
         operations.router,
         openapi.router,
         openapi.STATIC.router,
+        start.root_router,
         *pages.ROUTERS,
     ):
         app.router.routes.extend(router.routes)

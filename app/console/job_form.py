@@ -19,6 +19,7 @@ from fastapi.routing import APIRoute
 from rankwright.types import Algorithm, Job
 
 from app.console.words import in_labels, title
+from app.http.schemas import LABELS
 
 Schema = Mapping[str, Any]
 Json = dict[str, Any]
@@ -90,7 +91,7 @@ _schemas: dict[str, Any] = {}
 
 
 def schemas_of(app: FastAPI) -> dict[str, Any]:
-    """Return the schemas of a training job's request, made once: the document of the whole API takes seconds."""
+    """Return the schemas of a training job (request and answer), made once: the whole document takes seconds."""
     if not _schemas:
         routes = [
             route
@@ -102,6 +103,12 @@ def schemas_of(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(title=app.title, version=app.version, routes=routes)
         _schemas.update(made["components"]["schemas"])
     return _schemas
+
+
+def values_of(app: FastAPI, schema: str, member: str) -> Mapping[str, str]:
+    """Return the values of a member that has an `enum`, each with its words; without words, with itself."""
+    found = schemas_of(app)[schema]["properties"][member]
+    return dict(zip(found["enum"], found.get(LABELS, found["enum"]), strict=True))
 
 
 def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
-from rankwright.resources import AsyncJob, Metrics
+from rankwright.resources import FINAL_STATES, AsyncJob, Metrics
 from rankwright.types import (
     Event,
     GradedMetrics,
@@ -26,7 +26,7 @@ from starlette.responses import Response
 
 from app.console import charts, words
 from app.console.api import at
-from app.console.job_form import asked_of
+from app.console.job_form import asked_of, values_of
 from app.console.lists import read_list
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
@@ -35,20 +35,7 @@ from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=ConsoleRoute)
 
-KINDS: Mapping[str, str] = {
-    "train": "training",
-    "ingest": "reading a table",
-    "ingest_files": "reading a table of several files",
-    "ingest_pairs": "reading pairs",
-    "evaluate": "evaluation",
-    "compare": "comparison",
-    "calibrate": "calibration",
-    "importance": "importance of features",
-    "batch_score": "batch score",
-}
 ALL = "all"
-STATES = ("queued", "running", "cancelling", "succeeded", "failed", "cancelled", "timed_out")
-FINAL = frozenset(STATES[3:])
 EVENTS = 100
 CHANCE = 0.5
 """The AUC of scores that say nothing."""
@@ -91,6 +78,11 @@ class ModelFigure(NamedTuple):
     chance: float | None
 
 
+def kinds_in_words(page: Page) -> Mapping[str, str]:
+    """Return the kinds of job, each with its name in words."""
+    return values_of(page.request.app, "Job", "kind")
+
+
 @router.get("")
 async def list_jobs(page: PageDep) -> Response:
     """Show the owner's jobs of a kind, newest first."""
@@ -99,10 +91,10 @@ async def list_jobs(page: PageDep) -> Response:
     return page.show(
         "jobs.html",
         **listed,
-        kinds={**KINDS, ALL: "all kinds"},
-        states=STATES,
-        final=FINAL,
-        live=any(job.state not in FINAL for job in listed["found"].data)
+        kinds={**kinds_in_words(page), ALL: "all kinds"},
+        states=values_of(page.request.app, "Job", "state"),
+        final=FINAL_STATES,
+        live=any(job.state not in FINAL_STATES for job in listed["found"].data)
         and not page.asked("after"),
     )
 
@@ -163,7 +155,7 @@ async def _show(
             after = int(given[:18])
         else:
             page.tell(f"events_after must be the number of an event, got {shown(given)}.")
-    now, final = job.progress or Progress(), job.state in FINAL
+    now, final = job.progress or Progress(), job.state in FINAL_STATES
     made = list(_made(job))
     used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
     # Not read at each refresh of a running job: a table with many columns makes a long answer.
@@ -178,7 +170,7 @@ async def _show(
         200 if error is None else error.status,
         job=job,
         progress=now,
-        kind=KINDS.get(job.kind, job.kind),
+        kind=kinds_in_words(page).get(job.kind, job.kind),
         final=final,
         searches=bool(job.search) or (job.algorithm or {}).get("name") == "auto",
         made=made,

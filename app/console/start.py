@@ -8,12 +8,20 @@ from fastapi import APIRouter
 from rankwright.client import AsyncClient
 from rankwright.operations import Page
 from rankwright.types import Job
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from app.console.jobs import KINDS
+from app.console.jobs import kinds_in_words
 from app.console.session import ConsoleRoute, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
+root_router = APIRouter(include_in_schema=False)
+
+
+@root_router.get("/")
+async def read_root() -> Response:
+    """Redirect a browser to the console."""
+    return RedirectResponse("/console")
+
 
 MOST_SHOWN = 200
 """Most entries of a list on the page that shows more."""
@@ -41,7 +49,7 @@ async def read_start(page: PageDep) -> Response:
         failed=failed,
         older=after is not None,
         running=found.under_way,
-        kinds=KINDS,
+        kinds=kinds_in_words(page),
         place_of=place_of,
     )
 
@@ -49,7 +57,9 @@ async def read_start(page: PageDep) -> Response:
 @router.get("/console/under-way")
 async def read_under_way(page: PageDep) -> Response:
     """Return the unfinished jobs as a fragment, which the page requests as long as there are any."""
-    return page.show("under_way.html", running=await _under_way(page.client), kinds=KINDS)
+    return page.show(
+        "under_way.html", running=await _under_way(page.client), kinds=kinds_in_words(page)
+    )
 
 
 async def _under_way(client: AsyncClient) -> list[Job]:

@@ -15,6 +15,7 @@ from app.evaluation.schemas import Fit, Fits
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
+from app.http.openapi import names_resources
 from app.http.schemas import Interval
 from app.jobs.acceptance import JobCreationDep
 from app.jobs.endpoints import PATH, read_job_again, show
@@ -93,6 +94,7 @@ fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=Gua
 
 
 @fits_router.get("", summary="See which models and datasets fit each other")
+@names_resources
 @needs("read")
 def read_fits(
     *,

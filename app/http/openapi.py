@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app import __version__
@@ -86,8 +86,13 @@ _REFUSALS = {
     "default": "Any other error.",
 }
 
-_WORKS = ("/v1/jobs", "/v1/evaluations", "/v1/comparisons", "/v1/batch-scores")
-"""Tags whose routes refer to other resources, which may be missing or in use."""
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def names_resources(endpoint: Endpoint) -> Endpoint:
+    """Declare that a request names other resources, in its body or query: the answer is 404 if one is missing."""
+    endpoint.names_resources = True  # type: ignore[attr-defined]  # read back by `_add_problems`
+    return endpoint
 
 
 @dataclass(frozen=True)
@@ -186,11 +191,11 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         for method, operation in operations.items():
             document["paths"].setdefault(path, {})[method] = {**operation}
     _name_algorithms(schemas, docs.algorithms())
-    scopes: dict[tuple[str, str], str | None] = {}
+    endpoints: dict[tuple[str, str], Callable[..., Any]] = {}
     for route in app.routes:
         if isinstance(route, Route):
             for method in map(str.lower, route.methods or ()):
-                scopes[route.path, method] = docs.scope_of(route.endpoint)
+                endpoints[route.path, method] = route.endpoint
                 if isinstance(route, APIRoute) and route.include_in_schema:
                     document["paths"][route.path][method]["operationId"] = route.name
     for path, operations in document["paths"].items():
@@ -200,7 +205,9 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
             ):  # nothing is created, so there is nothing to repeat or to wait for
                 named = operation.get("parameters", [])
                 operation["parameters"] = [each for each in named if each["in"] != "header"]
-            _add_problems(path, operation, scopes.get((path, method)))
+            endpoint = endpoints.get((path, method))
+            scope = None if endpoint is None else docs.scope_of(endpoint)
+            _add_problems(path, method, operation, endpoint, scope)
             _leave_out_titles(operation)
             _leave_out_nulls(operation)
             _tell_defaults(operation.get("requestBody"), schemas, set())
@@ -282,23 +289,28 @@ def _tell_defaults(node: Any, schemas: dict[str, Any], seen: set[str]) -> None:
             _tell_defaults(each, schemas, seen)
 
 
-def _add_problems(path: str, operation: dict[str, Any], scope: str | None) -> None:
+def _add_problems(
+    path: str,
+    method: str,
+    operation: dict[str, Any],
+    endpoint: Callable[..., Any] | None,
+    scope: str | None,
+) -> None:
+    """Add the refusals of an operation: those of its scope, its body, its headers, and of the resources it names."""
     responses = operation["responses"]
-    tags, operation_id = set(operation["tags"]), operation["operationId"]
     responses.pop("422", None)
     statuses = ["422"]
     if scope is not None:
         operation["security"] = [{"key": []}]
         operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
         statuses += ["401", "403", "429", "503"]
-    is_work = path.startswith(_WORKS)
-    if "{" in path or (is_work and "requestBody" in operation) or operation_id == "read_fits":
+    if "{" in path or hasattr(endpoint, "names_resources"):
         statuses.append("404")
+    if scope is not None and (method != "get" or "{" in path):
+        statuses.append("409")
     if "requestBody" in operation:
         statuses += ["400", "413", "415", "507"]
-    if is_work or tags & {"datasets", "models"} or "/rotate" in path:
-        statuses.append("409")
-    if operation_id in ("put_alias", "delete_alias", "put_reason_codes"):
+    if any(each["name"] == "if-match" for each in operation.get("parameters", ())):
         statuses += ["412", "428"]
     if any(status[0] == "2" and "content" in response for status, response in responses.items()):
         statuses.append("406")
@@ -361,9 +373,3 @@ async def read_document(request: Request) -> Response:
     """Return the document."""
     document: _WrittenOnce = request.app.state.document
     return (await document.read(root_path_of(request.scope))).answer(request)
-
-
-@router.get("/", include_in_schema=False)
-async def read_root() -> Response:
-    """Redirect a browser to the console."""
-    return RedirectResponse("/console")

@@ -107,9 +107,16 @@ Tags = Annotated[
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
-def one_of(values: Iterable[str]) -> WithJsonSchema:
-    """Describe a string in an answer that is always one of these values."""
-    return WithJsonSchema({"type": "string", "enum": [str(value) for value in values]})
+LABELS = "x-enum-descriptions"
+"""The key of a schema with the words for each value of its `enum`, in that order; documentation pages show it."""
+
+
+def one_of(values: Iterable[str] | Mapping[str, str]) -> WithJsonSchema:
+    """Describe a string in an answer that is always one of these values; a mapping has the words for each."""
+    schema: dict[str, Any] = {"type": "string", "enum": [str(value) for value in values]}
+    if isinstance(values, Mapping):
+        schema[LABELS] = list(values.values())
+    return WithJsonSchema(schema)
 
 
 Kind = Annotated[str, one_of(DatasetKind)]

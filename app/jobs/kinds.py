@@ -23,33 +23,36 @@ from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
 
 class Entry(NamedTuple):
-    """The module of a kind of job, and whether the kind declares `on_end`. A process that ends jobs of all kinds
-    imports only the modules with `on_end`.
+    """The module of a kind of job, its name in words (none for child jobs, which nobody sees), and whether the kind
+    declares `on_end`. A process that ends jobs of all kinds imports only the modules with `on_end`.
     """
 
     module: str
+    label: str = ""
     has_end_hook: bool = False
 
 
 KINDS: Mapping[str, Entry] = {
-    "ingest": Entry("app.datasets.tasks", has_end_hook=True),
-    "ingest_files": Entry("app.datasets.files_tasks", has_end_hook=True),
+    "ingest": Entry("app.datasets.tasks", "reading a table", has_end_hook=True),
+    "ingest_files": Entry(
+        "app.datasets.files_tasks", "reading a table of several files", has_end_hook=True
+    ),
     "ingest_files_part": Entry("app.datasets.part_tasks"),
-    "ingest_pairs": Entry("app.datasets.pairs_tasks", has_end_hook=True),
-    "evaluate": Entry("app.evaluation.evaluations"),
-    "compare": Entry("app.evaluation.comparisons"),
-    "calibrate": Entry("app.evaluation.recalibration"),
-    "batch_score": Entry("app.scoring.tasks"),
-    "train": Entry("app.training.tasks"),
+    "ingest_pairs": Entry("app.datasets.pairs_tasks", "reading pairs", has_end_hook=True),
+    "evaluate": Entry("app.evaluation.evaluations", "evaluation"),
+    "compare": Entry("app.evaluation.comparisons", "comparison"),
+    "calibrate": Entry("app.evaluation.recalibration", "calibration"),
+    "batch_score": Entry("app.scoring.tasks", "batch score"),
+    "train": Entry("app.training.tasks", "training"),
     "train_part": Entry("app.training.child_tasks"),
-    "importance": Entry("app.training.importances"),
+    "importance": Entry("app.training.importances", "importance of features"),
 }
 """Every kind of job, by name."""
 
 CHILD = "_part"
 """A kind of child job is named after its parent's kind, with this at the end."""
-SHOWN_KINDS = tuple(kind for kind in KINDS if not kind.endswith(CHILD))
-"""The kinds of job that their owners see."""
+SHOWN_KINDS = {name: kind.label for name, kind in KINDS.items() if not name.endswith(CHILD)}
+"""The kinds of job that their owners see, each with its name in words."""
 SHOWN_STATES = (*(state for state in JobState if state != JobState.WAITING), "cancelling")
 """The states that their owners see. A job that waits for its child jobs is shown as running."""
 

@@ -20,6 +20,7 @@ from app.http.dependencies import (
     Sort,
 )
 from app.http.idempotency import add_validation
+from app.http.openapi import names_resources
 from app.http.schemas import PageOf, Resource
 from app.jobs.acceptance import JobCreationDep
 from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
@@ -118,6 +119,7 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def submit(session: Session, settings: Settings, owner: str, asked: Any) -> Json:
         return show(submission.submit(session, settings, owner, asked))
 
+    @names_resources
     @needs("train")
     async def create_output(
         *,

@@ -35,6 +35,7 @@ from app.http.dependencies import (
     refuse_unknown,
 )
 from app.http.idempotency import Creation, validated
+from app.http.openapi import names_resources
 from app.http.responses import StoredFile, etag_matches, parquet_as_csv
 from app.ingest.fields import find_unknown
 from app.ingest.formats import PARQUET
@@ -99,6 +100,7 @@ _DOCS: dict[str, Any] = {
         },
     },
 )
+@names_resources
 @needs("score")
 @takes_body("max_upload_bytes")
 async def create_batch_score(

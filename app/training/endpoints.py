@@ -16,6 +16,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
+from app.http.openapi import names_resources
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import WAITED_DOCS, JobCreationDep
 from app.jobs.endpoints import PATH, read_job_again, show
@@ -76,6 +77,7 @@ jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
     summary="Submit a training job",
     responses={201: WAITED_DOCS | {"model": Job}},
 )
+@names_resources
 @needs("train")
 async def submit_job(
     *,
