@@ -156,7 +156,7 @@ async def _show(
         else:
             page.tell(f"events_after must be the number of an event, got {shown(given)}.")
     now, final = job.progress or Progress(), job.state in FINAL_STATES
-    made = list(_made(job))
+    made = list(_linked_outputs(job))
     used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
     # Not read at each refresh of a running job: a table with many columns makes a long answer.
     things = [*used, *(each.id for each in made)] if final else []
@@ -271,7 +271,7 @@ def _best_over_time(job: Job, now: Progress) -> Markup | None:
     return charts.steps([*points, (end, points[-1][1])], told)
 
 
-class Made(NamedTuple):
+class LinkedOutput(NamedTuple):
     """An output of a job: the address of its page, its title, and its id."""
 
     address: str
@@ -288,13 +288,13 @@ _OUTPUTS = {
 """The pages of what jobs make, and their titles. A job that reads a table names its dataset."""
 
 
-def _made(job: Job) -> Iterator[Made]:
+def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
     """Yield the outputs of the job."""
     if job.output is not None and job.output.kind in _OUTPUTS:
         where, title = _OUTPUTS[job.output.kind]
-        yield Made(f"/console/{where}/{job.output.id}", title, job.output.id)
+        yield LinkedOutput(f"/console/{where}/{job.output.id}", title, job.output.id)
     if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
-        yield Made(f"/console/datasets/{job.dataset_id}", "The dataset", job.dataset_id)
+        yield LinkedOutput(f"/console/datasets/{job.dataset_id}", "The dataset", job.dataset_id)
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:

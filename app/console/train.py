@@ -28,13 +28,13 @@ async def read_form(page: PageDep) -> Response:
 @router.post("/form")
 async def change_form(page: PageDep) -> Response:
     """Return the form with the fields of the chosen options and the API's errors."""
-    return await _show(page, await _given(page), check=True)
+    return await _show(page, await _preset(page), check=True)
 
 
 @router.post("/check")
 async def check(page: PageDep) -> Response:
     """Return the API's check of the job as a fragment."""
-    form, dataset = await _form(page, await _given(page))
+    form, dataset = await _form(page, await _preset(page))
     checked = await _checked(page, form)
     return page.show("train_check.html", whole=False, dataset=dataset, **checked)
 
@@ -42,7 +42,7 @@ async def check(page: PageDep) -> Response:
 @router.post("")
 async def submit(page: PageDep) -> Response:
     """Submit the job."""
-    given = await _given(page)
+    given = await _preset(page)
     form, _ = await _form(page, given)
     try:
         job = await page.client.jobs.submit(form.body())
@@ -53,7 +53,7 @@ async def submit(page: PageDep) -> Response:
     return page.go(f"/console/jobs/{job.id}")
 
 
-async def _given(page: Page) -> dict[str, str]:
+async def _preset(page: Page) -> dict[str, str]:
     form = await page.form()
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 

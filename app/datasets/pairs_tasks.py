@@ -15,7 +15,7 @@ from app.datasets.tasks import (
     publish_table,
 )
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made, Work
+from app.jobs.kinds import Claim, JobKind, PublishedOutput, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict
@@ -82,7 +82,7 @@ def run(payload: PairsPayload, callback: Callback) -> PairsResult:
     return cast(PairsResult, found)
 
 
-def publish(blobs: BlobStore, claim: Claim, result: PairsResult) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: PairsResult) -> PublishedOutput:
     """Publish the pairs."""
     columns = publish_table(blobs, result)
     columns |= {
@@ -90,7 +90,7 @@ def publish(blobs: BlobStore, claim: Claim, result: PairsResult) -> Made:
         "items": result["items"],
         "weighted": result["weighted"],
     }
-    return Made(columns)
+    return PublishedOutput(columns)
 
 
 def _lock_inputs(session: Session, old: Job) -> None:

@@ -76,7 +76,7 @@ class Column(Resource):
 
     @model_validator(mode="before")
     @classmethod
-    def _judge(cls, column: Any) -> Any:
+    def _set_constant(cls, column: Any) -> Any:
         """What is kept of a column says whether it is constant, in datasets of any age."""
         if isinstance(column, dict) and column.get("role") == "feature":
             return column | {"constant": is_constant(column)}

@@ -13,7 +13,7 @@ from app.datasets import repository
 from app.datasets.fields import TableFields
 from app.ingest.formats import Dialect
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, JobKind, Made, Output, Work
+from app.jobs.kinds import Claim, JobKind, Output, PublishedOutput, Work
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.documents import GradeRows, QuerySizes, TableFile
@@ -281,7 +281,7 @@ def read_file(payload: IngestPayload, callback: Callback) -> IngestResult:
     return cast(IngestResult, read(payload, callback) | {"workdir": payload["workdir"]})
 
 
-def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> PublishedOutput:
     """Publish the table, and read its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
@@ -289,7 +289,7 @@ def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> Made:
     columns = {**found, **publish_table(blobs, result)}
     if "content_sha256" in result:  # the size of files on the server is known only now
         columns["sha256"] = result["content_sha256"]
-    return Made(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
+    return PublishedOutput(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
 
 
 def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:

@@ -26,7 +26,7 @@ from app.evaluation.service import (
 )
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission, Work
+from app.jobs.kinds import Claim, Docs, JobKind, Output, PublishedOutput, Routes, Submission, Work
 from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.models.objectives import Window
@@ -367,10 +367,10 @@ def _compare_costs(
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> PublishedOutput:
     """Return what was found; there are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
-    return Made(columns, messages=result["warnings"])
+    return PublishedOutput(columns, messages=result["warnings"])
 
 
 def _routes() -> Routes:

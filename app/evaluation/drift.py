@@ -166,7 +166,7 @@ class ScoredRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluationFindings:
     """What an evaluation has found: its areas, over the windows of the validation; of rows with one label their scores,
     and how good the probabilities are. And the two tables of `features`, by path; `trained_on` is None if it is gone.
     """
@@ -179,7 +179,7 @@ class Judged:
     features: Sequence[str]
 
 
-def measure_drift(before: Remembered, judged: Judged, workdir: Path) -> Json:
+def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path) -> Json:
     """Compare an evaluation, at the same level, with what `remember_validation` gave."""
     from core.metrics.comparison import holm
 
@@ -291,7 +291,7 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
 
 
 def _moves(
-    judged: Judged, importance: Mapping[str, float], worth: float, level: float
+    judged: EvaluationFindings, importance: Mapping[str, float], worth: float, level: float
 ) -> list[Json]:
     """How the features have moved since training."""
     from app.ingest.profile import TableReader

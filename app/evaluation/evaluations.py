@@ -32,8 +32,8 @@ from app.jobs.kinds import (
     Claim,
     Docs,
     JobKind,
-    Made,
     Output,
+    PublishedOutput,
     Routes,
     Submission,
     Work,
@@ -269,7 +269,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             scored = drift.ScoredRows(
                 measure.curve, measure.effective, measure.rows, measure.totals
             )
-        judged = drift.Judged(
+        judged = drift.EvaluationFindings(
             measure.areas(_windows_of(before), before["level"]),
             scored,
             found.get("calibration"),
@@ -299,7 +299,7 @@ def _windows_of(before: Remembered) -> list[Window]:
     return sorted(set(found))
 
 
-def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> PublishedOutput:
     """Pack the curve, where there is one."""
     columns = {
         "metrics": result["metrics"],
@@ -316,7 +316,7 @@ def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Made:
             **models.curve_columns(workdir / result["curve"]),
         )
         curve = [row]
-    return Made(columns, curve, messages=result["warnings"])
+    return PublishedOutput(columns, curve, messages=result["warnings"])
 
 
 def roc(

@@ -32,7 +32,7 @@ from app.scoring import service as scoring
 from app.scoring.answers import JSON, Answer, Column
 from app.scoring.cost import PERMIT_SECONDS
 from app.scoring.dependencies import IdDep, ModelsDep, media_type_of
-from app.scoring.json_rows import Beside
+from app.scoring.json_rows import IdFields
 from app.scoring.probabilities import NAMES, options_of
 from app.scoring.service import ModelCache, Scores, Served
 from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
@@ -282,7 +282,7 @@ async def _invoke(
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)
-        beside, bounds = Beside(id, (ALL,)), bounds_of(settings, len(body))
+        beside, bounds = IdFields(id, (ALL,)), bounds_of(settings, len(body))
         if is_csv:
             found, options = _rows_of_csv(served, plain, beside, bounds), options_of(stated)
         else:
@@ -343,7 +343,7 @@ def _write_csv(found: Scores, columns: Mapping[str, Column]) -> bytes:
     return Answer({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
 
 
-def _rows_of_csv(served: Served, body: bytes, beside: Beside, bounds: Bounds) -> Scores:
+def _rows_of_csv(served: Served, body: bytes, beside: IdFields, bounds: Bounds) -> Scores:
     """Score a CSV. Its first line has the columns' names if one of them is a feature; else it has the features' values
     in the model's order, as SageMaker sends them.
     """
@@ -365,7 +365,7 @@ def _rows_of_csv(served: Served, body: bytes, beside: Beside, bounds: Bounds) ->
     return scoring.score_body(served, body, Format(CSV, None, None), options, bounds)
 
 
-def _rows_of_json(served: Served, given: Any, beside: Beside, bounds: Bounds) -> Scores:
+def _rows_of_json(served: Served, given: Any, beside: IdFields, bounds: Bounds) -> Scores:
     """Score the rows of one of the `FORMS`; columns that are no feature are passed over."""
     there = [form for form in FORMS if isinstance(given, dict) and form in given]
     if len(there) != 1:

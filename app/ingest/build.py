@@ -25,7 +25,7 @@ from app.ingest.columns import (
     CategoryLimits,
     Converter,
     Evidence,
-    StrayWords,
+    UnreadableWords,
     check_type,
     holds_text,
 )
@@ -557,7 +557,9 @@ class Build:
             if name is not None and converter.propose_notations(name)
         ]
         for more in (converter.text, ()):  # numbers with marks that are read as words have a say
-            if wrong and (said := self._said(converter.propose_notations(*wrong, *more))):
+            if wrong and (
+                said := self._number_notation(converter.propose_notations(*wrong, *more))
+            ):
                 refusal.suggest("", said, column=wrong[0])
                 break
         label = self._roles.labels[0] if len(self._roles.labels) == 1 else None
@@ -693,7 +695,7 @@ class Build:
         order = self.notation.dates
         return {} if order is None or order == self.source.notation.dates else {"dates": order}
 
-    def _said(self, notations: Sequence[Notation]) -> dict[str, str]:
+    def _number_notation(self, notations: Sequence[Notation]) -> dict[str, str]:
         """Return the fields of the upload that say the only notation of numbers that may be meant."""
         return changes(notations[0], self.notation) if len(notations) == 1 else {}
 
@@ -750,7 +752,7 @@ class Build:
             )
             if name in converter.text:
                 detail += " (RANKWRIGHT_MAX_CATEGORY_LENGTH is the limit)"
-            said = self._said(converter.propose_notations(name))
+            said = self._number_notation(converter.propose_notations(name))
             field = next(reversed(said), STRICT)
             found.append(
                 _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
@@ -760,7 +762,7 @@ class Build:
             if (odd := stray.get(name)) is not None:
                 found.append(self._warn_of_words(name, odd, stray.values()))
             if (number := column.grouped_number()) is not None:
-                said = self._said(number[1])
+                said = self._number_notation(number[1])
                 how = f"say {_spelled(said)}" if said else "write the numbers without them"
                 detail = (
                     f"read as words, though nearly all values look like numbers: {show(number[0])} has marks between "
@@ -823,7 +825,7 @@ class Build:
         )
         return [_warning("rows_of_groups", name, detail, rows, GROUP, None, {GROUP: name})]
 
-    def _stray_words(self, converter: Converter) -> dict[str, StrayWords]:
+    def _stray_words(self, converter: Converter) -> dict[str, UnreadableWords]:
         """Return the columns that are read as words because of a few words among numbers or dates."""
         of_text = self.source.schema is not None
         found = {
@@ -832,7 +834,7 @@ class Build:
         return {name: stray for name, stray in found.items() if stray is not None}
 
     def _warn_of_words(
-        self, name: str, odd: StrayWords, all_odd: Iterable[StrayWords]
+        self, name: str, odd: UnreadableWords, all_odd: Iterable[UnreadableWords]
     ) -> dict[str, Any]:
         """Return the warning of a column of stray words. A word with a digit, as "16+", says something: it is not
         proposed as one of a missing value. A table has one list of these, so all columns' warnings propose the same.

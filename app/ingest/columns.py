@@ -238,7 +238,7 @@ class CategoryLimits:
 
 
 @dataclass(frozen=True)
-class StrayWords:
+class UnreadableWords:
     """The few words of a column that otherwise holds `what`, the number of their rows, and of all distinct values."""
 
     what: str
@@ -399,7 +399,7 @@ class TextColumn:
         dates = pc.match_substring_regex(self._words, DATE_WITH_SLASHES[orders[0]])
         return pc.min(self._words.filter(dates)).as_py(), orders
 
-    def stray_words(self, *, of_text: bool) -> StrayWords | None:
+    def stray_words(self, *, of_text: bool) -> UnreadableWords | None:
         """Return the few words of a column whose distinct values are otherwise numbers or dates; None if there are no
         such, or many, and for a column that was declared to have words. `of_text`: numbers would be words, too.
         """
@@ -417,7 +417,7 @@ class TextColumn:
             if 0 < len(found) <= _MAX_STRAY and len(words) - len(found) > TYPE_FRACTION * len(
                 words
             ):
-                return StrayWords(what, sorted(found), int(counts[stray].sum()), len(words))
+                return UnreadableWords(what, sorted(found), int(counts[stray].sum()), len(words))
         return None
 
     def most_frequent(self) -> pa.Array | None:

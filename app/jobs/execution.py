@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from app.jobs import child_jobs, queue
-from app.jobs.kinds import Claim, Made, kind_of
+from app.jobs.kinds import Claim, PublishedOutput, kind_of
 from app.jobs.progress import Callback
 from app.platform import resources
 from app.platform.blobs import BlobStore
@@ -46,7 +46,7 @@ def complete(session: Session, claim: Claim, result: Mapping[str, Any], publishe
     kind_of(claim.kind).complete(session, claim, result, published)
 
 
-def complete_output(session: Session, claim: Claim, result: object, made: Made) -> None:
+def complete_output(session: Session, claim: Claim, result: object, made: PublishedOutput) -> None:
     """End the job well and write its output, which must still be this job's. Raises as `queue.finish`, and Conflict."""
     output = kind_of(claim.kind).output
     assert output is not None

@@ -143,7 +143,7 @@ class FanOutResult(TypedDict):
 
 
 @dataclass(frozen=True)
-class Made:
+class PublishedOutput:
     """The result of a job: the columns of its output's row, further rows, and messages for the job's owner."""
 
     columns: Mapping[str, Any]

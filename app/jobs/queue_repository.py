@@ -284,7 +284,7 @@ def _is_known(kind: InstrumentedAttribute[str]) -> ColumnElement[bool]:
     )
 
 
-def _known(kinds: Collection[str] | None) -> dict[str, Any]:
+def _known_kinds(kinds: Collection[str] | None) -> dict[str, Any]:
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
@@ -433,7 +433,7 @@ def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
     """Return True if a claim would find a job now. It only reads, so that idle workers never hold up a writer."""
-    return bool(session.scalar(_HAS_WORK, _known(kinds) | _at_most(most_running)))
+    return bool(session.scalar(_HAS_WORK, _known_kinds(kinds) | _at_most(most_running)))
 
 
 def claim(
@@ -449,7 +449,7 @@ def claim(
     running jobs are skipped.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds}
-    values |= _known(kinds) | _at_most(most_running)
+    values |= _known_kinds(kinds) | _at_most(most_running)
     if most_running is not None and session.get_bind().dialect.name == "postgresql":
         session.execute(_CLAIM_TURN)
     row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()

@@ -68,7 +68,7 @@ class UploadRequest:
 
 
 @dataclass(frozen=True)
-class _Given:
+class _SentRows:
     """The rows to score (a dataset or an upload), and the reference to the model in the request."""
 
     ref: str
@@ -148,7 +148,7 @@ def submit(
     found, dataset = check_dataset(
         session, owner, ref, dataset_id, kept, options, reasons, lock=True
     )
-    given = _Given(ref, dataset=dataset)
+    given = _SentRows(ref, dataset=dataset)
     return _insert(session, settings, found, kept, options, reasons, given)
 
 
@@ -170,7 +170,7 @@ def accept(
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
     _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
     _check_reasons(session, found, reasons, "parameter", "")
-    given = _Given(request.model, upload, request.terms.get(FILE_NAME) or tidy_name(file_name))
+    given = _SentRows(request.model, upload, request.terms.get(FILE_NAME) or tidy_name(file_name))
     return _insert(session, settings, found, options, probability, reasons, given)
 
 
@@ -263,7 +263,7 @@ def _insert(
     options: TableOptions,
     probability: ProbabilityOptions,
     reasons: ReasonOptions | None,
-    given: _Given,
+    given: _SentRows,
 ) -> BatchScore:
     model, dataset, upload = found.model, given.dataset, given.upload
     kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}

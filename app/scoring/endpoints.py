@@ -43,7 +43,7 @@ from app.scoring.dependencies import (
     is_lenient,
     media_type_of,
 )
-from app.scoring.json_rows import Beside, JsonRows, QueryIds
+from app.scoring.json_rows import IdFields, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
 from app.scoring.schemas import (
@@ -160,7 +160,7 @@ def _reader(
             detail = f"{', '.join(foreign)} can be said of a table only, the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
-        beside = Beside.of(fields)
+        beside = IdFields.of(fields)
         compression = check_encoding(encoding)
         most = settings.max_body_bytes
 
@@ -222,7 +222,7 @@ class ScoreRow:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
         scope["route"] = self
-        said = _said(scope)
+        said = _row_headers(scope)
         caller = await self._authenticator.authenticate(
             digest_of(said.authorization), "score", scope
         )
@@ -257,7 +257,7 @@ class ScoreRow:
         owner: str,
         wanted: ReasonOptions,
         scope: Scope,
-        said: _Said,
+        said: _RowHeaders,
         served: Served,
         query: bytes,
         options: ProbabilityOptions,
@@ -272,7 +272,7 @@ class ScoreRow:
     def _answer(
         self,
         scope: Scope,
-        said: _Said,
+        said: _RowHeaders,
         served: Served,
         query: bytes,
         options: ProbabilityOptions,
@@ -313,7 +313,7 @@ def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityO
     return query, options, b"" if options == DEFAULT else repr(options).encode()
 
 
-class _Said(NamedTuple):
+class _RowHeaders(NamedTuple):
     """The headers that matter for one row."""
 
     authorization: bytes | None
@@ -322,7 +322,7 @@ class _Said(NamedTuple):
     picky: bool
 
 
-def _said(scope: Scope) -> _Said:
+def _row_headers(scope: Scope) -> _RowHeaders:
     authorization, if_none_match, prefer, picky = None, None, None, False
     for name, value in scope["headers"]:
         if name == b"authorization":
@@ -333,7 +333,7 @@ def _said(scope: Scope) -> _Said:
             prefer = value
         elif name == b"accept" and value not in _ANYTHING:
             picky = True
-    return _Said(authorization, if_none_match, prefer, picky)
+    return _RowHeaders(authorization, if_none_match, prefer, picky)
 
 
 def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
@@ -615,7 +615,7 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    beside = Beside.of(fields)
+    beside = IdFields.of(fields)
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:

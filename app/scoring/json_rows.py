@@ -29,18 +29,18 @@ SHAPE = (
 )
 
 
-class Beside(NamedTuple):
+class IdFields(NamedTuple):
     """The fields that are not features: the field or column of the ids, and fields to ignore (`*`: all)."""
 
     id: str | None = None
     ignore: Sequence[str] = ()
 
     @classmethod
-    def of(cls, fields: BesideFields) -> Beside:
+    def of(cls, fields: BesideFields) -> IdFields:
         """Return the fields that a query names."""
         return cls(fields.id, tuple(fields.ignore or ()))
 
-    def of_body(self, given: dict[str, Any]) -> Beside:
+    def of_body(self, given: dict[str, Any]) -> IdFields:
         """Return these fields together with the ones that the body names, which are removed from the body. Raises
         Invalid.
         """
@@ -53,7 +53,7 @@ class Beside(NamedTuple):
         ignore = () if ignore is None else ignore
         if not isinstance(ignore, list | tuple) or not all(isinstance(n, str) for n in ignore):
             raise invalid("/ignore", f"ignore must be a list of names, got {shown(ignore)}")
-        return Beside(id_, ignore)
+        return IdFields(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
         """Raise Invalid if `ignore` names a feature."""
@@ -91,7 +91,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
     left, said = take_parameters(query, (ID, IGNORE), features)
     if not said:
         return query, None
-    beside = Beside.of(BesideFields.parse(said))
+    beside = IdFields.of(BesideFields.parse(said))
     beside.check(features)
     pairs, ids = [], []
     for pair in left.split(b"&"):
@@ -116,7 +116,7 @@ class JsonRows(NamedTuple):
 
 
 def read(
-    features: FeatureIndex, body: bytes, beside: Beside, bounds: Bounds, *, lenient: bool = False
+    features: FeatureIndex, body: bytes, beside: IdFields, bounds: Bounds, *, lenient: bool = False
 ) -> JsonRows:
     """Return the rows of a body. Their number has the limit of a table, because absent features take no bytes. Raises
     Malformed and Invalid.
@@ -140,7 +140,7 @@ def read(
 def of_objects(
     features: FeatureIndex,
     rows: list[Any],
-    beside: Beside,
+    beside: IdFields,
     max_rows: int,
     *,
     lenient: bool = False,
@@ -182,7 +182,7 @@ def of_lists(
     features: FeatureIndex,
     columns: list[Any],
     data: list[Any],
-    beside: Beside,
+    beside: IdFields,
     max_rows: int,
     *,
     lenient: bool = False,

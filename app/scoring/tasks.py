@@ -15,7 +15,7 @@ from app.datasets.matrices import Floats
 from app.datasets.tasks import Bytes, Limits, find_to_read, limits, lock_inputs
 from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, Docs, JobKind, Made, Routes, Work
+from app.jobs.kinds import Claim, Docs, JobKind, PublishedOutput, Routes, Work
 from app.jobs.progress import Callback
 from app.models import calibrations
 from app.models import repository as model_repository
@@ -573,7 +573,7 @@ def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> PublishedOutput:
     """Publish the scores. An upload is deleted once it is scored."""
     key = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     columns = {
@@ -585,7 +585,7 @@ def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> Made:
         "upload_key": None,
         "upload_bytes": None,
     }
-    return Made(columns)
+    return PublishedOutput(columns)
 
 
 def _routes() -> Routes:

@@ -308,11 +308,11 @@ class BipartiteSplitData(SplitData):
 
     def held_out_rows(self) -> selection.HeldOut:
         """Return the labels, weights and groups of the validation rows."""
-        rows = self._known("validation")
+        rows = self._table_of("validation")
         return selection.HeldOut(rows.y, rows.weight, rows.group)
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        rows = self._known("validation")
+        rows = self._table_of("validation")
         if rows.query is not None:
             return lists.value_of(rows.y, scores, rows.query, rows.weight, objective, graded=False)
         return value_of(rows.y, scores, rows.weight, objective)
@@ -322,7 +322,7 @@ class BipartiteSplitData(SplitData):
     ) -> dict[str, RocMetrics]:
         parts: dict[str, RocMetrics] = {}
         for part, scores in self._score_parts(ranker, workdir).items():
-            table = self._known(part)
+            table = self._table_of(part)
             summary = _summarise(table, scores, windows_of(objective))
             measured = None
             # Pairs of rows of different queries were not learnt from.
@@ -372,11 +372,11 @@ class BipartiteSplitData(SplitData):
 
     def scores_of(self, ranker: Ranker, part: str) -> Floats:
         """Return the scores of a part's rows."""
-        return score(ranker, self._known(part))
+        return score(ranker, self._table_of(part))
 
     def write_scores(self, ranker: Ranker, part: str, path: Path) -> None:
         """Write the scores of a part's rows into a .npy file."""
-        table = self._known(part)
+        table = self._table_of(part)
         if isinstance(table, StoredTable):
             write_scores(ranker, {path: table})
         else:

@@ -234,7 +234,7 @@ class GradedSplitData(SplitData):
         return self.train if part == "train" else self.validation
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        rows = self._known("validation")
+        rows = self._table_of("validation")
         return value_of(rows.y, scores, rows.query, rows.weight, objective, graded=True)
 
     def evaluate(

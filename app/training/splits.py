@@ -360,12 +360,12 @@ class SplitData(ABC):
     @property
     def n_learnt(self) -> int:
         """Number of training rows, or of training pairs."""
-        return len(self._known("train").X)
+        return len(self._table_of("train").X)
 
     @property
     def held_out(self) -> CodedTable | ColumnTable:
         """The validation part as a ranker scores it."""
-        return self._known("validation").coded
+        return self._table_of("validation").coded
 
     def sample(self, part: str, seed: int) -> Table | None:
         """Return a few rows of a part, drawn by `interpretation.draw`; None where there is no such part."""
@@ -382,14 +382,14 @@ class SplitData(ABC):
         """Return of each feature whether any value of the training part is missing, and whether all are."""
         return [
             _missing_among(self.training_values(feature))
-            for feature in range(len(self._known("train").names))
+            for feature in range(len(self._table_of("train").names))
         ]
 
     def training_values(self, feature: int) -> Floats:
         """Return the values of a feature in the training part, float64 of shape (rows,)."""
-        return self._known("train").column(feature)
+        return self._table_of("train").column(feature)
 
-    def _known(self, part: str) -> Table:
+    def _table_of(self, part: str) -> Table:
         table = self.table(part)
         assert table is not None
         return table

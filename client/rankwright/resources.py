@@ -870,13 +870,13 @@ class _ModelFigures:
     _data: types.Model | None
     _metrics: Metrics | None
 
-    def _known(self) -> types.Model:
+    def _model(self) -> types.Model:
         raise NotImplementedError
 
     @property
     def data(self) -> types.Model:
         """What the service says of the model."""
-        return self._known()
+        return self._model()
 
     @property
     def id(self) -> str:
@@ -896,7 +896,7 @@ class _ModelFigures:
     @property
     def metrics(self) -> Metrics | None:
         """Its figures on the rows that were held out; None where none were."""
-        self._known()
+        self._model()
         return self._metrics
 
     @property
@@ -937,7 +937,7 @@ class Model(_ModelOperations, _ModelFigures, Blocking):
         new._transport, new._data, new._metrics, new.ref = transport, None, None, data
         return new
 
-    def _known(self) -> types.Model:
+    def _model(self) -> types.Model:
         if self._data is None:
             self.refresh()
         return cast(types.Model, self._data)
@@ -952,7 +952,7 @@ class AsyncModel(_ModelOperations, _ModelFigures, Asynchronous):
         new._transport, new._data, new._metrics, new.ref = transport, None, None, data
         return new
 
-    def _known(self) -> types.Model:
+    def _model(self) -> types.Model:
         if self._data is None:
             raise AttributeError(f"nothing is known of {self.ref} yet: `await model.refresh()`")
         return self._data

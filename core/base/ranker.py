@@ -435,11 +435,11 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Set the state that `_get_state` returned; raise ArtifactError for any other."""
-        for attribute, value in read_state(type(self), arrays, meta, self._known()).items():
+        for attribute, value in read_state(type(self), arrays, meta, self._known_sizes()).items():
             setattr(self, attribute, value)
         self._restore()
 
-    def _known(self) -> dict[str, Any]:
+    def _known_sizes(self) -> dict[str, Any]:
         """Return what is known before the declared fields are read; see `State.from_arrays`."""
         n_categories = self._n_categories()
         return {

@@ -338,12 +338,16 @@ class AUCBoost(Booster):
             return WEAK_LEARNERS["stump"]
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
 
-    def _known(self) -> dict[str, Any]:
+    def _known_sizes(self) -> dict[str, Any]:
         if self._weak_learner() is not ClassifierLearner:
-            return super()._known()
+            return super()._known_sizes()
         name: Any = self.weak_ranker
         n_columns = count_columns(self._n_categories())
-        return super()._known() | {"name": name, "stack": STACKS[name], "n_columns": n_columns}
+        return super()._known_sizes() | {
+            "name": name,
+            "stack": STACKS[name],
+            "n_columns": n_columns,
+        }
 
     def _algorithm(self) -> "BalancedAlgorithm":
         return BalancedAlgorithm(learning_rate=self.learning_rate)

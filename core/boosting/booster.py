@@ -549,7 +549,7 @@ class Booster(ContributionRanker):
             patience or n_rounds,
             every,
         )
-        run = Boosting(learner, algorithm, history, monitor, self._known())
+        run = Boosting(learner, algorithm, history, monitor, self._known_sizes())
 
         def identify() -> bytes:
             """Return a hash of all that determines the fit, except a metric, which is code."""
@@ -571,8 +571,8 @@ class Booster(ContributionRanker):
         self._after_rounds(data, history)
         return np.array(monitor.validation_auc, dtype=np.float64)
 
-    def _known(self) -> dict[str, Any]:
-        return super()._known() | {"ensemble_": self._weak_learner().ensemble_of(self)}
+    def _known_sizes(self) -> dict[str, Any]:
+        return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
         n_values, most = arrays["log_f_plus"].size, self._most_rounds

@@ -339,7 +339,7 @@ class Boosting(Resumable):
         self.learner = learner
         self._algorithm = algorithm
         self._monitor = monitor
-        self._known = known
+        self._known_sizes = known
         self._history = history
 
     def run(self) -> BoostingHistory:
@@ -380,7 +380,7 @@ class Boosting(Resumable):
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
-            known = {**self._known, "n_rounds": len(alpha)}
+            known = {**self._known_sizes, "n_rounds": len(alpha)}
             rounds = self.learner.ensemble.from_arrays(take_from("rounds.", state), known)
         except KeyError as error:
             raise ArtifactError(f"a checkpoint must hold {error}") from error

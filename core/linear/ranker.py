@@ -185,8 +185,8 @@ class LinearRanker(ContributionRanker, PathEstimator):
         self._w = sample.rows.finish(w, mean)
         self._restore()
 
-    def _known(self) -> dict[str, Any]:
-        return super()._known() | {"map_": Coordinates}
+    def _known_sizes(self) -> dict[str, Any]:
+        return super()._known_sizes() | {"map_": Coordinates}
 
     def _restore(self) -> None:
         n_means = len(self.map_.sums(np.zeros(self.map_.size)))

@@ -217,10 +217,10 @@ class ProgramRanker(ProgramParameters, Ranker):
         else:
             self.programs_ = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
 
-    def _known(self) -> dict[str, Any]:
+    def _known_sizes(self) -> dict[str, Any]:
         is_stump = self.weak_ranker == "stump"
         n_programs, n_losses = self._sizes()
-        return super()._known() | {
+        return super()._known_sizes() | {
             "n_programs": n_programs,
             "n_losses": n_losses,
             "n_rounds": self.n_rounds,

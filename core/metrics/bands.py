@@ -203,7 +203,7 @@ def _pointwise(
     height = top_at(x, y, rates)
     wilson_low, wilson_high = wilson_limits(height, totals.positive_effective, level)
     half_width = rate_half_width(rates, totals.negative_effective, level)
-    foot, top = _moved(x, y, rates, half_width)
+    foot, top = _shift_and_bound(x, y, rates, half_width)
     low = height - np.hypot(height - wilson_low, np.maximum(height - foot, 0.0))
     high = height + np.hypot(wilson_high - height, np.maximum(top - height, 0.0))
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
@@ -216,11 +216,11 @@ def _simultaneous(
     risk = -math.log((1.0 - math.sqrt(level)) / 2.0) / 2.0
     aside = math.sqrt(risk / totals.negative_effective)
     up = math.sqrt(risk / totals.positive_effective)
-    foot, top = _moved(x, y, rates, np.full(rates.size, aside))
+    foot, top = _shift_and_bound(x, y, rates, np.full(rates.size, aside))
     return np.maximum(foot - up, 0.0), np.minimum(top + up, 1.0)
 
 
-def _moved(
+def _shift_and_bound(
     x: FloatArray, y: FloatArray, rates: FloatArray, half_width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the foot of the line at rates − half_width and its top at rates + half_width; 0 and 1 beyond its ends."""

@@ -101,7 +101,7 @@ class Evaluator:
     def __init__(self, window: tuple[float, float], figure: Figure | None = None) -> None:
         self.window = window
         self.figure = figure
-        self._known: dict[Hashable, Areas] = {}
+        self._known_sizes: dict[Hashable, Areas] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
         """Return the figure of scores, or without one their area over the window."""
@@ -127,11 +127,11 @@ class Evaluator:
         """
         evaluated = []
         for key, scores in candidates:
-            found = self._known.get(key)
+            found = self._known_sizes.get(key)
             if found is None:
                 found = _estimate(held, scores, self.window, self.figure)
                 if key is not None:
-                    self._known[key] = found
+                    self._known_sizes[key] = found
             evaluated.append(found)
         return Evaluation(evaluated)
 

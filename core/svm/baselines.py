@@ -193,8 +193,10 @@ class Logistic(LogisticParameters, LinearClassifier):
         self.map_, rows = fit_crossed(X, weight, crossed, standardize=self.standardize)
         return rows
 
-    def _known(self) -> dict[str, Any]:
-        return super()._known() | {"map_": CrossedCoordinates if self.crosses else Coordinates}
+    def _known_sizes(self) -> dict[str, Any]:
+        return super()._known_sizes() | {
+            "map_": CrossedCoordinates if self.crosses else Coordinates
+        }
 
     def _fit_sample(
         self,

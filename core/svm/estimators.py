@@ -359,8 +359,8 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         self.map_, rows = fit_map(self, X, positive, weight, self._n_categories())
         return rows
 
-    def _known(self) -> dict[str, Any]:
-        return super()._known() | {"map_": MAPS[self.feature_map]}
+    def _known_sizes(self) -> dict[str, Any]:
+        return super()._known_sizes() | {"map_": MAPS[self.feature_map]}
 
     def _restore(self) -> None:
         super()._restore()

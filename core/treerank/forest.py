@@ -434,7 +434,9 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         sample = self._sample(*self._take_rows(X, y, sample_weight)[:3])
         trees: list[tuple[Tree, Integers]] = []
         for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
-            trees += TreeShare.from_arrays(arrays, self._known() | {"n_trees": n_trees}).split()
+            trees += TreeShare.from_arrays(
+                arrays, self._known_sizes() | {"n_trees": n_trees}
+            ).split()
         self._gather(sample, self._bag(sample).recall(trees), ignore)
         return self
 

@@ -424,7 +424,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             return SplitterGrower(sample, make)
         return SplitterGrower(sample, partial(EstimatorSplitter, splitter))
 
-    def _known(self) -> dict[str, Any]:
+    def _known_sizes(self) -> dict[str, Any]:
         splitter: Any = self.splitter
         rules: type[Rules] = EstimatorRules
         if splitter in ("axis", "leafrank"):
@@ -433,7 +433,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             rules = GridRules
         elif splitter in STACKS:
             rules = ClassifierRules
-        return super()._known() | {"rules": rules, "stack": STACKS.get(splitter)}
+        return super()._known_sizes() | {"rules": rules, "stack": STACKS.get(splitter)}
 
     def _restore(self) -> None:
         self._take(self.tree_, self.pruning_path_, self.order_)

@@ -9,7 +9,16 @@ from typing import TypedDict
 from app.http.schemas import Body, Resource
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
-from app.jobs.kinds import Claim, Docs, JobKind, Made, Output, Routes, Submission, status_of
+from app.jobs.kinds import (
+    Claim,
+    Docs,
+    JobKind,
+    Output,
+    PublishedOutput,
+    Routes,
+    Submission,
+    status_of,
+)
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Invalid
@@ -99,9 +108,9 @@ def run(payload: Payload, callback: Callback) -> Result:
     return {"length": len(payload["text"])}
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Result) -> Made:
+def publish(blobs: BlobStore, claim: Claim, result: Result) -> PublishedOutput:
     """Return what is written."""
-    return Made({"rows": result["length"]})
+    return PublishedOutput({"rows": result["length"]})
 
 
 KIND = JobKind(
