@@ -113,7 +113,8 @@ class Fleet:
             process = subprocess.Popen(
                 [sys.executable, "-m", *words],
                 cwd=code,
-                env=environment(self._shop.settings),
+                # Each server stands on the client of its own version.
+                env=environment(self._shop.settings) | {"PYTHONPATH": str(code / "client")},
                 stdout=out,
                 stderr=out,
             )
