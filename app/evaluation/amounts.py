@@ -19,7 +19,7 @@ from core.errors import InvalidData, InvalidParameter
 if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics import DecisionCost, Interval, LeastCost, ValueCaught
-    from core.metrics.comparison import Difference
+    from core.metrics.estimates import Difference
 
 BY_AMOUNT = "by_amount"
 """Key of the value and the costs in an evaluation's stored metrics."""

@@ -181,7 +181,7 @@ class EvaluationFindings:
 
 def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path) -> Json:
     """Compare an evaluation, at the same level, with what `remember_validation` gave."""
-    from core.metrics.comparison import holm
+    from core.metrics.estimates import holm
 
     level, scored = before["level"], judged.scored
     after = {_key(area): area for area in judged.areas}

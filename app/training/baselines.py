@@ -175,7 +175,7 @@ def compare_with(
     objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
     Without any baseline there is nothing to compare.
     """
-    from core.metrics.comparison import holm
+    from core.metrics.estimates import holm
 
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
     fpr_min, fpr_max = window_of(objective)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     )
     from .comparison import (
         Comparison,
-        Difference,
         WindowComparison,
         compare,
         compare_auc,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
         roc_hull,
         tpr_at_fpr,
     )
+    from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .figures import (
         AveragePrecision,
@@ -93,15 +93,7 @@ if TYPE_CHECKING:
         compare_graded,
         measure_graded,
     )
-    from .intervals import (
-        Interval,
-        PartialArea,
-        Summary,
-        auc_interval,
-        partial_auc_interval,
-        summarise,
-        wilson_interval,
-    )
+    from .intervals import PartialArea, Summary, auc_interval, partial_auc_interval, summarise
     from .lists import (
         ListAuc,
         ListAveragePrecision,

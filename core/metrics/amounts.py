@@ -63,13 +63,18 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.base.target import MAX_WEIGHT, MIN_WEIGHT
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.comparison import (
+from core.metrics.estimates import (
+    EPSILON,
     Adjustment,
     Difference,
+    Interval,
     check_scorers,
-    holm,
+    name_differences,
     one_sided_table,
+    proportion_interval,
+    quantile,
     two_sided,
+    wilson_interval,
 )
 from core.metrics.figures import NEAR_THE_CUT
 from core.metrics.groups import (
@@ -81,7 +86,6 @@ from core.metrics.groups import (
     inner,
     prefix_sums,
 )
-from core.metrics.intervals import EPSILON, Interval, proportion_interval, quantile, wilson_interval
 from core.metrics.operating import COST_ROUNDING, check_threshold
 from core.metrics.window import check_level, check_rate
 
@@ -848,14 +852,10 @@ def compare_costs(
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts
     found = [sample.difference(lost[a], lost[b], losses, level, number) for a, b in pairs]
-    p_values = np.array([p_value for _, p_value in found])
-    adjusted = (p_values if adjust == "none" else holm(p_values)).tolist()
+    (differences,) = name_differences([found], named, adjust)
     return CostComparison(
         tuple(_least(choice, losses, sample, level) for choice in choices),
-        tuple(
-            Difference(named[a], named[b], *interval, p_value, whole)
-            for (a, b), (interval, p_value), whole in zip(pairs, found, adjusted, strict=True)
-        ),
+        differences,
         level,
     )
 

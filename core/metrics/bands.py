@@ -47,8 +47,8 @@ from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, foot_at, top_at, totals_of
+from core.metrics.estimates import Interval, normal_quantile, wilson_limits
 from core.metrics.groups import FloatArray, check_rows, tie_groups
-from core.metrics.intervals import Interval, normal_quantile, wilson_limits
 from core.metrics.window import check_level, check_rate
 
 BandKind = Literal["pointwise", "simultaneous"]

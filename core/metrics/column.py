@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from core.kernels import kernel
+from core.metrics.estimates import Interval, proportion_interval
 from core.metrics.groups import FloatArray
-from core.metrics.intervals import Interval, proportion_interval
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 HISTOGRAM_BINS = 20

@@ -3,29 +3,13 @@
 Each pair of scorers over each window has a difference with an interval and a p-value, adjusted over all of them, and
 there is a joint test for each window and for all.
 
-**A pair over a window.** The difference d = A − A' has the variance Σ (u_g − u'_g)² of `intervals`. The interval is
-d ± z √Var, cut at ±1, and p is Wald's: for two AUCs without weights this is the test of DeLong et al., for windows that
-of He & Escobar, for units Obuchowski's.
-
-**If the sample shows no variance**, because the scorers rank the rows alike, each is perfect, or a class has the weight
-of one unit, the n trials of `intervals` are taken as n pairs of outcomes, of which n |d| favour one scorer and none the
-other. The interval is Tango's for such a table, p is McNemar's, 2 Φ(−√(n |d|)). Scorers that agree have the difference
-0, p = 1, and the interval ±z² / (n + z²): agreement on these rows does not prove that they are the same.
-
-**All scorers at once.** H₀: all areas of a window are equal; and over all windows: they are equal in each. With d the
-differences to the first scorer and S their covariance, of rank r, Wald's statistic is dᵀ S⁺ d: equal scorers, and
-windows that others determine, do no harm. Since S is estimated, the statistic is compared with Hotelling's T² of r and
-m degrees of freedom; m is one less than the effective units of the smaller class. (Compared with χ², five equally good
-scorers over three windows were called different in 56 % of samples of 10 + 20 rows.) The p-value is Holm's least
-instead if m < 2 r, or if d leaves the range of S, so that a difference has no variance. With r = 1 it is that of the
-pair.
+**A pair over a window** has the difference, interval and tests of `estimates`: for two AUCs without weights this is the
+test of DeLong et al., for windows that of He & Escobar, for units Obuchowski's. The joint test is for each window, and
+for all windows at once.
 
 **Bootstrap.** The same formulas with the covariance of replicates, all scorers and windows on the same draws.
 
 **Groups.** Student's t with m degrees of freedom replaces the normal distribution (see `intervals`).
-
-**Many tests.** `adjusted_p_value` is Holm's, over all pairs and all windows of the comparison: the probability of any
-false "different" among them stays below the level. Each interval is for one difference.
 
 Cross-validation
 ----------------
@@ -64,19 +48,14 @@ References
 DeLong, DeLong & Clarke-Pearson, "Comparing the areas under two or more correlated ROC curves", Biometrics 44 (1988).
 He & Escobar, "Nonparametric statistical inference method for partial areas under ROC curves", Statistics in Medicine
 27 (2008).
-Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
-Hotelling, "The generalization of Student's ratio", Annals of Mathematical Statistics 2 (1931).
 LeDell, Petersen & van der Laan, "Computationally efficient confidence intervals for cross-validated area under the ROC
 curve estimates", Electronic Journal of Statistics 9 (2015).
 Mann & Whitney, "On a test of whether one of two random variables is stochastically larger than the other", Annals of
 Mathematical Statistics 18 (1947).
-McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 12 (1947).
 Newcombe, "Interval estimation for the difference between independent proportions", Statistics in Medicine 17 (1998),
 method 10.
 Smirnov, "Table for estimating the goodness of fit of empirical distributions", Annals of Mathematical Statistics 19
 (1948).
-Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
-Statistics in Medicine 17 (1998).
 Zou & Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27 (2008), eq. 5: MOVER.
 """
 
@@ -85,8 +64,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,58 +73,36 @@ from core.base.target import number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import check_rates, check_thresholds
 from core.metrics.drift import N_BINS, population_stability
+from core.metrics.estimates import (
+    Adjustment,
+    ComparedMetric,
+    Difference,
+    Estimates,
+    Interval,
+    check_scorers,
+    compare_scorers,
+    estimates_of_units,
+    joint_p_value,
+    normal_quantile,
+    two_sided,
+)
 from core.metrics.groups import (
     FloatArray,
     Rows,
     check_rows,
     effective_units,
     inner,
-    spans,
 )
 from core.metrics.intervals import (
-    EPSILON,
-    Areas,
-    Interval,
     Method,
     area_interval,
-    areas_of_units,
     bootstrap_areas,
     check_method,
     estimate_areas,
-    normal_quantile,
-    quantile,
     row_influences,
-    wilson_interval,
     worst_case_trials,
 )
 from core.metrics.window import Window, check_level, check_window
-
-Adjustment = Literal["holm", "none"]
-ADJUSTMENTS = ("holm", "none")
-
-# Eigenvalues of a correlation matrix below this fraction of the greatest count as 0.
-MIN_EIGENVALUE = 1e-9
-
-# Along the axes of such eigenvalues, a difference of at most this number of standard errors is rounding.
-MAX_RESIDUAL = 1e-3
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The area of `first` minus that of `second`, over one window."""
-
-    first: str
-    second: str
-    """Names of the scorers."""
-    value: float
-    """The difference; areas are divided by the window's width. In [-1, 1]."""
-    low: float
-    high: float
-    """Ends of its confidence interval. In [-1, 1]."""
-    p_value: float
-    """Two-sided, of H₀: the areas are equal. In [0, 1]."""
-    adjusted_p_value: float
-    """Adjusted over all differences of the comparison. In [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -425,154 +381,29 @@ def check_windows(windows: Sequence[Window]) -> list[Window]:
     return checked
 
 
-def check_scorers(
-    scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
-) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
-    """Return two or more scorers by the names that errors use, and their own names, which all differ."""
-    if len(scores) < 2:
-        raise InvalidParameter(f"scores must hold at least two scorers, got {len(scores)}")
-    columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
-    named = tuple(columns) if names is None else tuple(names)
-    if len(named) != len(scores):
-        raise InvalidParameter(
-            f"names must name each of the {len(scores)} scorers, got {len(named)} names"
-        )
-    if len(set(named)) < len(named):
-        raise InvalidParameter(f"names must differ from one another, got {list(named)}")
-    if adjust not in ADJUSTMENTS:
-        raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
-    return columns, named
-
-
 def compare_areas(
-    areas: Areas,
+    areas: Estimates,
     names: tuple[str, ...],
     windows: Sequence[Window],
     level: float,
     adjust: Adjustment,
 ) -> Comparison:
     """Return the comparison of areas that were estimated on the same units."""
-    pairs = list(combinations(range(len(names)), 2))
-    by_window = [
-        [
-            compare_pair(areas, pair, j, worst_case_trials(areas.effective, window), level)
-            for pair in pairs
-        ]
-        for j, window in enumerate(windows)
-    ]
-    p_values = np.array([[p_value for _, p_value in of_window] for of_window in by_window])
-    adjusted = p_values if adjust == "none" else holm(p_values)
+    trials = [worst_case_trials(areas.effective, window) for window in windows]
+    metrics = [ComparedMetric(areas, j, [n] * len(names)) for j, n in enumerate(trials)]
+    found = compare_scorers(metrics, names, level, adjust)
     compared = tuple(
         WindowComparison(
             *window,
-            tuple(area_interval(areas, k, j, window, level) for k in range(len(names))),
-            tuple(
-                Difference(names[a], names[b], *interval, float(p), float(adjusted[j, i]))
-                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, by_window[j], strict=True))
-            ),
-            joint_p_value(areas, [j], p_values[j]),
+            tuple(areas.interval(k, j, trials[j], level) for k in range(len(names))),
+            found[j].pairs,
+            found[j].joint_p_value,
         )
         for j, window in enumerate(windows)
     )
+    p_values = np.array([[pair.p_value for pair in each.pairs] for each in found])
     every = joint_p_value(areas, list(range(len(windows))), p_values)
     return Comparison(names, compared, every, p_values.size, level)
-
-
-def difference_error(first: FloatArray, second: FloatArray) -> float:
-    """Return the standard error of the difference of two areas, given the influences of the units on each."""
-    total = 0.0
-    for start, stop in spans(0, first.size):
-        parts = first[start:stop] - second[start:stop]
-        total += inner(parts, parts)
-    return math.sqrt(total)
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values (1979), in the shape of `p_values`."""
-    flat = p_values.ravel()
-    order = np.argsort(flat, kind="stable")
-    steps = np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1))
-    adjusted = np.empty(flat.size)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted.reshape(p_values.shape)
-
-
-def compare_pair(
-    areas: Areas, pair: tuple[int, int], j: int, trials: float, level: float
-) -> tuple[Interval, float]:
-    """Return the difference of two areas over the j-th window with its interval, and its p-value.
-
-    `trials` is n of the module, for a sample that shows no variance.
-    """
-    first, second = pair
-    value = float(areas.values[first, j] - areas.values[second, j])
-    error = 0.0
-    if areas.influence is not None:
-        error = difference_error(areas.influence[first, j], areas.influence[second, j])
-    if error <= EPSILON:
-        return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
-    half_width = quantile(level, areas.degrees) * error
-    p_value = two_sided(value / error, areas.degrees)
-    return Interval(value, max(-1.0, value - half_width), min(1.0, value + half_width)), p_value
-
-
-def one_sided_table(value: float, trials: float, level: float) -> Interval:
-    """Return Tango's interval of a paired difference of proportions: trials · |value| pairs favour one scorer."""
-    size, z_squared = abs(value), normal_quantile(level) ** 2
-    _, low, high = wilson_interval(min(1.0, size), trials, level)
-    mixed = (trials * size - z_squared) / (trials + z_squared)
-    if mixed <= size / (2.0 - size):  # there the likeliest table has pairs of both kinds
-        low = mixed
-    return Interval(value, low, high) if value >= 0.0 else Interval(value, -high, -low)
-
-
-def two_sided(z: float, degrees: float = math.inf) -> float:
-    """Return the two-sided p-value of an estimate over its standard error, normal or Student's t."""
-    if math.isinf(degrees):
-        return math.erfc(abs(z) / math.sqrt(2.0))
-    from scipy.special import stdtr
-
-    return float(2.0 * stdtr(degrees, -abs(z)))
-
-
-def _hotelling(statistic: float, rank: int, degrees: float) -> float:
-    """Return the p-value of Hotelling's T² (1931)."""
-    from scipy.special import fdtrc
-
-    spare = degrees - rank + 1.0
-    return float(fdtrc(rank, spare, statistic * spare / (degrees * rank)))
-
-
-def joint_p_value(areas: Areas, windows: list[int], p_values: FloatArray) -> float:
-    """Return the p-value of H₀: in each of these windows all scorers have the same area (Wald's, as Hotelling's T²)."""
-    least = float(holm(p_values).min())
-    if areas.influence is None:
-        return least
-    values = (areas.values[1:, windows] - areas.values[0, windows]).ravel()
-    covariance = np.zeros((values.size, values.size))
-    for start, stop in spans(0, areas.influence.shape[-1]):
-        parts = areas.influence[1:, windows, start:stop] - areas.influence[0, windows, start:stop]
-        parts = parts.reshape(values.size, -1)
-        covariance += np.einsum("ig,jg->ij", parts, parts)
-    errors = np.sqrt(np.diag(covariance))
-    shown = errors > EPSILON
-    if np.any(np.abs(values[~shown]) > EPSILON):
-        return least
-    if not shown.any():
-        return 1.0
-    z = values[shown] / errors[shown]
-    correlation = covariance[np.ix_(shown, shown)] / np.outer(errors[shown], errors[shown])
-    roots, axes = np.linalg.eigh(correlation)
-    along = axes.T @ z
-    kept = roots > MIN_EIGENVALUE * roots[-1]
-    if np.any(np.abs(along[~kept]) > MAX_RESIDUAL):
-        return least
-    statistic = float((along[kept] ** 2 / roots[kept]).sum())
-    rank = int(np.count_nonzero(kept))
-    if rank == 1:
-        return two_sided(math.sqrt(statistic), areas.degrees)
-    degrees = min(areas.effective) - 1.0
-    return least if degrees < 2.0 * rank else _hotelling(statistic, rank, degrees)
 
 
 def average_over_folds(
@@ -584,7 +415,7 @@ def average_over_folds(
     row: ArrayLike | None,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> Areas:
+) -> Estimates:
     """Return the mean areas or figures of the folds, and the influence of each unit on them.
 
     `estimate` returns those of the rows of a fold, shape (n_scorers, n_areas), and φ of each row, shape
@@ -614,7 +445,7 @@ def _average(
     estimate: Callable[[Rows], tuple[FloatArray, FloatArray]],
     *,
     clustered: bool,
-) -> Areas:
+) -> Estimates:
     """Return the mean of the repeats' means over their folds, and the influences on it (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = rows.take(np.concatenate(folds))
@@ -630,7 +461,7 @@ def _average(
     values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
     n_means = len(folds) / n_folds.size
-    return areas_of_units(values, influence, used, mean, n_means, clustered=clustered)
+    return estimates_of_units(values, influence, used, mean, n_means, clustered=clustered)
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:

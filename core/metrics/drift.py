@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidData
-from core.metrics.intervals import Interval
+from core.metrics.estimates import Interval
 from core.metrics.window import check_level
 
 N_BINS = 10

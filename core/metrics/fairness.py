@@ -59,8 +59,17 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.target import as_vector, missing_labels
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
-from core.metrics.comparison import holm
 from core.metrics.curve import ClassTotals, curve_of
+from core.metrics.estimates import (
+    EPSILON,
+    Estimates,
+    Interval,
+    adjust_present,
+    effective_trials,
+    normal_quantile,
+    proportion_interval,
+    quantile,
+)
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
@@ -73,17 +82,7 @@ from core.metrics.groups import (
     inner,
     tie_groups,
 )
-from core.metrics.intervals import (
-    EPSILON,
-    Areas,
-    Interval,
-    effective_trials,
-    estimate_areas,
-    normal_quantile,
-    proportion_interval,
-    quantile,
-    worst_case_trials,
-)
+from core.metrics.intervals import estimate_areas, worst_case_trials
 from core.metrics.operating import check_threshold, operating_point_on_curve
 from core.metrics.window import (
     CUTS,
@@ -268,7 +267,7 @@ class _Group:
     effective: tuple[float, float]
     units: NDArray[np.intp] | None
     """The number among all rows of each unit of the group, ascending."""
-    areas: Areas | None
+    areas: Estimates | None
     """None if a class is too small."""
     probability: FloatArray | None
     """Shape (n_rows,)."""
@@ -709,11 +708,9 @@ def _test(
 
 
 def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
-    p_values = np.array([test.p_value for test in tests if test.p_value is not None])
-    adjusted = iter(holm(p_values).tolist() if p_values.size else [])
+    adjusted = adjust_present([test.p_value for test in tests])
     return tuple(
-        test if test.p_value is None else replace(test, adjusted_p_value=next(adjusted))
-        for test in tests
+        replace(test, adjusted_p_value=own) for test, own in zip(tests, adjusted, strict=True)
     )
 
 

@@ -58,29 +58,37 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from numbers import Integral, Real
 from statistics import NormalDist
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval
-from core.metrics.comparison import (
-    Adjustment,
-    Difference,
-    average_over_folds,
-    check_scorers,
-    compare_pair,
-    holm,
-    joint_p_value,
-)
+from core.metrics.comparison import average_over_folds
 from core.metrics.curve import ClassTotals, RocCurve, strict_area
+from core.metrics.estimates import (
+    EPSILON,
+    Adjustment,
+    ComparedMetric,
+    Difference,
+    Estimates,
+    Interval,
+    adjust_present,
+    check_scorers,
+    compare_scorers,
+    estimates_of_units,
+    mean_variance,
+    normal_quantile,
+    proportion_interval,
+    times,
+)
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
@@ -93,16 +101,7 @@ from core.metrics.groups import (
     prefix_sums,
     tie_groups,
 )
-from core.metrics.intervals import (
-    EPSILON,
-    Areas,
-    Interval,
-    areas_of_units,
-    influences_of_masses,
-    mean_variance,
-    normal_quantile,
-    proportion_interval,
-)
+from core.metrics.intervals import influences_of_masses
 from core.metrics.window import (
     MAX_WHOLE,
     MIN_WIDTH,
@@ -192,28 +191,51 @@ class Derivatives(NamedTuple):
     """S of the module: the derivative by the log odds of the prevalence."""
 
 
-class Figure(Protocol):
-    """What is computed of a ranking: a number from 0 to `top`."""
+class Figure(ABC):
+    """A metric of a ranking: a number from 0 to `top`, and its derivatives, from which all else follows.
+
+    Interval, tests, weights, groups, comparison of scorers and the routes of the API need nothing but this class.
+    """
+
+    few_rows = True
+    """Whether a few rows may have most of the variance of a difference; see `estimates`."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """A name for messages and tables."""
 
+    @abstractmethod
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives. O(n_scores)."""
 
+    @abstractmethod
     def chance(self, masses: Masses) -> float | None:
         """Return the figure of scores that say nothing; None if that is 0 or not known."""
 
+    @abstractmethod
     def top(self, masses: Masses) -> float:
         """Return the greatest value that a ranking can have, at any prevalence if that is not fixed."""
 
+    @abstractmethod
     def trials(self, masses: Masses) -> float:
         """Return n such that the figure over `top` varies no more than a proportion of n trials."""
 
+    def plain(self) -> Figure:
+        """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that."""
+        return self
+
+    def unit(self, masses: Masses) -> float:
+        """Return the factor from `plain` to this figure."""
+        return 1.0
+
+    def own_interval(self, masses: Masses, level: float) -> Interval | None:
+        """Return an interval that does not follow from the variance; None: the one of `estimates`."""
+        return None
+
 
 @dataclass(frozen=True)
-class AveragePrecision:
+class AveragePrecision(Figure):
     """The mean precision at the thresholds of the positives.
 
     Examples
@@ -253,7 +275,7 @@ class AveragePrecision:
 
 
 @dataclass(frozen=True)
-class PrecisionAt:
+class PrecisionAt(Figure):
     """The fraction of positives among the first rows of the list; ties at the cut count their mean.
 
     InvalidParameter: not exactly one of the two is given, or it is out of range.
@@ -315,7 +337,7 @@ class PrecisionAt:
 
 
 @dataclass(frozen=True)
-class Lift:
+class Lift(Figure):
     """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
 
     Examples
@@ -371,6 +393,15 @@ class Lift:
         variance += (1.0 - masses.prevalence) ** 2 * sum(1.0 / each for each in masses.effective)
         return (1.0 - caught) / (caught * variance)
 
+    def plain(self) -> Figure:
+        """Return the fraction of positives that are among the first rows."""
+        return _RecallAt(self.count, self.share)
+
+    def unit(self, masses: Masses) -> float:
+        """Return all rows divided by the first rows."""
+        total = sum(masses.totals)
+        return total / size_of(self.count, self.share, total)
+
     def _share(self, masses: Masses) -> float:
         total = sum(masses.totals)
         return size_of(self.count, self.share, total) / total
@@ -379,6 +410,12 @@ class Lift:
 @dataclass(frozen=True)
 class _RecallAt(Lift):
     """The fraction of positives that are among the first rows: their lift times their share of all rows."""
+
+    def plain(self) -> Figure:
+        return self
+
+    def unit(self, masses: Masses) -> float:
+        return 1.0
 
     def of(self, masses: Masses) -> Derivatives:
         share = self._share(masses)
@@ -406,7 +443,7 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
 
 
 @dataclass(frozen=True)
-class PrecisionAtRecall:
+class PrecisionAtRecall(Figure):
     """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
 
     InvalidParameter: the recall is out of range.
@@ -447,7 +484,7 @@ class PrecisionAtRecall:
         up = -slope * rows_passed * inside
         return Derivatives(value, up, slope * inside, value * (1.0 - value))
 
-    def interval(self, masses: Masses, level: float) -> Interval:
+    def own_interval(self, masses: Masses, level: float) -> Interval:
         """Return the figure with limits that follow from those of the FPR at this recall; see the module."""
         value = self.of(masses).value
         positive, negative = masses.totals
@@ -515,7 +552,7 @@ def _rows_above(masses: Masses, caught: float) -> float:
 
 
 @dataclass(frozen=True)
-class Ndcg:
+class Ndcg(Figure):
     """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
 
     InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
@@ -664,7 +701,7 @@ def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class WindowArea:
+class WindowArea(Figure):
     """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
 
     InvalidParameter: the window is empty or leaves [0, 1].
@@ -677,6 +714,8 @@ class WindowArea:
 
     fpr_min: float = 0.0
     fpr_max: float = 1.0
+
+    few_rows = False
 
     def __post_init__(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
@@ -712,7 +751,7 @@ class WindowArea:
 
 
 @dataclass(frozen=True)
-class EmpiricalArea:
+class EmpiricalArea(Figure):
     """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
 
     These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
@@ -776,7 +815,7 @@ class EmpiricalArea:
 
 
 @dataclass(frozen=True)
-class TwoWayArea:
+class TwoWayArea(Figure):
     """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
 
     It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
@@ -1139,11 +1178,11 @@ def _measured(
 ) -> tuple[FigureEstimate, ...]:
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
-    intervals, chances, p_values = [], [], []
+    intervals, chances = [], []
+    p_values: list[float | None] = []
     for figure, (value, fixed, variance) in zip(figures, found, strict=True):
-        if isinstance(figure, PrecisionAtRecall):
-            interval = figure.interval(masses, level)
-        else:
+        interval = figure.own_interval(masses, level)
+        if interval is None:
             interval = scaled_interval(value, variance, scale_of(figure, [masses]), level, degrees)
         chance = figure.chance(masses)
         top, trials = scale_of(figure, [at_fixed])
@@ -1151,15 +1190,16 @@ def _measured(
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         intervals.append(interval)
         chances.append(chance)
-        if tested and chance is not None:
-            p_values.append(_above_chance(value / top, chance / top, fixed, top, trials, degrees))
-    adjusted = iter(holm(np.array(p_values)).tolist() if p_values else [])
-    plain = iter(p_values)
+        p_values.append(
+            None
+            if chance is None or not tested
+            else _above_chance(value / top, chance / top, fixed, top, trials, degrees)
+        )
     return tuple(
-        FigureEstimate(figure, interval, chance, None, None)
-        if chance is None or not tested
-        else FigureEstimate(figure, interval, chance, next(plain), next(adjusted))
-        for figure, interval, chance in zip(figures, intervals, chances, strict=True)
+        FigureEstimate(*each)
+        for each in zip(
+            figures, intervals, chances, p_values, adjust_present(p_values), strict=True
+        )
     )
 
 
@@ -1265,17 +1305,16 @@ def compare_figures(
     level, figures = check_level(level), check_figures(figures)
     columns, named = check_scorers(scores, names, adjust)
     rows = check_rows(y, columns, sample_weight, group)
-    plain = [_plain(figure) for figure in figures]
+    plain = [figure.plain() for figure in figures]
     every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
     scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
-    units = [_unit(figure, masses[0]) for figure in figures]
-    compared = _compared(every, scales, units, figures, named, level, adjust)
-    return tuple(
-        replace(found, values=tuple(found.figure.interval(own, level) for own in masses))
-        if isinstance(found.figure, PrecisionAtRecall)
-        else found
-        for found in compared
-    )
+    units = [figure.unit(masses[0]) for figure in figures]
+    compared = []
+    for found in _compared(every, scales, units, figures, named, level, adjust):
+        own = (found.figure.own_interval(of_scorer, level) for of_scorer in masses)
+        values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
+        compared.append(replace(found, values=values))
+    return tuple(compared)
 
 
 def cross_validated_compare_figures(
@@ -1318,7 +1357,7 @@ def cross_validated_compare_figures(
     columns, named = check_scorers(scores, names, adjust)
     for figure in figures:
         check_scale_free(figure)
-    plain = [_plain(figure) for figure in figures]
+    plain = [figure.plain() for figure in figures]
     of_folds: list[list[Masses]] = []
 
     def estimate(rows: Rows) -> tuple[FloatArray, FloatArray]:
@@ -1335,7 +1374,7 @@ def cross_validated_compare_figures(
         for k in range(len(named))
     ]
     units = [
-        float(np.mean([_unit(figure, of_fold[0]) for of_fold in of_folds])) for figure in figures
+        float(np.mean([figure.unit(of_fold[0]) for of_fold in of_folds])) for figure in figures
     ]
     return _compared(every, scales, units, figures, named, level, adjust)
 
@@ -1353,11 +1392,6 @@ def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scal
     return Scale(top, sum(figure.trials(own) for own in masses) / repeats)
 
 
-def _plain(figure: Figure) -> Figure:
-    """Return the figure in [0, 1] that the given one is a multiple of."""
-    return _RecallAt(figure.count, figure.share) if isinstance(figure, Lift) else figure
-
-
 def check_scale_free(figure: Figure) -> None:
     """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
     if getattr(figure, "count", None) is not None:
@@ -1366,14 +1400,8 @@ def check_scale_free(figure: Figure) -> None:
         )
 
 
-def _unit(figure: Figure, masses: Masses) -> float:
-    """Return the factor from the plain figure to the given one."""
-    total = sum(masses.totals)
-    return total / size_of(figure.count, figure.share, total) if isinstance(figure, Lift) else 1.0
-
-
 def _compared(
-    every: Areas,
+    every: Estimates,
     scales: Sequence[Sequence[Scale]],
     units: Sequence[float],
     figures: Sequence[Figure],
@@ -1382,21 +1410,16 @@ def _compared(
     adjust: Adjustment,
 ) -> tuple[FigureComparison, ...]:
     """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure."""
-    pairs = list(combinations(range(len(named)), 2))
-    found = [
-        [
-            _compare_pair(figure, every, pair, j, min(scales[k][j].trials for k in pair), level)
-            for pair in pairs
-        ]
+    metrics = [
+        ComparedMetric(every, j, [own[j].trials for own in scales], figure.few_rows, units[j])
         for j, figure in enumerate(figures)
     ]
-    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
-    adjusted = p_values if adjust == "none" else holm(p_values)
+    found = compare_scorers(metrics, named, level, adjust)
     return tuple(
         FigureComparison(
             figure,
             tuple(
-                _times(
+                times(
                     scaled_interval(
                         float(every.values[k, j]),
                         every.variance(k, j),
@@ -1408,49 +1431,11 @@ def _compared(
                 )
                 for k in range(len(named))
             ),
-            tuple(
-                Difference(
-                    *(named[a], named[b]),
-                    *_times(interval, units[j]),
-                    *(float(p), float(adjusted[j, i])),
-                )
-                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
-            ),
-            float(p_values[j, 0]) if len(pairs) == 1 else joint_p_value(every, [j], p_values[j]),
+            found[j].pairs,
+            found[j].joint_p_value,
         )
         for j, figure in enumerate(figures)
     )
-
-
-MAX_VARIANCE_SHARE = 0.5
-"""Of one unit in a variance, as far as it is corrected for."""
-
-
-def judged_by_others(influence: FloatArray) -> FloatArray:
-    """Return the influences of units, each divided by 1 − its part of their variance: few units show it too small."""
-    squares = influence**2
-    total = float(squares.sum())
-    if total == 0.0:
-        return influence
-    return influence / (1.0 - np.minimum(squares / total, MAX_VARIANCE_SHARE))
-
-
-def _compare_pair(
-    figure: Figure, every: Areas, pair: tuple[int, int], j: int, trials: float, level: float
-) -> tuple[Interval, float]:
-    """Return `compare_pair` of a figure, with the module's correction for units of much of the variance."""
-    values = every.values[list(pair), j : j + 1]
-    parts = None
-    if every.influence is not None:
-        parts = np.zeros((2, 1, every.influence.shape[-1]))
-        own = every.influence[pair[0], j] - every.influence[pair[1], j]
-        parts[0, 0] = own if isinstance(figure, WindowArea) else judged_by_others(own)
-    both = Areas(values, parts, every.effective, every.degrees)
-    return compare_pair(both, (0, 1), 0, trials, level)
-
-
-def _times(interval: Interval, factor: float) -> Interval:
-    return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
 
 
 def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
@@ -1497,8 +1482,8 @@ def figure_influences(
 
 def estimate_figures(
     rows: Rows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
-) -> tuple[Areas, list[Masses]]:
+) -> tuple[Estimates, list[Masses]]:
     """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
     values, influence, every = figure_influences(rows, figures, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
-    return areas_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every
+    return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
+from core.metrics.estimates import EPSILON, Interval
 from core.metrics.figures import (
     Lift,
     Masses,
@@ -38,7 +39,6 @@ from core.metrics.figures import (
     with_prevalence_variance,
 )
 from core.metrics.groups import FloatArray, check_rows, tie_groups
-from core.metrics.intervals import EPSILON, Interval
 from core.metrics.operating import check_prevalence, share_of_list
 from core.metrics.window import MIN_WIDTH, check_level
 

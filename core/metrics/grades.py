@@ -36,7 +36,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numba
@@ -46,24 +45,20 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.target import as_vector, check_grades, number_units
 from core.errors import InvalidData
 from core.kernels import kernel
-from core.metrics.comparison import (
-    Adjustment,
-    Difference,
-    check_scorers,
-    compare_pair,
-    holm,
-    joint_p_value,
-)
-from core.metrics.figures import judged_by_others
-from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
-from core.metrics.intervals import (
+from core.metrics.estimates import (
     EPSILON,
-    Areas,
+    Adjustment,
+    ComparedMetric,
+    Difference,
+    Estimates,
     Interval,
+    check_scorers,
+    compare_scorers,
     logit_interval,
-    proportion_interval,
     sum_by_unit,
+    weigh_by_others,
 )
+from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
 from core.metrics.window import check_level
 
 GradedFigure = Literal["c_index", "mean_auc", "volume"]
@@ -116,7 +111,7 @@ class _Estimate(NamedTuple):
     """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
 
     figure: GradedFigure
-    areas: Areas
+    estimates: Estimates
     trials: float
     n_grades: int
 
@@ -133,7 +128,7 @@ def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = N
     """
     rows = _check(y, {"scores": scores}, sample_weight, None)
     found = _estimate(rows, figures=("c_index",))[0][0]
-    return float(found.areas.values[0, 0])
+    return float(found.estimates.values[0, 0])
 
 
 def measure_graded(
@@ -209,23 +204,16 @@ def compare_graded(
     level = check_level(level)
     columns, named = check_scorers(scores, names, adjust)
     every, _ = _estimate(_check(y, columns, sample_weight, group))
-    pairs = list(combinations(range(len(named)), 2))
-    found = [
-        [compare_pair(one.areas, pair, 0, one.trials, level) for pair in pairs] for one in every
-    ]
-    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
-    adjusted = p_values if adjust == "none" else holm(p_values)
+    metrics = [ComparedMetric(one.estimates, 0, [one.trials] * len(named)) for one in every]
+    found = compare_scorers(metrics, named, level, adjust)
     return tuple(
         GradedComparison(
             one.figure,
             tuple(_interval(one, k, level) for k in range(len(named))),
-            tuple(
-                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
-                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
-            ),
-            joint_p_value(one.areas, [0], p_values[j]),
+            differences.pairs,
+            differences.joint_p_value,
         )
-        for j, one in enumerate(every)
+        for one, differences in zip(every, found, strict=True)
     )
 
 
@@ -305,7 +293,7 @@ def _estimate(
         parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
-        of_figure = Areas(values[j][:, None], parts, effective, degrees)
+        of_figure = Estimates(values[j][:, None], parts, effective, degrees)
         found.append(_Estimate(name, of_figure, trials, n_grades))
     return found, every
 
@@ -320,12 +308,13 @@ def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
 
 
 def _interval(one: _Estimate, scorer: int, level: float) -> Interval:
-    value, variance = float(one.areas.values[scorer, 0]), one.areas.variance(scorer, 0)
-    if one.areas.influence is not None and one.n_grades > 2:
-        parts = judged_by_others(one.areas.influence[scorer, 0])
-        # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
-        return logit_interval(value, inner(parts, parts), one.trials, level, one.areas.degrees)
-    return proportion_interval(value, variance, one.trials, level, one.areas.degrees)
+    found = one.estimates
+    if found.influence is None or one.n_grades == 2:
+        return found.interval(scorer, 0, one.trials, level)
+    parts = weigh_by_others(found.influence[scorer, 0])
+    # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
+    value = float(found.values[scorer, 0])
+    return logit_interval(value, inner(parts, parts), one.trials, level, found.degrees)
 
 
 _FLOATS = numba.types.Array(numba.float64, 1, "C", readonly=True)

@@ -31,25 +31,8 @@ For single rows the analytic variance is
 
 which for the AUC without weights is DeLong's.
 
-**The interval** is Wilson's for n* trials: the trials of a proportion that is as uncertain as the area (as Korn &
-Graubard 1998 do for surveys). From the observed variance, n* would be A (1 − A) / Var A. But if A is close to 1, a few
-rows make up 1 − A, and a sample that lacks one of them shows too small a variance and too great an area. DeLong's
-interval on the logit scale covered 80 % instead of 95 with 20 positives, 2,000 negatives and an AUC of .99. So
-Var A is mixed with the greatest variance that any two distributions can have: a mean of n values in [0, 1] has variance
-A (1 − A) / n at most, with n = min(e₊, e₋ · (b − a)); for the AUC this is Birnbaum & Klose's bound. With
-q = min(A, 1 − A),
-
-    1 / n* = (1 − w) Var A / (A (1 − A)) + w / n,   w = 1 / (1 + (k / 5)²),   1 / k = Var A / q² + 1 / n,
-
-but no less than Var A / (A (1 − A)): figures of a new sample, whose prevalence varies, may have more than that bound.
-k is the effective number of rows that make up q: (Σd)² / Σd² for the parts d of the rows in it. With many of them w
-vanishes and the interval is DeLong's; with none, n* is n: AUC 1 on 50 positives and 50 negatives gives [0.929, 1]. If q
-is worth one and a half trials or fewer, a single row may be all of it, and the interval reaches to 0 or 1. The 5 was
-chosen by simulation (docs/statistics.md). n* is also n if the sample shows no variance: a class has the weight of one
-row, or all placements are equal.
-
-With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
-and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
+**The interval** is that of `estimates` for n = min(e₊, e₋ · (b − a)) trials; for the AUC this is Birnbaum & Klose's
+bound.
 
 Rows of a kind that the sample lacks altogether are beyond every interval. `area_warnings` says so where an interval
 ends within four rows of 0 or 1; elsewhere misses are as frequent as the level says.
@@ -66,17 +49,14 @@ Dodd & Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
 He & Escobar, "Nonparametric statistical inference method for partial areas under ROC curves", Statistics in Medicine
 27 (2008).
 Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015): percentiles.
-Korn & Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from
-survey data", Survey Methodology 24 (1998).
 Obuchowski, "Nonparametric analysis of clustered ROC curve data", Biometrics 53 (1997).
-Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -99,6 +79,18 @@ from core.metrics.curve import (
     tied_fraction_of,
     totals_of,
 )
+from core.metrics.estimates import (
+    EPSILON,
+    MIN_DEGREES,
+    Estimates,
+    Interval,
+    _Values,
+    estimates_of_units,
+    mean_variances,
+    proportion_interval,
+    quantile,
+    wilson_interval,
+)
 from core.metrics.groups import (
     FloatArray,
     GroupBlock,
@@ -109,7 +101,6 @@ from core.metrics.groups import (
     effective_units,
     group_rows,
     has_enough,
-    inner,
     spans,
     tie_groups,
 )
@@ -118,60 +109,12 @@ from core.metrics.window import Window, check_level, check_window
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
 
-# Standard errors, and distances to 0 or 1, below this are rounding.
-EPSILON = 1e-12
-
-# Degrees of freedom of Student's t. Below, SciPy's quantile overflows; here it exceeds 1e128, and the interval is
-# everything that is possible.
-MIN_DEGREES = 0.01
 
 WHOLE: Window = (0.0, 1.0)
 
-ENOUGH_ROWS = 5.0
-"""Effective number of rows behind an area's distance to 0 or 1 at which half of the variance is the observed one."""
-
-ONE_ROW = 1.5
-"""Trials up to which an area's distance to 0 or 1 may come from a single row."""
 
 UNSEEN_ROWS = 4.0
 """An interval that ends within this number of rows of 0 or 1 can miss what rows outside the sample are like."""
-
-
-class Interval(NamedTuple):
-    """An estimate and the ends of its confidence interval.
-
-    Examples
-    --------
-    >>> Interval(0.8, 0.7, 0.9).low
-    0.7
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False)
-class Areas:
-    """The areas of several scorers over several windows, on the same rows."""
-
-    values: FloatArray
-    """Interpolated, divided by the window's width. Shape (n_scorers, n_windows)."""
-    influence: FloatArray | None
-    """u_g of each unit (see the module), shape (n_scorers, n_windows, n_units); None if a class has the weight of one
-    unit only, which shows no variance."""
-    effective: tuple[float, float]
-    """Effective numbers of units of the positives and of the negatives."""
-    degrees: float = math.inf
-    """Degrees of freedom of Student's t for an area over its standard error; inf, the normal distribution, if each row
-    is a unit."""
-
-    def variance(self, scorer: int, window: int) -> float | None:
-        """Return the variance of one area; None if the sample shows none."""
-        if self.influence is None:
-            return None
-        parts = self.influence[scorer, window]
-        return inner(parts, parts)
 
 
 class PartialArea(NamedTuple):
@@ -431,25 +374,29 @@ def _percentiles(
 
 def bootstrap_areas(
     rows: Rows, windows: Sequence[Window], n_bootstrap: int, random_state: int
-) -> Areas:
+) -> Estimates:
     """Return the areas of every scorer over every window; their covariance is that of the bootstrap replicates."""
     values, effective = area_values(rows, windows), effective_units(rows)
     degrees = math.inf if rows.unit is None else max(min(effective) - 1.0, MIN_DEGREES)
     if min(effective) <= 1.0 + EPSILON:
-        return Areas(values, None, effective, degrees)
+        return Estimates(values, None, effective, degrees)
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
     deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
-    return Areas(values, np.ascontiguousarray(np.moveaxis(deviations, 0, 2)), effective, degrees)
+    return Estimates(
+        values, np.ascontiguousarray(np.moveaxis(deviations, 0, 2)), effective, degrees
+    )
 
 
-def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Areas:
+def estimate_areas(rows: Rows, windows: Sequence[Window]) -> Estimates:
     """Return the areas of every scorer over every window; their covariance is the analytic one.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
     values, influence = row_influences(rows, windows)
     effective = effective_units(rows)
-    return areas_of_units(values, influence, rows, effective, 1.0, clustered=rows.unit is not None)
+    return estimates_of_units(
+        values, influence, rows, effective, 1.0, clustered=rows.unit is not None
+    )
 
 
 def area_values(rows: Rows, windows: Sequence[Window]) -> FloatArray:
@@ -468,47 +415,6 @@ def row_influences(rows: Rows, windows: Sequence[Window]) -> tuple[FloatArray, F
             values[scorer, j] = area_of(groups, *window)
             influence[scorer, j, order] = _of_rows(groups, window, rows, order)
     return values, influence
-
-
-def areas_of_units(
-    values: FloatArray,
-    influence: FloatArray,
-    rows: Rows,
-    effective: tuple[float, float],
-    n_means: float,
-    *,
-    clustered: bool,
-) -> Areas:
-    """Return the areas with u of each unit, given φ of the rows; `influence` is scaled in place.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_scorers, n_windows), float64
-    influence : ndarray of shape (n_scorers, n_windows, n_rows), float64
-        φ of each row.
-    effective : (float, float)
-        Effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
-    n_means : float
-        Number of these means.
-    clustered : bool
-        Whether a unit has several rows: their number then sets the degrees of freedom.
-    """
-    whole = effective_units(rows)
-    degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
-    if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
-        return Areas(values, None, whole, degrees)
-    influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
-    return Areas(values, sum_by_unit(influence, rows.unit), whole, degrees)
-
-
-def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
-    """Return the sums over the rows of each unit, along the last axis (Obuchowski 1997)."""
-    if unit is None:
-        return influence
-    flat = influence.reshape(-1, influence.shape[-1])
-    n_units = int(unit.max()) + 1
-    sums = np.array([np.bincount(unit, row, n_units) for row in flat])
-    return sums.reshape(*influence.shape[:-1], n_units)
 
 
 def influences(
@@ -612,74 +518,11 @@ def partial_auc_interval_of(
     )
 
 
-def area_interval(areas: Areas, scorer: int, j: int, window: Window, level: float) -> Interval:
+def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
     """Return the analytic interval of one scorer's area over the j-th window."""
     value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
     trials = worst_case_trials(areas.effective, window)
     return proportion_interval(value, variance, trials, level, areas.degrees)
-
-
-def proportion_interval(
-    value: float, variance: float | None, n: float, level: float, degrees: float = math.inf
-) -> Interval:
-    """Return the interval of an area, or of another mean of values in [0, 1]; see the module.
-
-    Parameters
-    ----------
-    value : float in [0, 1]
-    variance : float or None
-        None if the sample shows none.
-    n : float > 0
-        Trials of a proportion with the greatest variance that the value can have.
-    level : float in (0, 1)
-    degrees : float > 0
-        Degrees of freedom of Student's t; inf for the normal distribution.
-    """
-    if variance is None or not _shows_variance(value, variance):
-        return wilson_interval(value, n, level)
-    if not math.isinf(degrees):
-        return logit_interval(value, variance, n, level, degrees)
-    trials = effective_trials(value, variance, n)
-    _, low, high = wilson_interval(value, trials, level)
-    if trials * min(value, 1.0 - value) <= ONE_ROW:
-        low, high = (0.0, high) if value < 0.5 else (low, 1.0)
-    return Interval(value, low, high)
-
-
-def logit_interval(
-    value: float, variance: float, n: float, level: float, degrees: float = math.inf
-) -> Interval:
-    """Return the interval of ± t standard errors on the logit scale; parameters as `proportion_interval`."""
-    if not _shows_variance(value, variance):
-        return wilson_interval(value, n, level)
-    logit = math.log(value / (1.0 - value))
-    half_width = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
-    low, high = _expit(logit - half_width), _expit(logit + half_width)
-    return Interval(value, min(value, low), max(value, high))
-
-
-def _shows_variance(value: float, variance: float) -> bool:
-    """Return False if the variance is rounding, or the value is 0 or 1."""
-    return variance > EPSILON**2 and EPSILON < value < 1.0 - EPSILON
-
-
-def effective_trials(
-    value: float, variance: float | None, n: float, degrees: float = math.inf
-) -> float:
-    """Return n* of the module: the trials of a proportion that is as uncertain as the value.
-
-    Parameters as `proportion_interval`. It is `n` if the sample shows no variance.
-    """
-    if variance is None or not _shows_variance(value, variance):
-        return n
-    of_one_trial = value * (1.0 - value)
-    if not math.isinf(degrees):
-        return of_one_trial / variance
-    rows = 1.0 / (variance / min(value, 1.0 - value) ** 2 + 1.0 / n)
-    hidden = 1.0 / (1.0 + (rows / ENOUGH_ROWS) ** 2)
-    # Where the prevalence varies, too, this may be more than 1 / n: what is hidden only widens.
-    shown = variance / of_one_trial
-    return 1.0 / (shown + hidden * max(1.0 / n - shown, 0.0))
 
 
 def area_warnings(
@@ -757,111 +600,10 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
     only = None
     if groups.is_one_block:  # computed once
         (only,) = _influence_blocks(groups, fpr_min, fpr_max)
-    positive, negative = _mean_variances(of_classes)
+    positive, negative = mean_variances(of_classes)
     if positive is None or negative is None:
         return None
     return (positive + negative) / (fpr_max - fpr_min) ** 2
-
-
-_Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]
-"""Of each mean: values, sums of weights, and sums of squared weights."""
-
-
-def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
-    """Return the variance of a weighted mean of independent values, given sums of weights and of squared weights."""
-    (variance,) = _mean_variances(lambda: [((values, mass, squares),)])
-    return variance
-
-
-def _mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None]:
-    """Return the `mean_variance` of each mean, its values block by block; `blocks` is called twice."""
-    sums = sum(
-        np.array(
-            [(mass.sum(), squares.sum(), inner(mass, values)) for values, mass, squares in block]
-        )
-        for block in blocks()
-    )
-    totals, squares_of_weights, products = np.asarray(sums).T
-    means = products / totals
-    spreads = sum(
-        np.array(
-            [
-                inner(squares, (values - mean) ** 2)
-                for (values, _, squares), mean in zip(block, means, strict=True)
-            ]
-        )
-        for block in blocks()
-    )
-    effective = totals**2 / squares_of_weights
-    return [
-        None if e <= 1.0 + EPSILON else float(spread / total**2 * e / (e - 1.0))
-        for spread, total, e in zip(np.asarray(spreads), totals, effective, strict=True)
-    ]
-
-
-def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
-    """Return Wilson's score interval of a proportion.
-
-    InvalidParameter: an argument is out of range.
-
-    Parameters
-    ----------
-    value : float in [0, 1]
-        The proportion observed.
-    n : float > 0
-        Number of independent trials; with weights, the effective number.
-    level : float in (0, 1)
-        Probability that the interval covers the true proportion.
-
-    Returns
-    -------
-    Interval
-        0 ≤ low ≤ value ≤ high ≤ 1.
-
-    References
-    ----------
-    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
-
-    Examples
-    --------
-    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
-    0.900, from 0.786 to 0.957
-    """
-    if not 0.0 <= value <= 1.0:
-        raise InvalidParameter(f"value must lie in [0, 1], got {value}")
-    if not 0.0 < n < math.inf:
-        raise InvalidParameter(f"n must be positive and finite, got {n}")
-    low, high = wilson_limits(np.array([value]), n, check_level(level))
-    return Interval(value, float(low[0]), float(high[0]))
-
-
-def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of `wilson_interval` for each of several proportions of n trials."""
-    shift = normal_quantile(level) ** 2 / n
-    centre = (values + shift / 2.0) / (1.0 + shift)
-    half_width = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
-    # Exactly, the ends never pass the value, 0 or 1; rounding might.
-    low = np.where(values == 0.0, 0.0, np.clip(centre - half_width, 0.0, values))
-    high = np.where(values == 1.0, 1.0, np.clip(centre + half_width, values, 1.0))
-    return low, high
-
-
-def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal variable lies in ± z with probability `level`."""
-    return NormalDist().inv_cdf((1.0 + level) / 2.0)
-
-
-def quantile(level: float, degrees: float) -> float:
-    """Return t such that Student's t lies in ± t with probability `level`; `normal_quantile` if `degrees` is inf."""
-    if math.isinf(degrees):
-        return normal_quantile(level)
-    from scipy.special import stdtrit  # which takes a tenth of a second to import
-
-    return float(stdtrit(degrees, (1.0 + level) / 2.0))
-
-
-def _expit(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
 
 
 _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)

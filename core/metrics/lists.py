@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from numbers import Integral
 from typing import NamedTuple, Protocol
 
@@ -50,13 +49,15 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.target import MAX_GRADE, as_vector, check_grades, number_units, two_classes
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
-from core.metrics.comparison import (
+from core.metrics.estimates import (
+    EPSILON,
     Adjustment,
+    ComparedMetric,
     Difference,
+    Estimates,
+    Interval,
     check_scorers,
-    compare_pair,
-    holm,
-    joint_p_value,
+    compare_scorers,
 )
 from core.metrics.figures import split_figure_name, whole_number
 from core.metrics.groups import (
@@ -67,7 +68,6 @@ from core.metrics.groups import (
     inner,
     prefix_sums,
 )
-from core.metrics.intervals import EPSILON, Areas, Interval, proportion_interval
 from core.metrics.window import check_level, check_window
 
 Integers = NDArray[np.int64]
@@ -362,14 +362,14 @@ def measure_lists(
     values, weight = _values(y, {"scores": scores}, query, figures, graded, relevant, sample_weight)
     found = []
     for j, figure in enumerate(figures):
-        areas, queries = _means(figure, values[:, j], weight)
+        mean, queries = _means(figure, values[:, j], weight)
         found.append(
             ListMeasured(
                 figure,
-                _interval(areas, 0, level),
+                mean.interval(0, 0, mean.effective[0], level),
                 queries,
                 len(weight) - queries,
-                areas.effective[0],
+                mean.effective[0],
             )
         )
     return tuple(found)
@@ -410,26 +410,18 @@ def compare_lists(
     columns, named = check_scorers(scores, names, adjust)
     values, weight = _values(y, columns, query, figures, graded, relevant, sample_weight)
     means = [_means(figure, values[:, j], weight) for j, figure in enumerate(figures)]
-    pairs = list(combinations(range(len(named)), 2))
-    found = [
-        [compare_pair(areas, pair, 0, areas.effective[0], level) for pair in pairs]
-        for areas, _ in means
-    ]
-    p_values = np.array([[p_value for _, p_value in of_figure] for of_figure in found])
-    adjusted = p_values if adjust == "none" else holm(p_values)
+    metrics = [ComparedMetric(mean, 0, [mean.effective[0]] * len(named)) for mean, _ in means]
+    found = compare_scorers(metrics, named, level, adjust)
     return tuple(
         ListComparison(
             figure,
-            tuple(_interval(areas, k, level) for k in range(len(named))),
-            tuple(
-                Difference(named[a], named[b], *interval, float(p), float(adjusted[j, i]))
-                for i, ((a, b), (interval, p)) in enumerate(zip(pairs, found[j], strict=True))
-            ),
-            joint_p_value(areas, [0], p_values[j]),
+            tuple(mean.interval(k, 0, mean.effective[0], level) for k in range(len(named))),
+            differences.pairs,
+            differences.joint_p_value,
             queries,
             len(weight) - queries,
         )
-        for j, (figure, (areas, queries)) in enumerate(zip(figures, means, strict=True))
+        for figure, (mean, queries), differences in zip(figures, means, found, strict=True)
     )
 
 
@@ -511,7 +503,7 @@ def _values(
     return found, of_query
 
 
-def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[Areas, int]:
+def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
     """Return the mean of a figure for each scorer with the influence of each list that counts, and their number.
 
     values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
@@ -530,12 +522,7 @@ def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[
     if effective > 1.0 + EPSILON:
         scale = math.sqrt(effective / (effective - 1.0)) / total
         influence = (scale * weight * (values - means))[:, None, :]
-    return Areas(means, influence, (effective, effective), effective - 1.0), int(has.sum())
-
-
-def _interval(areas: Areas, scorer: int, level: float) -> Interval:
-    value, variance = float(areas.values[scorer, 0]), areas.variance(scorer, 0)
-    return proportion_interval(value, variance, areas.effective[0], level, areas.degrees)
+    return Estimates(means, influence, (effective, effective), effective - 1.0), int(has.sum())
 
 
 def _empty(lists: Lists) -> FloatArray:

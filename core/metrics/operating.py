@@ -31,8 +31,8 @@ from core.base.target import MAX_WEIGHT, MIN_WEIGHT
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, rate_half_width, tpr_at_fpr_interval
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
+from core.metrics.estimates import Interval, normal_quantile, wilson_interval
 from core.metrics.groups import FloatArray, check_rows, tie_groups
-from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level, check_rate
 
 # Rounding error of a rate, a sum of weights: .1 + .2 of 1 counts as .3. Far below the step 1/n of any real curve.

@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.target import Pairs, check_pairs
+from core.metrics.estimates import EPSILON, Interval, proportion_interval
 from core.metrics.groups import FloatArray, finite_vector
-from core.metrics.intervals import EPSILON, Interval, proportion_interval
 from core.metrics.window import check_level
 
 

@@ -30,14 +30,9 @@ from core.base.columns import ROWS_AT_ONCE
 from core.base.shards import Piece, Placement
 from core.coding.stored import StoredCodes, mapped, stand_in_blocks
 from core.errors import InvalidData
-from core.metrics.comparison import (
-    Adjustment,
-    Comparison,
-    check_scorers,
-    check_windows,
-    compare_areas,
-)
+from core.metrics.comparison import Comparison, check_windows, compare_areas
 from core.metrics.curve import area_of
+from core.metrics.estimates import EPSILON, Adjustment, Estimates, check_scorers
 from core.metrics.groups import (
     AT_ONCE,
     FloatArray,
@@ -49,7 +44,7 @@ from core.metrics.groups import (
     spans,
     tie_groups,
 )
-from core.metrics.intervals import EPSILON, Areas, centred_influences, effective_of
+from core.metrics.intervals import centred_influences, effective_of
 from core.metrics.window import Window, check_level
 
 
@@ -447,12 +442,12 @@ def _estimate_areas(
     weight: FloatArray | None,
     windows: Sequence[Window],
     folder: Path,
-) -> Areas:
+) -> Estimates:
     """Return what `estimate_areas` returns, u of the rows in a file."""
     values = np.array([[area_of(own, *window) for window in windows] for own in groups])
     effective = effective_of(groups[0])
     if min(effective) <= 1.0 + EPSILON:
-        return Areas(values, None, effective)
+        return Estimates(values, None, effective)
     factors = [np.sqrt(e / (e - 1.0)) for e in effective]
     influence = mapped(folder, (*values.shape, positive.size), np.float64)
     for scorer, own in enumerate(groups):
@@ -466,4 +461,4 @@ def _estimate_areas(
                     phi *= weight[rows]
                 phi *= np.where(of_class, *factors)
                 influence[scorer, j, rows] = phi
-    return Areas(values, influence, effective)
+    return Estimates(values, influence, effective)

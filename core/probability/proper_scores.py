@@ -44,8 +44,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
+from core.metrics.estimates import Interval, normal_quantile, wilson_interval
 from core.metrics.groups import FloatArray, Rows, check_probabilities, check_rows, inner
-from core.metrics.intervals import Interval, normal_quantile, wilson_interval
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import Masses, isotonic_values, masses_of

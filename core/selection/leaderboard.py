@@ -13,10 +13,10 @@ import numpy as np
 
 from core.base.ranker import Floats
 from core.metrics import auc
-from core.metrics.comparison import difference_error
+from core.metrics.estimates import Estimates, difference_error
 from core.metrics.figures import Figure, estimate_figures
 from core.metrics.groups import check_rows
-from core.metrics.intervals import Areas, estimate_areas
+from core.metrics.intervals import estimate_areas
 from core.registry import ALGORITHMS
 
 from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut, key_of
@@ -71,7 +71,7 @@ BEST_SINGLE = "the best single candidate"
 class Evaluation:
     """Candidates evaluated on the same validation rows, by the AUC and by the area over a window or a figure."""
 
-    areas: Sequence[Areas]
+    areas: Sequence[Estimates]
     """Of each candidate, mean over the splits: 0 is the AUC, 1 the area over the window, or the figure."""
 
     def relative_area(self) -> Floats:
@@ -101,7 +101,7 @@ class Evaluator:
     def __init__(self, window: tuple[float, float], figure: Figure | None = None) -> None:
         self.window = window
         self.figure = figure
-        self._known_sizes: dict[Hashable, Areas] = {}
+        self._known_sizes: dict[Hashable, Estimates] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
         """Return the figure of scores, or without one their area over the window."""
@@ -543,7 +543,7 @@ def _estimate(
     scores: Scores,
     window: tuple[float, float],
     figure: Figure | None,
-) -> Areas:
+) -> Estimates:
     """Return the mean areas of one candidate over all splits; with a figure, this instead of the window's area."""
     parts = []
     for split, own in zip(held, scores, strict=False):
@@ -559,10 +559,10 @@ def _estimate(
         influence = np.concatenate(pieces, axis=-1) / len(parts)
     values = np.mean([part.values for part in parts], axis=0)
     positives, negatives = np.sum([part.effective for part in parts], axis=0).tolist()
-    return Areas(values, influence, (positives, negatives))
+    return Estimates(values, influence, (positives, negatives))
 
 
-def _beside(area: Areas, other: Areas) -> Areas:
+def _beside(area: Estimates, other: Estimates) -> Estimates:
     """Return the areas of both, on the same rows."""
     influence = None
     if area.influence is not None and other.influence is not None:

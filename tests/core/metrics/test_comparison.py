@@ -19,7 +19,7 @@ from core.metrics import (
     partial_auc,
     partial_auc_interval,
 )
-from core.metrics.comparison import holm, one_sided_table
+from core.metrics.estimates import holm, one_sided_table
 from tests.core.metrics.naive import delong_covariance, rankings, windows
 from tests.long_form import LONG_FORM
 

@@ -15,7 +15,7 @@ from core.metrics import (
     partial_auc,
     partial_auc_interval,
 )
-from core.metrics.intervals import Interval
+from core.metrics.estimates import Interval
 from tests.core.metrics.naive import area_interval, structural_components
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences

@@ -21,9 +21,9 @@ from core.metrics import (
     partial_auc_interval,
     wilson_interval,
 )
+from core.metrics.estimates import proportion_interval
 from core.metrics.fairness import cross_moments, number_groups, welch_p_value
 from core.metrics.groups import check_rows, effective_units
-from core.metrics.intervals import proportion_interval
 from core.metrics.window import MAX_GROUPS
 from core.probability import reliability
 from tests.core.metrics.naive import pair_auc, rankings

@@ -47,8 +47,8 @@ from core.metrics import (
     score_histogram,
     summarise,
 )
+from core.metrics.estimates import wilson_interval
 from core.metrics.figures import Masses
-from core.metrics.intervals import wilson_interval
 from core.metrics.window import window_counts
 from tests.core.metrics.naive import rankings, repeat_rows
 from tests.long_form import LONG_FORM, long_form

@@ -32,7 +32,7 @@ from core.metrics import (
     partial_auc,
     value_of_figure,
 )
-from core.metrics.comparison import difference_error
+from core.metrics.estimates import difference_error
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,

@@ -1,0 +1,606 @@
+"""From values and influences to intervals, paired differences and tests: one layer for every metric.
+
+A metric gives its value θ for each scorer, and the influence of each unit on it: how much θ changes, to first order, if
+the unit is left out (`Estimates`). A unit is a row, or all rows of a group that were drawn together. With u_g the
+influence of unit g, √r included (r = e / (e − 1), e the effective number of units),
+
+    Var θ = Σ u_g²,   Cov(θ, θ') = Σ u_g u'_g   for any two metrics or scorers on the same units.
+
+Interval of a metric in [0, 1]
+------------------------------
+It is Wilson's for n* trials: the trials of a proportion that is as uncertain as the metric (as Korn & Graubard 1998 do
+for surveys). From the observed variance, n* would be θ (1 − θ) / Var θ. But if θ is close to 1, a few rows make up
+1 − θ, and a sample that lacks one of them shows too small a variance and too great a value. DeLong's interval on the
+logit scale covered 80 % instead of 95 with 20 positives, 2,000 negatives and an AUC of .99. So Var θ is mixed with the
+greatest variance that any population can have: a mean of n values in [0, 1] has variance θ (1 − θ) / n at most. Each
+metric says its n (`trials`). With q = min(θ, 1 − θ),
+
+    1 / n* = (1 − w) Var θ / (θ (1 − θ)) + w / n,   w = 1 / (1 + (k / 5)²),   1 / k = Var θ / q² + 1 / n,
+
+but no less than Var θ / (θ (1 − θ)): metrics of a new sample, whose prevalence varies, may have more than that bound.
+k is the effective number of rows that make up q: (Σd)² / Σd² for the parts d of the rows in it. With many of them w
+vanishes and the interval is DeLong's; with none, n* is n: AUC 1 on 50 positives and 50 negatives gives [0.929, 1]. If q
+is worth one and a half trials or fewer, a single row may be all of it, and the interval reaches to 0 or 1. The 5 was
+chosen by simulation (docs/statistics.md). n* is also n if the sample shows no variance.
+
+With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
+and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
+
+Difference of two scorers
+-------------------------
+The difference d = θ − θ' has the variance Σ (u_g − u'_g)². The interval is d ± z √Var, cut at ±1, and p is Wald's. A
+few rows at the top of a list may have most of the variance of a difference, which is then estimated too low: metrics
+that say so (`few_rows`) have each u of a pair divided by 1 − u² / Σ u², and at most doubled.
+
+If the sample shows no variance, because the scorers rank the rows alike, each is perfect, or a class has the weight of
+one unit, the n trials are taken as n pairs of outcomes, of which n |d| favour one scorer and none the other. The
+interval is Tango's for such a table, p is McNemar's, 2 Φ(−√(n |d|)). Scorers that agree have the difference 0, p = 1,
+and the interval ±z² / (n + z²): agreement on these rows does not prove that they are the same.
+
+Several tests
+-------------
+`adjusted_p_value` is Holm's, over all pairs and all metrics of a comparison: the probability of any false "different"
+among them stays below the level. Each interval is for one difference.
+
+H₀: all scorers have the same value. With d the differences to the first scorer and S their covariance, of rank r,
+Wald's statistic is dᵀ S⁺ d: equal scorers, and windows that others determine, do no harm. Since S is estimated, the
+statistic is compared with Hotelling's T² of r and m degrees of freedom; m is one less than the effective units of the
+smaller class. (Compared with χ², five equally good scorers over three windows were called different in 56 % of samples
+of 10 + 20 rows.) The p-value is Holm's least instead if m < 2 r, or if d leaves the range of S, so that a difference
+has no variance. Of two scorers it is the p-value of their difference.
+
+References
+----------
+Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
+Hotelling, "The generalization of Student's ratio", Annals of Mathematical Statistics 2 (1931).
+Korn & Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from
+survey data", Survey Methodology 24 (1998).
+McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 12 (1947).
+Obuchowski, "Nonparametric analysis of clustered ROC curve data", Biometrics 53 (1997).
+Tango, "Equivalence test and confidence interval for the difference in proportions for the paired-sample design",
+Statistics in Medicine 17 (1998).
+Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidParameter
+from core.metrics.groups import (
+    FloatArray,
+    Rows,
+    effective_units,
+    inner,
+    spans,
+)
+from core.metrics.window import (
+    check_level,
+)
+
+# Standard errors, and distances to 0 or 1, below this are rounding.
+EPSILON = 1e-12
+
+
+# Degrees of freedom of Student's t. Below, SciPy's quantile overflows; here it exceeds 1e128, and the interval is
+# everything that is possible.
+MIN_DEGREES = 0.01
+
+
+ENOUGH_ROWS = 5.0
+"""Effective number of rows behind an area's distance to 0 or 1 at which half of the variance is the observed one."""
+
+
+ONE_ROW = 1.5
+"""Trials up to which an area's distance to 0 or 1 may come from a single row."""
+
+
+class Interval(NamedTuple):
+    """An estimate and the ends of its confidence interval.
+
+    Examples
+    --------
+    >>> Interval(0.8, 0.7, 0.9).low
+    0.7
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Metrics of several scorers on the same rows: values, and the influence of each unit on each of them."""
+
+    values: FloatArray
+    """Shape (n_scorers, n_metrics), float64. Of areas: divided by the window's width."""
+    influence: FloatArray | None
+    """u_g of each unit (see the module), shape (n_scorers, n_metrics, n_units); None if a class has the weight of one
+    unit only, which shows no variance."""
+    effective: tuple[float, float]
+    """Effective numbers of units of the positives and of the negatives."""
+    degrees: float = math.inf
+    """Degrees of freedom of Student's t for a value over its standard error; inf, the normal distribution, if each row
+    is a unit."""
+
+    def variance(self, scorer: int, metric: int) -> float | None:
+        """Return the variance of one value; None if the sample shows none."""
+        if self.influence is None:
+            return None
+        parts = self.influence[scorer, metric]
+        return inner(parts, parts)
+
+    def interval(self, scorer: int, metric: int, trials: float, level: float) -> Interval:
+        """Return the interval of one value in [0, 1]; `trials` is n of the module."""
+        value, variance = float(self.values[scorer, metric]), self.variance(scorer, metric)
+        return proportion_interval(value, variance, trials, level, self.degrees)
+
+
+def estimates_of_units(
+    values: FloatArray,
+    influence: FloatArray,
+    rows: Rows,
+    effective: tuple[float, float],
+    n_means: float,
+    *,
+    clustered: bool,
+) -> Estimates:
+    """Return the estimates with u of each unit, given φ of the rows; `influence` is scaled in place.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_scorers, n_metrics), float64
+    influence : ndarray of shape (n_scorers, n_metrics, n_rows), float64
+        φ of each row.
+    effective : (float, float)
+        Effective numbers of units of the positives and of the negatives, over the means that φ was centred on.
+    n_means : float
+        Number of these means.
+    clustered : bool
+        Whether a unit has several rows: their number then sets the degrees of freedom.
+    """
+    whole = effective_units(rows)
+    degrees = max(min(whole) - 1.0, MIN_DEGREES) if clustered else math.inf
+    if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
+        return Estimates(values, None, whole, degrees)
+    influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
+    return Estimates(values, sum_by_unit(influence, rows.unit), whole, degrees)
+
+
+def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
+    """Return the sums over the rows of each unit, along the last axis (Obuchowski 1997)."""
+    if unit is None:
+        return influence
+    flat = influence.reshape(-1, influence.shape[-1])
+    n_units = int(unit.max()) + 1
+    sums = np.array([np.bincount(unit, row, n_units) for row in flat])
+    return sums.reshape(*influence.shape[:-1], n_units)
+
+
+def proportion_interval(
+    value: float, variance: float | None, n: float, level: float, degrees: float = math.inf
+) -> Interval:
+    """Return the interval of an area, or of another mean of values in [0, 1]; see the module.
+
+    Parameters
+    ----------
+    value : float in [0, 1]
+    variance : float or None
+        None if the sample shows none.
+    n : float > 0
+        Trials of a proportion with the greatest variance that the value can have.
+    level : float in (0, 1)
+    degrees : float > 0
+        Degrees of freedom of Student's t; inf for the normal distribution.
+    """
+    if variance is None or not _shows_variance(value, variance):
+        return wilson_interval(value, n, level)
+    if not math.isinf(degrees):
+        return logit_interval(value, variance, n, level, degrees)
+    trials = effective_trials(value, variance, n)
+    _, low, high = wilson_interval(value, trials, level)
+    if trials * min(value, 1.0 - value) <= ONE_ROW:
+        low, high = (0.0, high) if value < 0.5 else (low, 1.0)
+    return Interval(value, low, high)
+
+
+def logit_interval(
+    value: float, variance: float, n: float, level: float, degrees: float = math.inf
+) -> Interval:
+    """Return the interval of ± t standard errors on the logit scale; parameters as `proportion_interval`."""
+    if not _shows_variance(value, variance):
+        return wilson_interval(value, n, level)
+    logit = math.log(value / (1.0 - value))
+    half_width = quantile(level, degrees) * math.sqrt(variance) / (value * (1.0 - value))
+    low, high = _expit(logit - half_width), _expit(logit + half_width)
+    return Interval(value, min(value, low), max(value, high))
+
+
+def _shows_variance(value: float, variance: float) -> bool:
+    """Return False if the variance is rounding, or the value is 0 or 1."""
+    return variance > EPSILON**2 and EPSILON < value < 1.0 - EPSILON
+
+
+def effective_trials(
+    value: float, variance: float | None, n: float, degrees: float = math.inf
+) -> float:
+    """Return n* of the module: the trials of a proportion that is as uncertain as the value.
+
+    Parameters as `proportion_interval`. It is `n` if the sample shows no variance.
+    """
+    if variance is None or not _shows_variance(value, variance):
+        return n
+    of_one_trial = value * (1.0 - value)
+    if not math.isinf(degrees):
+        return of_one_trial / variance
+    rows = 1.0 / (variance / min(value, 1.0 - value) ** 2 + 1.0 / n)
+    hidden = 1.0 / (1.0 + (rows / ENOUGH_ROWS) ** 2)
+    # Where the prevalence varies, too, this may be more than 1 / n: what is hidden only widens.
+    shown = variance / of_one_trial
+    return 1.0 / (shown + hidden * max(1.0 / n - shown, 0.0))
+
+
+_Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]
+"""Of each mean: values, sums of weights, and sums of squared weights."""
+
+
+def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
+    """Return the variance of a weighted mean of independent values, given sums of weights and of squared weights."""
+    (variance,) = mean_variances(lambda: [((values, mass, squares),)])
+    return variance
+
+
+def mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None]:
+    """Return the `mean_variance` of each mean, its values block by block; `blocks` is called twice."""
+    sums = sum(
+        np.array(
+            [(mass.sum(), squares.sum(), inner(mass, values)) for values, mass, squares in block]
+        )
+        for block in blocks()
+    )
+    totals, squares_of_weights, products = np.asarray(sums).T
+    means = products / totals
+    spreads = sum(
+        np.array(
+            [
+                inner(squares, (values - mean) ** 2)
+                for (values, _, squares), mean in zip(block, means, strict=True)
+            ]
+        )
+        for block in blocks()
+    )
+    effective = totals**2 / squares_of_weights
+    return [
+        None if e <= 1.0 + EPSILON else float(spread / total**2 * e / (e - 1.0))
+        for spread, total, e in zip(np.asarray(spreads), totals, effective, strict=True)
+    ]
+
+
+def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
+    """Return Wilson's score interval of a proportion.
+
+    InvalidParameter: an argument is out of range.
+
+    Parameters
+    ----------
+    value : float in [0, 1]
+        The proportion observed.
+    n : float > 0
+        Number of independent trials; with weights, the effective number.
+    level : float in (0, 1)
+        Probability that the interval covers the true proportion.
+
+    Returns
+    -------
+    Interval
+        0 ≤ low ≤ value ≤ high ≤ 1.
+
+    References
+    ----------
+    Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+
+    Examples
+    --------
+    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
+    0.900, from 0.786 to 0.957
+    """
+    if not 0.0 <= value <= 1.0:
+        raise InvalidParameter(f"value must lie in [0, 1], got {value}")
+    if not 0.0 < n < math.inf:
+        raise InvalidParameter(f"n must be positive and finite, got {n}")
+    low, high = wilson_limits(np.array([value]), n, check_level(level))
+    return Interval(value, float(low[0]), float(high[0]))
+
+
+def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of `wilson_interval` for each of several proportions of n trials."""
+    shift = normal_quantile(level) ** 2 / n
+    centre = (values + shift / 2.0) / (1.0 + shift)
+    half_width = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
+    # Exactly, the ends never pass the value, 0 or 1; rounding might.
+    low = np.where(values == 0.0, 0.0, np.clip(centre - half_width, 0.0, values))
+    high = np.where(values == 1.0, 1.0, np.clip(centre + half_width, values, 1.0))
+    return low, high
+
+
+def normal_quantile(level: float) -> float:
+    """Return z such that a standard normal variable lies in ± z with probability `level`."""
+    return NormalDist().inv_cdf((1.0 + level) / 2.0)
+
+
+def quantile(level: float, degrees: float) -> float:
+    """Return t such that Student's t lies in ± t with probability `level`; `normal_quantile` if `degrees` is inf."""
+    if math.isinf(degrees):
+        return normal_quantile(level)
+    from scipy.special import stdtrit  # which takes a tenth of a second to import
+
+    return float(stdtrit(degrees, (1.0 + level) / 2.0))
+
+
+def _expit(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
+
+
+Adjustment = Literal["holm", "none"]
+
+
+ADJUSTMENTS = ("holm", "none")
+
+
+# Eigenvalues of a correlation matrix below this fraction of the greatest count as 0.
+MIN_EIGENVALUE = 1e-9
+
+
+# Along the axes of such eigenvalues, a difference of at most this number of standard errors is rounding.
+MAX_RESIDUAL = 1e-3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The metric of `first` minus that of `second`."""
+
+    first: str
+    second: str
+    """Names of the scorers."""
+    value: float
+    """The difference. Of areas, which are divided by the window's width, in [-1, 1]."""
+    low: float
+    high: float
+    """Ends of its confidence interval."""
+    p_value: float
+    """Two-sided, of H₀: both are equal. In [0, 1]."""
+    adjusted_p_value: float
+    """Adjusted over all differences of the comparison. In [0, 1]."""
+
+
+def check_scorers(
+    scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
+) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
+    """Return two or more scorers by the names that errors use, and their own names, which all differ."""
+    if len(scores) < 2:
+        raise InvalidParameter(f"scores must hold at least two scorers, got {len(scores)}")
+    columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
+    named = tuple(columns) if names is None else tuple(names)
+    if len(named) != len(scores):
+        raise InvalidParameter(
+            f"names must name each of the {len(scores)} scorers, got {len(named)} names"
+        )
+    if len(set(named)) < len(named):
+        raise InvalidParameter(f"names must differ from one another, got {list(named)}")
+    if adjust not in ADJUSTMENTS:
+        raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
+    return columns, named
+
+
+def difference_error(first: FloatArray, second: FloatArray) -> float:
+    """Return the standard error of the difference of two areas, given the influences of the units on each."""
+    total = 0.0
+    for start, stop in spans(0, first.size):
+        parts = first[start:stop] - second[start:stop]
+        total += inner(parts, parts)
+    return math.sqrt(total)
+
+
+def adjust_present(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return Holm's adjusted p-values over the ones that are not None."""
+    present = np.array([p_value for p_value in p_values if p_value is not None])
+    adjusted = iter(holm(present).tolist() if present.size else [])
+    return [None if p_value is None else next(adjusted) for p_value in p_values]
+
+
+def holm(p_values: FloatArray) -> FloatArray:
+    """Return Holm's adjusted p-values (1979), in the shape of `p_values`."""
+    flat = p_values.ravel()
+    order = np.argsort(flat, kind="stable")
+    steps = np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1))
+    adjusted = np.empty(flat.size)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted.reshape(p_values.shape)
+
+
+def compare_pair(
+    estimates: Estimates,
+    pair: tuple[int, int],
+    metric: int,
+    trials: float,
+    level: float,
+    *,
+    few_rows: bool = False,
+) -> tuple[Interval, float]:
+    """Return the difference of two scorers by a metric with its interval, and its p-value.
+
+    `trials` is n of the module, for a sample that shows no variance. With `few_rows` the variance is corrected for
+    units that have much of it.
+    """
+    first, second = pair
+    value = float(estimates.values[first, metric] - estimates.values[second, metric])
+    error = 0.0
+    if estimates.influence is not None:
+        own, other = estimates.influence[first, metric], estimates.influence[second, metric]
+        if few_rows:
+            own, other = weigh_by_others(own - other), np.zeros_like(own)
+        error = difference_error(own, other)
+    if error <= EPSILON:
+        return one_sided_table(value, trials, level), two_sided(math.sqrt(trials * abs(value)))
+    half_width = quantile(level, estimates.degrees) * error
+    p_value = two_sided(value / error, estimates.degrees)
+    return Interval(value, max(-1.0, value - half_width), min(1.0, value + half_width)), p_value
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedMetric:
+    """A metric by which scorers are compared: a column of estimates, and what its differences need."""
+
+    estimates: Estimates
+    column: int
+    trials: Sequence[float]
+    """n of the module for each scorer; a difference has the lesser of the two."""
+    few_rows: bool = False
+    """Whether a few rows may have most of the variance of a difference."""
+    factor: float = 1.0
+    """What differences are multiplied by, such as 1 / prevalence for a lift."""
+
+
+class Differences(NamedTuple):
+    """The scorers by one metric: every pair's difference, and the test of all scorers at once."""
+
+    pairs: tuple[Difference, ...]
+    """In the order (1, 2), (1, 3), …, (2, 3), …."""
+    joint_p_value: float
+    """Of H₀: all scorers have the same value. In [0, 1]."""
+
+
+def compare_scorers(
+    metrics: Sequence[ComparedMetric], names: tuple[str, ...], level: float, adjust: Adjustment
+) -> tuple[Differences, ...]:
+    """Return every pair's difference by every metric; p-values are adjusted over all of them."""
+    pairs = list(combinations(range(len(names)), 2))
+    found = []
+    for each in metrics:
+        of_metric = []
+        for a, b in pairs:
+            trials = min(each.trials[a], each.trials[b])
+            interval, p_value = compare_pair(
+                each.estimates, (a, b), each.column, trials, level, few_rows=each.few_rows
+            )
+            of_metric.append((times(interval, each.factor), p_value))
+        found.append(of_metric)
+    p_values = np.array([[p_value for _, p_value in of_metric] for of_metric in found])
+    return tuple(
+        Differences(
+            differences,
+            float(own[0]) if len(pairs) == 1 else joint_p_value(each.estimates, [each.column], own),
+        )
+        for each, differences, own in zip(
+            metrics, name_differences(found, names, adjust), p_values, strict=True
+        )
+    )
+
+
+def name_differences(
+    found: Sequence[Sequence[tuple[Interval, float]]], names: tuple[str, ...], adjust: Adjustment
+) -> list[tuple[Difference, ...]]:
+    """Return the differences of every pair of scorers by every metric, with adjusted p-values.
+
+    `found` has for each metric the interval and the p-value of every pair, in the order of `Differences.pairs`.
+    """
+    p_values = np.array([[p_value for _, p_value in of_metric] for of_metric in found])
+    adjusted = p_values if adjust == "none" else holm(p_values)
+    return [
+        tuple(
+            Difference(first, second, *interval, float(p_value), float(whole))
+            for (first, second), (interval, p_value), whole in zip(
+                combinations(names, 2), of_metric, of_adjusted, strict=True
+            )
+        )
+        for of_metric, of_adjusted in zip(found, adjusted, strict=True)
+    ]
+
+
+def times(interval: Interval, factor: float) -> Interval:
+    """Return the interval in another unit."""
+    return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
+
+
+def one_sided_table(value: float, trials: float, level: float) -> Interval:
+    """Return Tango's interval of a paired difference of proportions: trials · |value| pairs favour one scorer."""
+    size, z_squared = abs(value), normal_quantile(level) ** 2
+    _, low, high = wilson_interval(min(1.0, size), trials, level)
+    mixed = (trials * size - z_squared) / (trials + z_squared)
+    if mixed <= size / (2.0 - size):  # there the likeliest table has pairs of both kinds
+        low = mixed
+    return Interval(value, low, high) if value >= 0.0 else Interval(value, -high, -low)
+
+
+def two_sided(z: float, degrees: float = math.inf) -> float:
+    """Return the two-sided p-value of an estimate over its standard error, normal or Student's t."""
+    if math.isinf(degrees):
+        return math.erfc(abs(z) / math.sqrt(2.0))
+    from scipy.special import stdtr
+
+    return float(2.0 * stdtr(degrees, -abs(z)))
+
+
+def _hotelling(statistic: float, rank: int, degrees: float) -> float:
+    """Return the p-value of Hotelling's T² (1931)."""
+    from scipy.special import fdtrc
+
+    spare = degrees - rank + 1.0
+    return float(fdtrc(rank, spare, statistic * spare / (degrees * rank)))
+
+
+def joint_p_value(estimates: Estimates, metrics: list[int], p_values: FloatArray) -> float:
+    """Return the p-value of H₀: by each of these metrics all scorers are equal (Wald's, as Hotelling's T²)."""
+    least = float(holm(p_values).min())
+    if estimates.influence is None:
+        return least
+    values = (estimates.values[1:, metrics] - estimates.values[0, metrics]).ravel()
+    covariance = np.zeros((values.size, values.size))
+    for start, stop in spans(0, estimates.influence.shape[-1]):
+        parts = (
+            estimates.influence[1:, metrics, start:stop]
+            - estimates.influence[0, metrics, start:stop]
+        )
+        parts = parts.reshape(values.size, -1)
+        covariance += np.einsum("ig,jg->ij", parts, parts)
+    errors = np.sqrt(np.diag(covariance))
+    shown = errors > EPSILON
+    if np.any(np.abs(values[~shown]) > EPSILON):
+        return least
+    if not shown.any():
+        return 1.0
+    z = values[shown] / errors[shown]
+    correlation = covariance[np.ix_(shown, shown)] / np.outer(errors[shown], errors[shown])
+    roots, axes = np.linalg.eigh(correlation)
+    along = axes.T @ z
+    kept = roots > MIN_EIGENVALUE * roots[-1]
+    if np.any(np.abs(along[~kept]) > MAX_RESIDUAL):
+        return least
+    statistic = float((along[kept] ** 2 / roots[kept]).sum())
+    rank = int(np.count_nonzero(kept))
+    if rank == 1:
+        return two_sided(math.sqrt(statistic), estimates.degrees)
+    degrees = min(estimates.effective) - 1.0
+    return least if degrees < 2.0 * rank else _hotelling(statistic, rank, degrees)
+
+
+MAX_VARIANCE_SHARE = 0.5
+"""Of one unit in a variance, as far as it is corrected for."""
+
+
+def weigh_by_others(influence: FloatArray) -> FloatArray:
+    """Return the influences of units, each divided by 1 − its part of their variance: few units show it too small."""
+    squares = influence**2
+    total = float(squares.sum())
+    if total == 0.0:
+        return influence
+    return influence / (1.0 - np.minimum(squares / total, MAX_VARIANCE_SHARE))
