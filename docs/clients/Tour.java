@@ -83,7 +83,7 @@ public class Tour {
 
         EvaluationRequest asked = new EvaluationRequest().model("churn").datasetId(later.getId());
         Evaluation judged = new EvaluationsApi(client).createEvaluation(asked, WAIT, null);
-        check(judged.getStatus() == Evaluation.StatusEnum.READY, "the evaluation is ready");
+        check(judged.getStatus() == Evaluation.StatusEnum.READY, "the evaluation is " + judged.getStatus() + ", " + judged.getError());
         try {
             jobs.submitJob(request.datasetId("ds_none"), null, null);
             check(false, "a job without a dataset is refused");

@@ -1,8 +1,8 @@
 """An upgrade under load: processes of older code are replaced by those of today, one by one.
 
-There is one migration as yet. So the older code is that of the commit with this migration, and old and new processes
-use the same tables: tested is that they work side by side, and that their replacement loses nothing. From the second
-migration on, the old processes are to be started on the tables of the release before, and the tables migrated
+There is one migration as yet. So the older code is that of the last commit that changed this migration, and old and new
+processes use the same tables: tested is that they work side by side, and that their replacement loses nothing. From the
+second migration on, the old processes are to be started on the tables of the release before, and the tables migrated
 under them: a process starts only on the tables of its own version.
 """
 
@@ -47,9 +47,8 @@ FINAL = {"succeeded", "failed", "cancelled", "timed_out"}
 def old_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The code of the version before."""
     path = f"migrations/versions/{LAST_OLD_TABLES}.py"
-    added = ["log", "--diff-filter=A", "--format=%H", "--", path]
-    commits = git(*added).decode().split()
-    archive = git("archive", commits[-1]) if commits else b""
+    commit = git("log", "-1", "--format=%H", "--", path).decode().strip()
+    archive = git("archive", commit) if commit else b""
     if not archive:
         pytest.skip("this checkout has no history to take the old code from")
     folder = tmp_path_factory.mktemp("old")
