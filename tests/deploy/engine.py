@@ -38,7 +38,7 @@ PASSWORDS = {
     "redis_password": "dict\"ion\\ary@'`$HOME`#",
 }
 
-BASES = {"3.11": "bookworm", "3.13": "trixie"}
+BASES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
 """Debian's release that has this version of Python."""
 PYTHON = ("ca-certificates", "passwd", "python3", "python3-pip", "python3-venv")
 BACKING = ("postgresql", "redis-server")
