@@ -97,7 +97,7 @@ from core.metrics import (
     value_caught,
 )
 from core.metrics import measure as measure_list
-from core.metrics.figures import Figure
+from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
 from core.probability import reliability

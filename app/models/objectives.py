@@ -19,7 +19,7 @@ from core.metrics.window import MIN_WIDTH, check_window
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics.figures import Figure
+    from core.metrics.functionals.base import Figure
     from core.metrics.lists import ListFigure
 
 

@@ -44,7 +44,7 @@ from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from core.metrics.curve import Definition
-    from core.metrics.figures import Figure
+    from core.metrics.functionals.base import Figure
     from core.metrics.gains import ListCurveKind
 
 VALIDATION = "validation"

@@ -40,7 +40,7 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics import Comparison, Difference, FigureComparison
-    from core.metrics.figures import Figure
+    from core.metrics.functionals.base import Figure
 
 
 BASELINES = ("logistic", "auc_svm")

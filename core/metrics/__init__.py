@@ -54,16 +54,8 @@ if TYPE_CHECKING:
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .figures import (
-        AveragePrecision,
-        EmpiricalArea,
         FigureComparison,
         FigureEstimate,
-        Lift,
-        Ndcg,
-        PrecisionAt,
-        PrecisionAtRecall,
-        TwoWayArea,
-        WindowArea,
         compare_figures,
         cross_validated_compare_figures,
         figure_named,
@@ -71,6 +63,8 @@ if TYPE_CHECKING:
         measure_on_curve,
         value_of_figure,
     )
+    from .functionals.area import EmpiricalArea, TwoWayArea, WindowArea
+    from .functionals.top import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
     from .gains import (
         CostCurve,
         Gain,

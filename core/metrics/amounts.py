@@ -76,7 +76,7 @@ from core.metrics.estimates import (
     two_sided,
     wilson_interval,
 )
-from core.metrics.figures import NEAR_THE_CUT
+from core.metrics.functionals.top import NEAR_THE_CUT
 from core.metrics.groups import (
     FloatArray,
     Rows,

@@ -23,20 +23,15 @@ from numpy.typing import ArrayLike
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
 from core.metrics.estimates import EPSILON, Interval
-from core.metrics.figures import (
+from core.metrics.figures import scale_of, scaled_interval, with_prevalence_variance
+from core.metrics.functionals.base import Masses, check_size, masses_on_curve, size_of
+from core.metrics.functionals.top import (
     Lift,
-    Masses,
     PrecisionAt,
-    check_size,
     lift_slope,
-    masses_on_curve,
     positives_above,
     positives_near,
     precision_slope,
-    scale_of,
-    scaled_interval,
-    size_of,
-    with_prevalence_variance,
 )
 from core.metrics.groups import FloatArray, check_rows, tie_groups
 from core.metrics.operating import check_prevalence, share_of_list

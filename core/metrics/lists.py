@@ -59,7 +59,7 @@ from core.metrics.estimates import (
     check_scorers,
     compare_scorers,
 )
-from core.metrics.figures import split_figure_name, whole_number
+from core.metrics.functionals.names import MetricNames
 from core.metrics.groups import (
     FloatArray,
     check_weights,
@@ -97,6 +97,11 @@ class ListFigure(Protocol):
         """Return the figure of each list, NaN where it has no value, shape (n_queries,)."""
 
 
+LIST_FIGURES: MetricNames[ListFigure] = MetricNames("a figure of lists")
+"""The figures of lists by name."""
+
+
+@LIST_FIGURES.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class ListAuc:
     """The area within a list: the fraction of its pairs in order, or a partial area of two classes.
@@ -143,6 +148,7 @@ class ListAuc:
         return out
 
 
+@LIST_FIGURES.named("ndcg", "ndcg@{count}")
 @dataclass(frozen=True)
 class ListNdcg:
     """NDCG of the first rows of a list, with the gain 2^g − 1; without a row of a grade above 0 it has no value.
@@ -182,6 +188,7 @@ class ListNdcg:
         return out
 
 
+@LIST_FIGURES.named("map")
 @dataclass(frozen=True)
 class ListAveragePrecision:
     """Average precision of a list; its mean over lists is MAP. A tie is one threshold, as for `AveragePrecision`.
@@ -199,6 +206,7 @@ class ListAveragePrecision:
         return _relevance(lists, 0, 0)
 
 
+@LIST_FIGURES.named("mrr")
 @dataclass(frozen=True)
 class ListReciprocalRank:
     """One over the rank of the first relevant row of a list; its mean over lists is MRR.
@@ -216,6 +224,7 @@ class ListReciprocalRank:
         return _relevance(lists, 1, 0)
 
 
+@LIST_FIGURES.named("precision@{count}")
 @dataclass(frozen=True)
 class ListPrecision:
     """The fraction of relevant rows among the first `count` of a list, or among all rows of a shorter one.
@@ -244,7 +253,6 @@ class ListPrecision:
 
 
 MAX_COUNT = 1_000_000_000
-_FAMILIES = "auc, pauc:FPR_MIN,FPR_MAX, ndcg, ndcg@K, map, mrr or precision@K"
 
 
 def _check_count(count: object) -> None:
@@ -263,27 +271,7 @@ def list_figure_named(name: str) -> ListFigure:
     >>> list_figure_named("ndcg@10")
     ListNdcg(count=10)
     """
-    shown = name if len(name) <= 60 else f"{name[:59]}…"
-    family, mark, numbers, is_share = split_figure_name(name)
-    try:
-        match (family, mark, len(numbers), is_share):
-            case "auc", None, 0, False:
-                return ListAuc()
-            case "pauc", ":", 2, False:
-                return ListAuc(*numbers)
-            case "ndcg", None, 0, False:
-                return ListNdcg()
-            case "ndcg", "@", 1, False:
-                return ListNdcg(whole_number(numbers[0]))
-            case "map", None, 0, False:
-                return ListAveragePrecision()
-            case "mrr", None, 0, False:
-                return ListReciprocalRank()
-            case "precision", "@", 1, False:
-                return ListPrecision(whole_number(numbers[0]))
-    except InvalidParameter as error:
-        raise InvalidParameter(f"figure {shown!r}: {error}") from error
-    raise InvalidParameter(f"a figure of lists must be {_FAMILIES}, got {shown!r}")
+    return LIST_FIGURES.find(name)
 
 
 @dataclass(frozen=True)

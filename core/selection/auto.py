@@ -20,7 +20,7 @@ from core.base.target import check_labels
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import WorkClock, when_compiling
-from core.metrics.figures import Figure, check_scale_free
+from core.metrics.functionals.base import Figure, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 

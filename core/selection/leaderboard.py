@@ -14,7 +14,8 @@ import numpy as np
 from core.base.ranker import Floats
 from core.metrics import auc
 from core.metrics.estimates import Estimates, difference_error
-from core.metrics.figures import Figure, estimate_figures
+from core.metrics.figures import estimate_figures
+from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
 from core.registry import ALGORITHMS

@@ -24,7 +24,7 @@ from core.base.target import check_labels, check_weights, number_units
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc
-from core.metrics.figures import Figure, check_scale_free
+from core.metrics.functionals.base import Figure, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 

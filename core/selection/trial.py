@@ -20,7 +20,7 @@ from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, i
 from core.base.table import CodedTable
 from core.errors import CoreError, InvalidParameter
 from core.metrics import partial_auc, value_of_figure
-from core.metrics.figures import Figure
+from core.metrics.functionals.base import Figure
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 

@@ -61,12 +61,12 @@ public class Tour {
         RankboostAlgorithm algorithm = new RankboostAlgorithm().name(RankboostAlgorithm.NameEnum.RANKBOOST).nRounds(20);
         JobRequest request = new JobRequest().datasetId(data.getId()).name("churn").controls(false)
             .algorithm(new JobRequestAlgorithm(algorithm));
-        Job job = jobs.submitJob(request, WAIT, "java-tour");
+        Job job = jobs.submitJob(request, "java-tour", WAIT);
         while (job.getState() == Job.StateEnum.QUEUED || job.getState() == Job.StateEnum.RUNNING) {
             job = jobs.readJob(job.getId(), WAIT);
         }
         check(job.getState() == Job.StateEnum.SUCCEEDED, "the job has succeeded");
-        check(jobs.submitJob(request, WAIT, "java-tour").getId().equals(job.getId()), "a replay makes nothing");
+        check(jobs.submitJob(request, "java-tour", WAIT).getId().equals(job.getId()), "a replay makes nothing");
 
         List<String> lines = Files.readAllLines(Path.of("customers.csv"));
         RowsAsLists rows = new RowsAsLists().columns(List.of(lines.get(0).split(",")));
@@ -82,7 +82,7 @@ public class Tour {
         check(scored.getScores().getScores().size() == rows.getData().size(), "each row has a score");
 
         EvaluationRequest asked = new EvaluationRequest().model("churn").datasetId(later.getId());
-        Evaluation judged = new EvaluationsApi(client).createEvaluation(asked, WAIT, null);
+        Evaluation judged = new EvaluationsApi(client).createEvaluation(asked, null, WAIT);
         check(judged.getStatus() == Evaluation.StatusEnum.READY, "the evaluation is " + judged.getStatus() + ", " + judged.getError());
         try {
             jobs.submitJob(request.datasetId("ds_none"), null, null);

@@ -412,8 +412,10 @@ class Podman(Engine):
             (root / "etc/postgresql-common").mkdir()
             made = root / "etc/postgresql-common/createcluster.conf"
             made.write_text("create_main_cluster = false\n")
+            # A mirror of sid may be a few weeks old.
             install = (
-                f"apt-get update && apt-get install -y --no-install-recommends {' '.join(BACKING)}"
+                "apt-get -o Acquire::Check-Valid-Until=false update && "
+                f"apt-get install -y --no-install-recommends {' '.join(BACKING)}"
             )
             run(["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", install])
             self._import(root, BACKING_IMAGE)

@@ -48,7 +48,7 @@ from core.metrics import (
     summarise,
 )
 from core.metrics.estimates import wilson_interval
-from core.metrics.figures import Masses
+from core.metrics.functionals.base import Masses
 from core.metrics.window import window_counts
 from tests.core.metrics.naive import rankings, repeat_rows
 from tests.long_form import LONG_FORM, long_form

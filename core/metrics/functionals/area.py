@@ -1,0 +1,229 @@
+"""Areas of the ROC curve as metrics: partial, of the negatives of certain ranks, and two-way.
+
+* **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
+  at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
+  to first order, since the integrand is 0 there;
+* **partial area**: see `intervals`; the strict one, of the negatives of certain ranks, is the area of another curve.
+
+References
+----------
+Yang, Lu, Lyu & Hu, "Two-way partial AUC and its properties", Statistical Methods in Medical Research 28 (2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.errors import InvalidParameter
+from core.metrics.curve import RocCurve, strict_area
+from core.metrics.functionals.base import (
+    FIGURES,
+    Derivatives,
+    Figure,
+    Masses,
+)
+from core.metrics.intervals import influences_of_masses
+from core.metrics.window import (
+    MAX_WHOLE,
+    check_rate,
+    check_window,
+    window_weights,
+)
+
+
+@FIGURES.named("auc", "pauc:{fpr_min},{fpr_max}")
+@dataclass(frozen=True)
+class WindowArea(Figure):
+    """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
+
+    InvalidParameter: the window is empty or leaves [0, 1].
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> WindowArea(0.0, 0.05).name, measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [WindowArea()])[0].interval.value
+    ('pauc:0,0.05', 0.875)
+    """
+
+    fpr_min: float = 0.0
+    fpr_max: float = 1.0
+
+    few_rows = False
+
+    def __post_init__(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    @property
+    def name(self) -> str:
+        """Such as pauc:0,0.05, or auc."""
+        if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
+            return "auc"
+        return f"pauc:{self.fpr_min:.12g},{self.fpr_max:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        value = _roc(masses).partial_area(self.fpr_min, self.fpr_max)
+        width = self.fpr_max - self.fpr_min
+        placement, height = influences_of_masses(
+            masses.above_negative, masses.above_positive, self.fpr_min, self.fpr_max
+        )
+        return Derivatives(value, placement / width, height / width, 0.0)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the height of the diagonal in the middle of the window."""
+        return (self.fpr_min + self.fpr_max) / 2.0
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        positive, negative = masses.effective
+        return min(positive, negative * (self.fpr_max - self.fpr_min))
+
+
+@FIGURES.named("empirical:{fpr_min},{fpr_max}")
+@dataclass(frozen=True)
+class EmpiricalArea(Figure):
+    """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
+
+    These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
+    definition="empirical". It is the area of the curve on which the negatives of a tie come first, so that its
+    derivatives are those of areas.
+
+    InvalidParameter: the window is empty or leaves [0, 1].
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [EmpiricalArea(0.0, 0.5)])[0].interval.value
+    0.5
+    """
+
+    fpr_min: float = 0.0
+    fpr_max: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_window(self.fpr_min, self.fpr_max)
+
+    @property
+    def name(self) -> str:
+        """Such as empirical:0,0.05."""
+        return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        positive, negative = masses.totals
+        first, last, _ = self._ranks(masses)
+        tpr = masses.above_positive / positive
+        value = strict_area(masses.above_negative, tpr, first, last)
+        # the negatives of each score, then its positives
+        strict = np.repeat(masses.above_negative, 2)[1:]
+        above = np.repeat(masses.above_positive, 2)[:-1]
+        low, high = first / negative, min(1.0, last / negative)
+        placement, height = influences_of_masses(strict, above, low, high)
+        width = high - low
+        return Derivatives(value, placement[1::2] / width, height[::2] / width, 0.0)
+
+    def _ranks(self, masses: Masses) -> tuple[float, float, bool]:
+        """Return the weights of the negatives above the window and down to its end, and whether these are ranks."""
+        above, total = masses.above_negative, masses.totals[1]
+        whole = total < MAX_WHOLE and bool((above == np.rint(above)).all())
+        return (*window_weights(total, self.fpr_min, self.fpr_max, whole=whole), whole)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the mean over all orders of the rows, without ties; with ties it is lower."""
+        first, last, whole = self._ranks(masses)
+        step = 1.0 if whole else 0.0
+        return (first + last + step) / (2.0 * (masses.totals[1] + step))
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        first, last, _ = self._ranks(masses)
+        positive, negative = masses.effective
+        return min(positive, negative * (last - first) / masses.totals[1])
+
+
+@FIGURES.named("two_way:{fpr_max},{tpr_min}")
+@dataclass(frozen=True)
+class TwoWayArea(Figure):
+    """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
+
+    It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
+
+    InvalidParameter: `fpr_max` is not in (0, 1], or `tpr_min` not in [0, 1).
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [TwoWayArea(0.5, 0.5)])[0].interval.value
+    0.5
+    """
+
+    fpr_max: float
+    tpr_min: float
+
+    def __post_init__(self) -> None:
+        check_window(0.0, self.fpr_max)
+        if not check_rate("tpr_min", self.tpr_min) <= 1.0 - 1e-9:
+            raise InvalidParameter(f"tpr_min must be less than 1, got {self.tpr_min}")
+
+    @property
+    def name(self) -> str:
+        """Such as two_way:0.1,0.8."""
+        return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        curve, least = _roc(masses), float(self.tpr_min)
+        start = _passes(curve, least)
+        n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
+        if start >= self.fpr_max:
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores), 0.0)
+        width = self.fpr_max - start
+        if width < 1e-9:
+            return Derivatives(0.0, np.zeros(n_scores), np.zeros(n_scores), 0.0)
+        area = (curve.partial_area(start, self.fpr_max) - least) * width
+        placement, height = influences_of_masses(
+            masses.above_negative, masses.above_positive, start, self.fpr_max
+        )
+        value = min(1.0, max(0.0, area / size))
+        return Derivatives(value, placement / size, np.maximum(height, least) / size, 0.0)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the area of the diagonal; None if it does not reach the rectangle."""
+        reach = float(self.fpr_max) - float(self.tpr_min)
+        return reach**2 / 2.0 / (self.fpr_max * (1.0 - self.tpr_min)) if reach > 0.0 else None
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective rows of either class within the rectangle, the fewer of the two."""
+        positive, negative = masses.effective
+        return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
+
+
+def _roc(masses: Masses) -> RocCurve:
+    positive, negative = masses.above_positive, masses.above_negative
+    fpr, tpr = negative / negative[-1], positive / positive[-1]
+    kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))
+    fpr, tpr = fpr[kept], tpr[kept]
+    return RocCurve(fpr, tpr, np.concatenate(([np.inf], -np.arange(1.0, fpr.size))))
+
+
+def _passes(curve: RocCurve, tpr: float) -> float:
+    """Return the lowest FPR at which the curve is as high."""
+    right = int(np.searchsorted(curve.tpr, tpr, side="left"))
+    if right == 0 or curve.tpr[right] == curve.tpr[right - 1]:
+        return float(curve.fpr[right])
+    part = (tpr - curve.tpr[right - 1]) / (curve.tpr[right] - curve.tpr[right - 1])
+    return float(curve.fpr[right - 1] + part * (curve.fpr[right] - curve.fpr[right - 1]))

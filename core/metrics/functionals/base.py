@@ -1,0 +1,188 @@
+"""What a metric of a ranking of two classes is: a functional of the classes' distributions of scores.
+
+A class that derives from `Figure` gives the value and its derivatives U and D in the direction of one row of each
+class, and S, the derivative by the log odds of the prevalence (see `figures`). Its name is declared with
+`FIGURES.named`. Interval, test against chance, comparison, weights, groups, the routes and the command line follow.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+
+from core.errors import InvalidParameter
+from core.metrics.curve import ClassTotals, RocCurve
+from core.metrics.estimates import (
+    EPSILON,
+    Interval,
+)
+from core.metrics.functionals.names import MetricNames
+from core.metrics.groups import (
+    FloatArray,
+    prefix_sums,
+)
+from core.metrics.window import (
+    MIN_WIDTH,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Masses:
+    """The weight of each class at each distinct score, highest first, and the effective number of rows of each."""
+
+    positive: FloatArray
+    negative: FloatArray
+    """Shape (n_scores,), float64."""
+    effective: tuple[float, float]
+    """Of the positives and of the negatives."""
+    fixed_prevalence: bool = False
+    """Whether the population is known to have the prevalence of the masses."""
+
+    @cached_property
+    def above_positive(self) -> FloatArray:
+        """Weight at or above each score, after a leading 0. Shape (n_scores + 1,)."""
+        return prefix_sums(self.positive)
+
+    @cached_property
+    def above_negative(self) -> FloatArray:
+        """As `above_positive`, of the negatives."""
+        return prefix_sums(self.negative)
+
+    @cached_property
+    def above(self) -> FloatArray:
+        """As `above_positive`, of all rows."""
+        return self.above_positive + self.above_negative
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Weight of the positives and of the negatives."""
+        return float(self.above_positive[-1]), float(self.above_negative[-1])
+
+    @property
+    def prevalence(self) -> float:
+        """Fraction of the weight that is of positives."""
+        positive, negative = self.totals
+        return positive / (positive + negative)
+
+    def with_prevalence(self, prevalence: float) -> Masses:
+        """Return masses with the negatives weighted so that the positives have this fraction, which is known."""
+        positive, negative = self.totals
+        factor = positive * (1.0 - prevalence) / (prevalence * negative)
+        return Masses(self.positive, self.negative * factor, self.effective, fixed_prevalence=True)
+
+
+def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
+    """Return the masses of a stored curve that has a point for each distinct score."""
+    return Masses(
+        _mass(curve.tpr, totals.positive),
+        _mass(curve.fpr, totals.negative),
+        (totals.positive_effective, totals.negative_effective),
+    )
+
+
+def _mass(rates: FloatArray, total: float) -> FloatArray:
+    above = rates * total
+    ranks = np.rint(above)
+    # Rounding error of whole numbers that were divided by their total and multiplied again.
+    rounding = 8.0 * np.finfo(np.float64).eps * total
+    return np.diff(ranks if bool((np.abs(above - ranks) <= rounding).all()) else above)
+
+
+class Derivatives(NamedTuple):
+    """A figure, and its derivatives in the direction of a row of each class at each score."""
+
+    value: float
+    positive: FloatArray
+    negative: FloatArray
+    """U and D of the module. Shape (n_scores,), float64."""
+    slope: float
+    """S of the module: the derivative by the log odds of the prevalence."""
+
+
+class Figure(ABC):
+    """A metric of a ranking: a number from 0 to `top`, and its derivatives, from which all else follows.
+
+    Interval, tests, weights, groups, comparison of scorers and the routes of the API need nothing but this class.
+    """
+
+    few_rows = True
+    """Whether a few rows may have most of the variance of a difference; see `estimates`."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """A name for messages and tables."""
+
+    @abstractmethod
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives. O(n_scores)."""
+
+    @abstractmethod
+    def chance(self, masses: Masses) -> float | None:
+        """Return the figure of scores that say nothing; None if that is 0 or not known."""
+
+    @abstractmethod
+    def top(self, masses: Masses) -> float:
+        """Return the greatest value that a ranking can have, at any prevalence if that is not fixed."""
+
+    @abstractmethod
+    def trials(self, masses: Masses) -> float:
+        """Return n such that the figure over `top` varies no more than a proportion of n trials."""
+
+    def plain(self) -> Figure:
+        """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that."""
+        return self
+
+    def unit(self, masses: Masses) -> float:
+        """Return the factor from `plain` to this figure."""
+        return 1.0
+
+    def own_interval(self, masses: Masses, level: float) -> Interval | None:
+        """Return an interval that does not follow from the variance; None: the one of `estimates`."""
+        return None
+
+
+def check_size(count: float | None, share: float | None) -> None:
+    """Raise InvalidParameter unless exactly one of the two sizes of a list is given and in range."""
+    if (count is None) == (share is None):
+        got = "none" if count is None else "both"
+        raise InvalidParameter(f"exactly one of count and share must be given, got {got}")
+    value = share if count is None else count
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    name, least, most = ("share", MIN_WIDTH, 1.0) if count is None else ("count", 0.0, math.inf)
+    if not number or not least <= float(value or 0.0) <= most or value in (0.0, math.inf):
+        rule = f"lie in [{least:g}, 1]" if count is None else "be a number above 0"
+        raise InvalidParameter(f"{name} must {rule}, got {value!r}")
+
+
+def size_of(count: float | None, share: float | None, total: float) -> float:
+    """Return the weight of the first rows; InvalidParameter if there are not so many."""
+    if share is not None:
+        return float(share) * total
+    assert count is not None
+    if count > total * (1.0 + EPSILON):
+        raise InvalidParameter(f"count must be at most the {total:.12g} rows, got {count!r}")
+    return min(float(count), total)
+
+
+def shown_size(count: float | None, share: float | None) -> str:
+    """Return the size of a list as text: 100, or 1%."""
+    return f"{count:.12g}" if share is None else f"{100.0 * share:.12g}%"
+
+
+def check_scale_free(figure: Figure) -> None:
+    """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
+    if getattr(figure, "count", None) is not None:
+        raise InvalidParameter(
+            f"{figure.name} needs a share instead of a count: parts have fewer rows than the whole"
+        )
+
+
+FIGURES: MetricNames[Figure] = MetricNames("a figure")
+"""The figures by name."""

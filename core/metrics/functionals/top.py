@@ -1,0 +1,597 @@
+"""Metrics of the top of the list: precision, average precision, lift, precision at a recall, NDCG.
+
+With T and F the masses of the positives and the negatives at or above a score, p the mass of positives at it,
+
+* **average precision** is Σ (p / P) T / (T + F) over the distinct scores: a tie is one threshold, and nothing is
+  interpolated, since precision between two points of the curve does not lie on a line (Davis & Goadrich 2006).
+  U = T / (T + F) at the row's own score, plus Σ p F / (T + F)² over the scores up to it; D = −(N / P) Σ p T / (T + F)²;
+  S = −D̄;
+* **precision at k**: let η be the fraction of positives near the cut. A row above it pushes η positives out, so
+  U = (P / k) (1 − η) and D = −(N / k) η above the cut, and 0 below. η is taken from the rows among which the cut lies
+  with high probability. Of a share of the list, S = θ (1 − η) − π (θ − η);
+* **lift at k**: precision at k, divided by the prevalence: S = (S' − θ' (1 − π)) / π with θ' and S' of the precision;
+* **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
+  derivative by u is c = −θ² N / (P r). A negative above the cut raises u: D = c above the cut, and 0 below. A positive
+  above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η near
+  the cut, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1 − η) / (N η).
+  S = θ (1 − θ). Its interval is another one, since few positives decide where the cut is, and the curve need not be
+  straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see `bands`) and of
+  log (P / N) are combined by MOVER;
+* **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down.
+  S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it;
+
+Where equal scores leave the order open, precision at k and NDCG are the mean over all orders of the ties (precision at
+a cut through a tie is the mean of a hypergeometric distribution).
+
+References
+----------
+Boyd, Eng & Page, "Area under the precision-recall curve: point estimates and confidence intervals", ECML PKDD (2013):
+intervals of average precision on the logit scale.
+Davis & Goadrich, "The relationship between precision-recall and ROC curves", ICML (2006).
+Järvelin & Kekäläinen, "Cumulated gain-based evaluation of IR techniques", ACM TOIS 20 (2002): NDCG.
+McSherry & Najork, "Computing information retrieval performance measures efficiently in the presence of tied scores",
+ECIR (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from core.errors import InvalidParameter
+from core.metrics.bands import fpr_at_tpr_interval
+from core.metrics.curve import ClassTotals
+from core.metrics.estimates import (
+    EPSILON,
+    Interval,
+    normal_quantile,
+)
+from core.metrics.functionals.area import _roc
+from core.metrics.functionals.base import (
+    FIGURES,
+    Derivatives,
+    Figure,
+    Masses,
+    check_size,
+    shown_size,
+    size_of,
+)
+from core.metrics.groups import (
+    FloatArray,
+    inner,
+    prefix_sums,
+)
+from core.metrics.window import (
+    MIN_WIDTH,
+    check_rate,
+)
+
+_MAX_SUMMED = 1_000_000
+"""Ranks whose discounts are summed one by one; weights make more ranks than a list has rows."""
+
+# Standard errors of the number of rows above a cut within which its local fraction of positives is taken.
+NEAR_THE_CUT = 2.0
+
+
+@FIGURES.named("average_precision")
+@dataclass(frozen=True)
+class AveragePrecision(Figure):
+    """The mean precision at the thresholds of the positives.
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [AveragePrecision()])[0].interval.value
+    0.8333333333333333
+    """
+
+    name = "average_precision"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        above, below = masses.above_positive[1:], masses.above_negative[1:]
+        flagged = above + below
+        total, negative = masses.totals
+        # the highest scores may be of no weight once rounded
+        seen = flagged > 0.0
+        flagged = np.where(seen, flagged, 1.0)
+        precision = np.where(seen, above / flagged, 0.0)
+        share = masses.positive / flagged**2
+        up = precision + _from_here_on(share * below)
+        down = -(negative / total) * _from_here_on(share * above)
+        value = min(1.0, inner(masses.positive, precision) / total)
+        return Derivatives(value, up, down, -inner(masses.negative, down) / negative)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of the smaller class."""
+        return min(masses.effective)
+
+
+@FIGURES.named("precision@{count}", "precision@{share}%")
+@dataclass(frozen=True)
+class PrecisionAt(Figure):
+    """The fraction of positives among the first rows of the list; ties at the cut count their mean.
+
+    InvalidParameter: not exactly one of the two is given, or it is out of range.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows; their weight if rows are weighted. At most all rows.
+    share : float in (0, 1], optional
+        Their fraction of all rows.
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> PrecisionAt(count=100).name, PrecisionAt(share=0.01).name
+    ('precision@100', 'precision@1%')
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAt(count=2)])[0].interval.value
+    0.75
+    """
+
+    count: float | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        check_size(self.count, self.share)
+
+    @property
+    def name(self) -> str:
+        """Such as precision@100 or precision@1%."""
+        return f"precision@{shown_size(self.count, self.share)}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        total = sum(masses.totals)
+        size = size_of(self.count, self.share, total)
+        inside = fraction_inside(masses, size)
+        near = positives_near(masses, size)
+        push = inside * near
+        value = inner(masses.positive, inside) / size
+        value = min(1.0, masses.totals[0] / size, value)
+        up, down = (each / size for each in masses.totals)
+        slope = precision_slope(value, near, masses.prevalence)
+        return Derivatives(value, up * (inside - push), -down * push, slope)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return the precision of a list that begins with all positives, or at any prevalence 1."""
+        if not masses.fixed_prevalence:
+            return 1.0
+        size = size_of(self.count, self.share, sum(masses.totals))
+        return min(1.0, masses.totals[0] / size)
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        size = size_of(self.count, self.share, sum(masses.totals))
+        return trials_above(masses, size, positives_above(masses, size))
+
+
+@FIGURES.named("lift@{count}", "lift@{share}%")
+@dataclass(frozen=True)
+class Lift(Figure):
+    """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Lift(share=0.5)])[0].interval.value
+    1.5
+    """
+
+    count: float | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        check_size(self.count, self.share)
+
+    @property
+    def name(self) -> str:
+        """Such as lift@100 or lift@15%."""
+        return f"lift@{shown_size(self.count, self.share)}"
+
+    @property
+    def _precision(self) -> PrecisionAt:
+        return PrecisionAt(self.count, self.share)
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        value, up, down, _ = self._precision.of(masses)
+        prevalence = masses.prevalence
+        near = positives_near(masses, self._share(masses) * sum(masses.totals))
+        slope = lift_slope(value, near, prevalence)
+        return Derivatives(value / prevalence, up / prevalence, down / prevalence, slope)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return 1."""
+        return 1.0
+
+    def top(self, masses: Masses) -> float:
+        """Return the lift of a list that begins with all positives, or at any prevalence of one with no others."""
+        if masses.fixed_prevalence:
+            return self._precision.top(masses) / masses.prevalence
+        return 1.0 / self._share(masses)
+
+    def trials(self, masses: Masses) -> float:
+        """Return those of the precision; if the prevalence is not fixed, those of the fraction of positives caught."""
+        trials = self._precision.trials(masses)
+        if masses.fixed_prevalence:
+            return trials
+        size = self._share(masses) * sum(masses.totals)
+        caught = size / masses.totals[0]
+        if caught >= 1.0 or positives_above(masses, size) < size * (1.0 - EPSILON):
+            return masses.effective[0]
+        # Of positives alone: half the logarithm of Wilson's lower end, its z² near 4, and the error of the prevalence.
+        variance = (math.log1p(4.0 / trials) / 2.0) ** 2
+        variance += (1.0 - masses.prevalence) ** 2 * sum(1.0 / each for each in masses.effective)
+        return (1.0 - caught) / (caught * variance)
+
+    def plain(self) -> Figure:
+        """Return the fraction of positives that are among the first rows."""
+        return _RecallAt(self.count, self.share)
+
+    def unit(self, masses: Masses) -> float:
+        """Return all rows divided by the first rows."""
+        total = sum(masses.totals)
+        return total / size_of(self.count, self.share, total)
+
+    def _share(self, masses: Masses) -> float:
+        total = sum(masses.totals)
+        return size_of(self.count, self.share, total) / total
+
+
+@dataclass(frozen=True)
+class _RecallAt(Lift):
+    """The fraction of positives that are among the first rows: their lift times their share of all rows."""
+
+    def plain(self) -> Figure:
+        return self
+
+    def unit(self, masses: Masses) -> float:
+        return 1.0
+
+    def of(self, masses: Masses) -> Derivatives:
+        share = self._share(masses)
+        value, up, down, slope = super().of(masses)
+        return Derivatives(min(1.0, share * value), share * up, share * down, share * slope)
+
+    def top(self, masses: Masses) -> float:
+        return self._share(masses) * super().top(masses)
+
+
+def precision_slope(precision: float, near: float, prevalence: float) -> float:
+    """Return S of the precision of a share of the list, given the fraction of positives near the cut."""
+    return precision * (1.0 - near) - prevalence * (precision - near)
+
+
+def lift_slope(precision: float, near: float, prevalence: float) -> float:
+    """Return S of the lift, as `precision_slope`; 0 where all rows above the cut and near it are positive.
+
+    There the rows show no variance of the precision, and a variance of the prevalence alone would be too small.
+    """
+    if min(precision, near) > 1.0 - EPSILON:
+        return 0.0
+    slope = precision_slope(precision, near, prevalence)
+    return (slope - precision * (1.0 - prevalence)) / prevalence
+
+
+@FIGURES.named("precision_at_recall:{recall}")
+@dataclass(frozen=True)
+class PrecisionAtRecall(Figure):
+    """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
+
+    InvalidParameter: the recall is out of range.
+
+    Parameters
+    ----------
+    recall : float in [1e-9, 1]
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value
+    0.75
+    """
+
+    recall: float
+
+    def __post_init__(self) -> None:
+        if not check_rate("recall", self.recall) >= MIN_WIDTH:
+            raise InvalidParameter(f"recall must lie in [{MIN_WIDTH:g}, 1], got {self.recall!r}")
+
+    @property
+    def name(self) -> str:
+        """Such as precision_at_recall:0.8."""
+        return f"precision_at_recall:{self.recall:.12g}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        positive, negative = masses.totals
+        caught = self._caught(masses)
+        index, part = _cut_at(masses, caught)
+        wrong = float(masses.above_negative[index] + part * masses.negative[index])
+        value = caught / (caught + wrong)
+        inside = np.zeros(masses.positive.size)
+        inside[:index], inside[index] = 1.0, part
+        near = self._positives_near(masses, caught)
+        slope = -(value**2) * negative / caught
+        rows_passed = positive * (1.0 - near) / (negative * near) if near > 0.0 else 0.0
+        up = -slope * rows_passed * inside
+        return Derivatives(value, up, slope * inside, value * (1.0 - value))
+
+    def own_interval(self, masses: Masses, level: float) -> Interval:
+        """Return the figure with limits that follow from those of the FPR at this recall; see the module."""
+        value = self.of(masses).value
+        positive, negative = masses.totals
+        totals = ClassTotals(positive, negative, *masses.effective)
+        fpr = fpr_at_tpr_interval(_roc(masses), totals, float(self.recall), level)
+        odds = math.log(positive) - math.log(negative) + math.log(self.recall)
+        error = 0.0
+        if not masses.fixed_prevalence:
+            error = normal_quantile(level) * math.sqrt(sum(1.0 / e for e in masses.effective))
+        own, least, most = (odds - math.log(u) if u > 0.0 else math.inf for u in fpr)
+        if math.isinf(own):
+            return Interval(value, min(value, _of_odds(most - error)), 1.0)
+        low, high = own - math.hypot(own - most, error), own + math.hypot(least - own, error)
+        return Interval(value, min(value, _of_odds(low)), max(value, _of_odds(high)))
+
+    def _caught(self, masses: Masses) -> float:
+        total = float(masses.above_positive[-1])
+        return min(float(self.recall) * total, total)
+
+    def _positives_near(self, masses: Masses, caught: float) -> float:
+        """Return the fraction of positives among the rows near the cut, η of the module.
+
+        The rows reach as many positives up and down as the number above a cut varies by.
+        """
+        total, effective = masses.totals[0], masses.effective[0]
+        spread = total * math.sqrt(self.recall * (1.0 - self.recall) / effective)
+        reach = max(NEAR_THE_CUT * spread, total / effective)
+        low, high = max(0.0, caught - reach), min(total, caught + reach)
+        passed = [_rows_above(masses, number) for number in (low, high)]
+        return min(1.0, (high - low) / (passed[1] - passed[0])) if passed[1] > passed[0] else 1.0
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the prevalence."""
+        return masses.prevalence
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        caught = self._caught(masses)
+        return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
+
+
+def _of_odds(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
+
+
+def _cut_at(masses: Masses, caught: float) -> tuple[int, float]:
+    """Return the index of the score that completes a number of positives, and the fraction of its rows it takes."""
+    above = masses.above_positive
+    # a sum that is short of its target by rounding alone has reached it
+    index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
+    index = min(max(index, 0), masses.positive.size - 1)
+    own = float(masses.positive[index])
+    part = (caught - float(above[index])) / own if own > 0.0 else 1.0
+    return index, min(1.0, max(0.0, part))
+
+
+def _rows_above(masses: Masses, caught: float) -> float:
+    """Return the weight of the rows down to where they hold a number of positives."""
+    index, part = _cut_at(masses, caught)
+    return caught + float(masses.above_negative[index] + part * masses.negative[index])
+
+
+@FIGURES.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
+@dataclass(frozen=True)
+class Ndcg(Figure):
+    """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
+
+    InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
+    weights that are neither whole numbers, which count as so many rows, nor all equal, which count as one row each.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows; all rows by default.
+    share : float in [1e-9, 1], optional
+        Their fraction of all rows, which is rounded to a whole number of rows, at least one.
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> round(measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Ndcg(2)])[0].interval.value, 4)
+    0.8066
+    """
+
+    count: int | None = None
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.share is not None:
+            check_size(self.count, self.share)
+        if self.count is not None:
+            whole = isinstance(self.count, Integral) and not isinstance(self.count, bool)
+            if not whole or self.count < 1:
+                raise InvalidParameter(f"count must be a whole number from 1, got {self.count!r}")
+
+    @property
+    def name(self) -> str:
+        """Such as ndcg@10 or ndcg@1%."""
+        if self.count is None and self.share is None:
+            return "ndcg"
+        return f"ndcg@{shown_size(self.count, self.share)}"
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives."""
+        first, end, row = self._ranks(masses)
+        size = self._size(float(end[-1]))
+        gains = _Gains(size)
+        rows = np.maximum(end - first, 1.0)  # none of a tie whose weight is lost in rounding
+        mean = gains.between(np.minimum(first, size), np.minimum(end, size)) / rows
+        total, negative = (each / row for each in masses.totals)
+        positive_rows = masses.positive / row
+        positives = round(total)
+        best = gains.of(min(size, positives))
+        # what the positives of a tie lose if they all move one rank down, but for those that leave the list
+        loss = _discount(np.minimum(end, size - 1.0)) - _discount(np.minimum(first, size - 1.0))
+        loss *= positive_rows / rows
+        pushed = _from_here_on(loss) - loss / 2.0
+        if size < end[-1]:
+            inside = fraction_inside(masses, size * row)
+            last = float(_discount(np.array(size - 1.0)))
+            pushed -= positives_near(masses, size * row) * last * inside
+        value = min(1.0, inner(positive_rows, mean) / best)
+        up, down = (mean + pushed) * (total / best), pushed * (negative / best)
+        more = float(_discount(np.array(total - 0.5))) if total < size else 0.0
+        of_positive = inner(positive_rows, up) / total - total * more * value / best
+        prevalence = masses.prevalence
+        slope = (1.0 - prevalence) * of_positive
+        slope -= prevalence * inner(masses.negative / row, down) / negative
+        return Derivatives(value, up, down, slope)
+
+    def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray, float]:
+        """Return the numbers of rows above and down to each score, and the weight of a row."""
+        total = sum(masses.totals)
+        equal = total / sum(masses.effective)  # the weight of each row, if all weigh alike
+        own = np.concatenate((masses.positive, masses.negative))
+        for row in (1.0, equal):
+            off = np.abs(own / row - np.rint(own / row))
+            # differences of a stored curve's rates have the rounding error of their total
+            rounding = min(1e-6, 16.0 * np.finfo(np.float64).eps * total / row)
+            if np.all(off <= EPSILON * own / row + rounding) and min(masses.totals) >= 0.5 * row:
+                ranks = np.rint(masses.above / row)
+                return ranks[:-1], ranks[1:], row
+        raise InvalidParameter(
+            f"{self.name} needs whole weights, or equal ones of rows that were drawn one by one: a rank has no "
+            f"fractions, got a weight of {own[np.argmax(off)]:g} at one score"
+        )
+
+    def _size(self, total: float) -> float:
+        if self.share is not None:
+            return max(1.0, float(round(self.share * total)))
+        return total if self.count is None else float(min(int(self.count), total))
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return the mean over all orders of the rows."""
+        _, end, row = self._ranks(masses)
+        size = self._size(float(end[-1]))
+        gains = _Gains(size)
+        return (
+            masses.prevalence * gains.of(size) / gains.of(min(size, round(masses.totals[0] / row)))
+        )
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the number of first rows, or the effective number of the smaller class if that is less."""
+        _, end, _ = self._ranks(masses)
+        return min(self._size(float(end[-1])), *masses.effective)
+
+
+def _discount(rank: FloatArray) -> FloatArray:
+    """Return what a positive counts after so many rows, 1 / log₂(rank + 2)."""
+    return 1.0 / np.log2(rank + 2.0)
+
+
+class _Gains:
+    """Sums of the discounts of the ranks of a list; an integral beyond `_MAX_SUMMED` ranks."""
+
+    def __init__(self, size: float) -> None:
+        self._sums = prefix_sums(_discount(np.arange(min(size, _MAX_SUMMED))))
+
+    def of(self, rank: float) -> float:
+        """Return the sum over the first `rank` ranks."""
+        return float(self.between(np.zeros(1), np.array([float(rank)]))[0])
+
+    def between(self, first: FloatArray, end: FloatArray) -> FloatArray:
+        """Return the sums over the ranks after `first` up to `end`."""
+        most = self._sums.size - 1
+        last = np.minimum(end, most).astype(np.intp)
+        sums: FloatArray = self._sums[last] - self._sums[np.minimum(first, most).astype(np.intp)]
+        far = end > most
+        if far.any():
+            sums[far] += _integrated(np.maximum(first[far], most), end[far])
+        return sums
+
+
+def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
+    """Return the sums of the discounts over far ranks; over few of them by the middle one, so that no digits cancel."""
+    from scipy.special import expi
+
+    width = end - first
+    middle = first + 1.5 + width / 2.0
+    log = np.log(middle)
+    few = width / log * (1.0 + (width / middle) ** 2 * (1.0 + 2.0 / log) / (24.0 * log))
+    many = expi(np.log(end + 1.5)) - expi(np.log(first + 1.5))
+    return np.where(width < 1e-3 * middle, few, many) * math.log(2.0)
+
+
+def _from_here_on(values: FloatArray) -> FloatArray:
+    """Return the sums from each index to the end."""
+    return np.cumsum(values[::-1])[::-1]
+
+
+def trials_above(masses: Masses, size: float, caught: float) -> float:
+    """Return the effective number of the first rows, `caught` of them positive; of the positives if all fit in."""
+    positive, negative = masses.totals
+    # Σw² is taken as the class's own, in proportion
+    squares = caught * (positive / masses.effective[0])
+    squares += (size - caught) * (negative / masses.effective[1])
+    rows = size**2 / squares
+    return min(rows, masses.effective[0]) if size > positive else rows
+
+
+def fraction_inside(masses: Masses, size: float) -> FloatArray:
+    """Return the fraction of each tie that is among the first rows, shape (n_scores,)."""
+    mass = masses.positive + masses.negative
+    return np.clip((size - masses.above[:-1]) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
+
+
+def positives_above(masses: Masses, size: float) -> float:
+    """Return the weight of the positives among the first rows of a list, of a tie its share. O(log n_scores)."""
+    index = min(int(np.searchsorted(masses.above, size, side="left")), masses.positive.size)
+    if index == 0:
+        return 0.0
+    start, end = float(masses.above[index - 1]), float(masses.above[index])
+    part = 1.0 if end <= start else min(1.0, (size - start) / (end - start))
+    return float(masses.above_positive[index - 1] + part * masses.positive[index - 1])
+
+
+def positives_near(masses: Masses, size: float) -> float:
+    """Return the fraction of positives among the rows near a cut, η of the module. O(log n_scores)."""
+    total = float(masses.above[-1])
+    at_cut = positives_above(masses, size)
+    positive, negative = masses.totals
+    variance = 0.0
+    for own, mass, effective in (
+        (at_cut, positive, masses.effective[0]),
+        (size - at_cut, negative, masses.effective[1]),
+    ):
+        rate = min(1.0, max(0.0, own / mass))
+        variance += mass**2 * rate * (1.0 - rate) / effective
+    reach = max(NEAR_THE_CUT * math.sqrt(variance), total / sum(masses.effective))
+    low, high = max(0.0, size - reach), min(total, size + reach)
+    inside = positives_above(masses, high) - positives_above(masses, low)
+    return min(1.0, max(0.0, inside / (high - low)))
