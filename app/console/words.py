@@ -257,6 +257,7 @@ class Metric(NamedTuple):
 
 METRICS: Mapping[str, Metric] = {
     "auc": Metric("AUC", "0 to 1", 0.5),
+    "gini": Metric("Gini", "-1 to 1", 0.0),
     "pauc": Metric("Partial AUC", "0 to 1", "the mean of both ends of the window"),
     "tpr": Metric("True positive rate", "fraction of the positives", "the false positive rate"),
     "fpr": Metric("False positive rate", "fraction of the negatives", None),

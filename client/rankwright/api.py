@@ -1430,9 +1430,9 @@ def read_evaluation_figures(evaluation_id: str, /, figure: str | Sequence[str], 
     figure : str | Sequence[str]
         What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
         the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs
-        strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least
-        0.8.
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
+        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
+        at least 0.8.
     definition : Literal["interpolated", "empirical"] | str, optional
         Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
         pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan &
@@ -1623,9 +1623,9 @@ def read_figures(ref: str, /, figure: str | Sequence[str], **fields: Unpack[Read
     figure : str | Sequence[str]
         What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
         the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs
-        strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least
-        0.8.
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
+        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
+        at least 0.8.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     definition : Literal["interpolated", "empirical"] | str, optional

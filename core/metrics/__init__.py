@@ -63,7 +63,12 @@ if TYPE_CHECKING:
         measure_on_curve,
         value_of_figure,
     )
-    from .functionals.area import EmpiricalArea, TwoWayArea, WindowArea
+    from .functionals.area import (
+        EmpiricalArea,
+        Gini,
+        TwoWayArea,
+        WindowArea,
+    )
     from .functionals.top import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
     from .gains import (
         CostCurve,

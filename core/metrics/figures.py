@@ -146,8 +146,9 @@ def measure(
         groups = tie_groups(rows)
         masses = Masses(groups.positive, groups.negative, effective_units(rows), fixed_prevalence)
         return measure_masses(masses, figures, level)
-    areas, every = estimate_figures(rows, figures, fixed_prevalence=True)
-    shown = areas if fixed_prevalence else estimate_figures(rows, figures)[0]
+    bases = _bases(figures)
+    areas, every = estimate_figures(rows, bases, fixed_prevalence=True)
+    shown = areas if fixed_prevalence else estimate_figures(rows, bases)[0]
     found = [
         _Found(float(areas.values[0, j]), areas.variance(0, j), shown.variance(0, j))
         for j in range(len(figures))
@@ -193,7 +194,7 @@ def measure_masses(
 ) -> tuple[FigureEstimate, ...]:
     """Return figures of checked masses."""
     found = []
-    for figure in figures:
+    for figure in _bases(figures):
         value, up, down, slope = figure.of(masses)
         with np.errstate(over="ignore", invalid="ignore"):  # weights of 1e-100 beside 1e100
             variances = [
@@ -226,20 +227,25 @@ def _measured(
     level: float,
     degrees: float,
 ) -> tuple[FigureEstimate, ...]:
+    """Return the estimates of figures, given what was found of their `_bases`."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
     p_values: list[float | None] = []
-    for figure, (value, fixed, variance) in zip(figures, found, strict=True):
-        interval = figure.own_interval(masses, level)
+    for figure, base, (value, fixed, variance) in zip(figures, _bases(figures), found, strict=True):
+        interval = base.own_interval(masses, level)
         if interval is None:
-            interval = scaled_interval(value, variance, scale_of(figure, [masses]), level, degrees)
-        chance = figure.chance(masses)
-        top, trials = scale_of(figure, [at_fixed])
+            interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
+        chance = base.chance(masses)
+        top, trials = scale_of(base, [at_fixed])
         # a list of all rows has the figure of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
+        shown = chance
+        if figure is not base:
+            interval = _shifted(times(interval, figure.unit(masses)), figure.shift)
+            shown = None if chance is None else figure.unit(masses) * chance + figure.shift
         intervals.append(interval)
-        chances.append(chance)
+        chances.append(shown)
         p_values.append(
             None
             if chance is None or not tested
@@ -251,6 +257,15 @@ def _measured(
             figures, intervals, chances, p_values, adjust_present(p_values), strict=True
         )
     )
+
+
+def _bases(figures: Sequence[Figure]) -> list[Figure]:
+    """Return the figures that are measured: for one with a `shift` its plain figure."""
+    return [figure.plain() if figure.shift else figure for figure in figures]
+
+
+def _shifted(interval: Interval, shift: float) -> Interval:
+    return Interval(*(each + shift for each in interval)) if shift else interval
 
 
 def scaled_interval(
@@ -464,15 +479,18 @@ def _compared(
         FigureComparison(
             figure,
             tuple(
-                times(
-                    scaled_interval(
-                        float(every.values[k, j]),
-                        every.variance(k, j),
-                        scales[k][j],
-                        level,
-                        every.degrees,
+                _shifted(
+                    times(
+                        scaled_interval(
+                            float(every.values[k, j]),
+                            every.variance(k, j),
+                            scales[k][j],
+                            level,
+                            every.degrees,
+                        ),
+                        units[j],
                     ),
-                    units[j],
+                    figure.shift,
                 )
                 for k in range(len(named))
             ),

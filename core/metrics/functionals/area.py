@@ -85,6 +85,48 @@ class WindowArea(Figure):
         return min(positive, negative * (self.fpr_max - self.fpr_min))
 
 
+@FIGURES.named("gini")
+@dataclass(frozen=True)
+class Gini(Figure):
+    """Gini's coefficient of a ranking, also called accuracy ratio or Somers' D: 2 AUC − 1, from -1 to 1.
+
+    Examples
+    --------
+    >>> from core.metrics import measure
+    >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Gini()])[0].interval.value
+    0.75
+    """
+
+    name = "gini"
+    few_rows = False
+    shift = -1.0
+
+    def plain(self) -> Figure:
+        """Return the AUC."""
+        return WindowArea()
+
+    def unit(self, masses: Masses) -> float:
+        """Return 2."""
+        return 2.0
+
+    def of(self, masses: Masses) -> Derivatives:
+        """Return the figure and its derivatives: twice the AUC's."""
+        value, up, down, slope = self.plain().of(masses)
+        return Derivatives(2.0 * value - 1.0, 2.0 * up, 2.0 * down, slope)
+
+    def chance(self, masses: Masses) -> float | None:
+        """Return 0."""
+        return 0.0
+
+    def top(self, masses: Masses) -> float:
+        """Return 1."""
+        return 1.0
+
+    def trials(self, masses: Masses) -> float:
+        """Return the trials of the AUC."""
+        return self.plain().trials(masses)
+
+
 @FIGURES.named("empirical:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class EmpiricalArea(Figure):

@@ -135,8 +135,11 @@ class Figure(ABC):
     def trials(self, masses: Masses) -> float:
         """Return n such that the figure over `top` varies no more than a proportion of n trials."""
 
+    shift = 0.0
+    """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
+
     def plain(self) -> Figure:
-        """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that."""
+        """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that, plus `shift`."""
         return self
 
     def unit(self, masses: Masses) -> float:

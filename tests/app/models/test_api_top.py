@@ -12,6 +12,7 @@ import pytest
 
 from tests.app.live_service import Service, table
 from tests.app.refusals import refused
+from tests.core.metrics.square_area import WITH_SQUARE_AREA
 
 
 @dataclass
@@ -161,6 +162,21 @@ def test_figures_by_name(world: World) -> None:
     there = world.read(f"evaluations/{world.evaluation}/figures", figure=["auc", "ndcg"])
     assert (there["model_id"], there["level"]) == (world.folded, 0.95)
     assert world.read(f"models/{world.folded}/figures", figure="auc")["approximate"]
+
+
+def test_a_new_metric_needs_no_route(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.metrics.figures.FIGURES", WITH_SQUARE_AREA)
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        new, area = world.read(f"{path}/figures", figure=["square_area:1", "auc"])["figures"]
+        assert new["value"] == pytest.approx(area["value"] ** 2)
+        assert new["low"] < new["value"] < new["high"]
+
+
+def test_gini_at_the_door(world: World) -> None:
+    gini, area = world.read(f"models/{world.model}/figures", figure=["gini", "auc"])["figures"]
+    for end in ("value", "low", "high", "chance"):
+        assert gini[end] == pytest.approx(2 * area[end] - 1)
+    assert gini["p_value"] == pytest.approx(area["p_value"])
 
 
 def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None:
