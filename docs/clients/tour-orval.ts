@@ -29,7 +29,7 @@ const request: JobRequest = {
   dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, controls: false,
 };
 const submitted = await submitJob(request, { headers });
-assert(submitted.status === 200 || submitted.status === 201 || submitted.status === 202);
+assert(submitted.status === 201 || submitted.status === 202);
 let job = submitted.data;
 while (job.state === "queued" || job.state === "running") {
   const found = await readJob(job.id, { headers });
