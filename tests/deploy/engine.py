@@ -39,6 +39,7 @@ PASSWORDS = {
 }
 
 BASES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
+STABLE = "bookworm"
 """Debian's release that has this version of Python."""
 PYTHON = ("ca-certificates", "passwd", "python3", "python3-pip", "python3-venv")
 BACKING = ("postgresql", "redis-server")
@@ -394,28 +395,30 @@ class Podman(Engine):
             self.tags.append(f"localhost/{image}")
 
     def _make_bases(self, python: str) -> None:
-        suite = BASES[python.removeprefix("python:").removesuffix("-slim")]
+        """Make the base of Python, and the base of the stand-ins, which is a stable Debian."""
         mirrors = run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)"]).stdout
         words = [line.split() for line in sorted(mirrors.splitlines())]
         mirror = next(
             uri for codename, uri in words if "-" not in codename and "security" not in uri
         )
+        suite = BASES[python.removeprefix("python:").removesuffix("-slim")]
         with TemporaryDirectory(prefix="rw-base-") as name:
             root = Path(name)
             packages = f"--include={','.join(PYTHON)}"
             run(["debootstrap", "--variant=minbase", packages, suite, root, mirror])
             (root / "usr/bin/python").symlink_to("python3")
             self._import(root, f"localhost/{python}")
+        with TemporaryDirectory(prefix="rw-base-") as name:
+            root = Path(name)
+            run(["debootstrap", "--variant=minbase", "--include=passwd", STABLE, root, mirror])
             # No service starts in a folder, and no cluster is made there.
             (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
             (root / "usr/sbin/policy-rc.d").chmod(0o755)
             (root / "etc/postgresql-common").mkdir()
             made = root / "etc/postgresql-common/createcluster.conf"
             made.write_text("create_main_cluster = false\n")
-            # A mirror of sid may be a few weeks old.
             install = (
-                "apt-get -o Acquire::Check-Valid-Until=false update && "
-                f"apt-get install -y --no-install-recommends {' '.join(BACKING)}"
+                f"apt-get update && apt-get install -y --no-install-recommends {' '.join(BACKING)}"
             )
             run(["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", install])
             self._import(root, BACKING_IMAGE)
