@@ -39,8 +39,9 @@ PASSWORDS = {
 }
 
 BASES = {"3.11": "bookworm", "3.13": "trixie", "3.14": "sid"}
-STABLE = "bookworm"
 """Debian's release that has this version of Python."""
+STABLE = "bookworm"
+"""Debian's release for the stand-ins."""
 PYTHON = ("ca-certificates", "passwd", "python3", "python3-pip", "python3-venv")
 BACKING = ("postgresql", "redis-server")
 BACKING_IMAGE = "localhost/rankwright-backing:latest"
