@@ -791,8 +791,8 @@ FiguresQuery = Annotated[
         min_length=1,
         max_length=models.MAX_FIGURES,
         description="What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of "
-        "the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and `ndcg@10`; `auc`; `gini`; "
-        "`pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs strictly in order; "
+        "the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and `ndcg@10`; `auc`; "
+        "`gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs strictly in order; "
         "`two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least 0.8.",
     ),
 ]
