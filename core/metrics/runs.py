@@ -18,17 +18,16 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.columns import ROWS_AT_ONCE
-from core.base.shards import Piece, Placement
-from core.coding.stored import StoredCodes, mapped, stand_in_blocks
+from core.coding.stored import mapped
 from core.errors import InvalidData
 from core.metrics.comparison import Comparison, check_windows, compare_areas
 from core.metrics.curve import area_of
@@ -301,102 +300,6 @@ class StoredGroups(ScoreGroups):
         found = np.empty(scores.size, dtype=np.intp)
         found[order] = np.searchsorted(self._keys, -scores[order])
         return np.minimum(found, len(self) - 1)
-
-
-@dataclass(frozen=True, eq=False)
-class MakeRunShard:
-    """Makes shards that score their rows; see `core.base.shards.MakeShard`. It can be pickled if `score` can.
-
-    Attributes
-    ----------
-    score : callable (rows) -> scores
-        Such as `Ranker.score_rows`; rows are C-contiguous, (n_rows, n_columns) float64.
-    stand_ins : sequence of ndarray
-        `StoredCodes.stand_in_tables`.
-    is_weighted : bool
-        Whether a row of the table has another weight than 1.
-    """
-
-    score: Callable[[FloatArray], FloatArray]
-    stand_ins: Sequence[FloatArray]
-    is_weighted: bool
-
-    def __call__(
-        self, piece: Piece, codes: Sequence[tuple[NDArray[Any], ...]], folder: Path
-    ) -> RunShard:
-        """Return the shard of a piece: its run, in a file without a name."""
-        scores = [
-            self.score(block)
-            for columns, is_taken in zip(codes, piece.is_taken, strict=True)
-            for block in stand_in_blocks(self.stand_ins, columns, np.flatnonzero(is_taken))
-        ]
-        weight = np.broadcast_to(piece.weight, len(piece.positive)) if self.is_weighted else None
-        run = sorted_run(piece.positive, np.concatenate(scores), weight)
-        columns = mapped(folder, run.columns.shape, np.float64)
-        columns[:] = run.columns
-        return RunShard(replace(run, columns=columns))
-
-
-class RunShard:
-    """The run of a shard's rows, which it hands out piece by piece."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-
-    def size(self) -> int:
-        """Return the number of distinct scores."""
-        return int(self._run.columns.shape[1])
-
-    def part(self, start: int, stop: int) -> Run:
-        """Return some of the distinct scores; the first part has the counts."""
-        columns = np.ascontiguousarray(self._run.columns[:, start:stop])
-        return replace(
-            self._run, columns=columns, counts=self._run.counts if start == 0 else (0, 0)
-        )
-
-
-def runs_of_shards(
-    score: Callable[[FloatArray], FloatArray],
-    codes: StoredCodes,
-    positive: NDArray[np.bool_],
-    weight: FloatArray,
-    placement: Placement,
-    *,
-    sent_at_once: int = AT_ONCE,
-) -> ScoreRuns:
-    """Return the runs of coded rows that the hosts of a placement have scored and sorted.
-
-    ShardsLost: a host is lost. The figures do not depend on the hosts: `ScoreRuns.merge` makes the tie groups of all
-    rows. They take the place of the shards of a fit before; hosts keep the files of codes.
-
-    Parameters
-    ----------
-    score : callable (rows) -> scores
-        Of a ranker whose thresholds are edges of these codes' bins, such as one that was fitted on them.
-    codes : StoredCodes
-    positive : ndarray of shape (n,), bool
-    weight : ndarray of shape (n,), float64
-    placement : Placement
-    sent_at_once : int
-        Distinct scores that all hosts send at once, at most; at least one of each shard.
-    """
-    make = MakeRunShard(score, codes.stand_in_tables(), bool((weight != 1.0).any()))
-    shards = placement.place(make, list(codes.pieces(positive, weight)), codes.read)
-    sizes = shards.ask("size")
-    runs, n = ScoreRuns(codes.table.folder), max(sent_at_once // len(sizes), 1)
-    bounds = np.cumsum([0, *sizes])
-    columns = mapped(
-        codes.table.folder, (5 if make.is_weighted else 3, int(bounds[-1])), np.float64
-    )
-    first: list[Run] = []
-    for start in range(0, max(*sizes, 1), n):
-        parts = shards.ask("part", start, start + n)
-        first = first or parts
-        for own, part in zip(bounds[:-1] + start, parts, strict=True):
-            columns[:, own : own + part.columns.shape[1]] = part.columns
-    for run, (a, b) in zip(first, itertools.pairwise(bounds), strict=True):
-        runs.take(replace(run, columns=columns[:, a:b]))
-    return runs
 
 
 def compare_stored(

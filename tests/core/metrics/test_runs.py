@@ -12,9 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import core.metrics.groups
-from core import RankBoost
-from core.base.columns import ArrayColumns, ColumnTable
-from core.coding import stored
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Summary, compare, summarise
 from core.metrics.curve import roc_curve
@@ -30,10 +27,8 @@ from core.metrics.runs import (
     ScoreRuns,
     StoredGroups,
     compare_stored,
-    runs_of_shards,
     sorted_run,
 )
-from tests.core.coding.test_shards import Elsewhere
 from tests.core.metrics.naive import pair_auc, rankings
 from tests.sentences import Sentences
 
@@ -335,32 +330,3 @@ def test_a_curve_is_not_thinned_to_less_than_its_ends(max_points: int, n_first: 
     curve = roc_curve(*table(100, 11))
     with pytest.raises(InvalidParameter, match=r"max_points|n_first"):
         curve.thin(max_points, n_first=n_first)
-
-
-@pytest.mark.parametrize("weights", ["none", "equal", "unequal"])
-@pytest.mark.parametrize("n_hosts", [1, 2, 8])
-def test_hosts_of_shards_hand_in_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_hosts: int, weights: str
-) -> None:
-    """Rows are scored where their codes are, and the figures are those of all rows in memory."""
-    monkeypatch.setattr(stored, "SHARD_ROWS", 33)
-    rng = np.random.default_rng(12)
-    X = rng.normal(size=(400, 3)).round(1)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    y = (np.nan_to_num(X).sum(axis=1) + rng.normal(size=400) > 0.5).astype(np.int8)
-    weight = {"none": np.ones(400), "equal": np.full(400, 2.0), "unequal": rng.random(400) + 0.1}[
-        weights
-    ]
-    table = ColumnTable(ArrayColumns(X), tmp_path).take(np.arange(400) % 7 > 0)
-    own = table.rows
-    ranker = RankBoost(n_rounds=15, max_bins=20).fit(table, y[own], weight[own])
-    codes = stored.store_codes(table, weight[own], 20, np.zeros(3, dtype=np.int64))
-    hosts = Elsewhere(n_hosts, tmp_path)
-    runs = runs_of_shards(
-        ranker.score_rows, codes, y[own] == 1, weight[own], hosts, sent_at_once=60
-    )
-    summary = summarise_groups(runs.merge(), WINDOWS, max_points=1000)
-    scores = ranker.score_rows(np.ascontiguousarray(X[own]))
-    known = summarise(y[own], scores, None if weights == "none" else weight[own], WINDOWS)
-    check_equal(summary, known, exact=weights == "none")
-    assert summary.auc.value > 0.7
