@@ -18,7 +18,7 @@ from app.evaluation.groups import Grouping, finite, measure_groups, scores_by_gr
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
-from app.models.objectives import WHOLE, Window
+from app.models.objectives import Window
 from app.models.service import (
     artifact_key,
     heights_of,
@@ -33,6 +33,7 @@ from app.training.multilabel import read_part
 from app.training.preferences import pair_counts, read_items
 from core import metrics
 from core import probability as core_probability
+from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats, Ranker

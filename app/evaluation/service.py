@@ -20,7 +20,7 @@ from app.evaluation import repository
 from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.evaluation.repository import DriftedModel
-from app.models.objectives import WHOLE, Window
+from app.models.objectives import Window
 from app.models.service import figures_named, find_named, find_to_use
 from app.platform.documents import AliasCut
 from app.platform.errors import Conflict, Invalid, invalid
@@ -34,7 +34,7 @@ from app.platform.tables import (
 from app.training.bipartite import windows_of
 from core import metrics
 from core.errors import InvalidParameter
-from core.metrics.window import check_window
+from core.metrics.window import WHOLE, check_window
 
 MAX_WINDOWS = 10
 LEVELS = (0.5, 0.999)

@@ -15,7 +15,7 @@ from app.platform.documents import Objective
 from app.platform.errors import Invalid, invalid
 from core import metrics
 from core.errors import InvalidParameter
-from core.metrics.window import MIN_WIDTH, check_window
+from core.metrics.window import MIN_WIDTH, WHOLE, check_window
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 Window = tuple[float, float]
-
-WHOLE: Window = (0.0, 1.0)
 
 LIST_METRICS: Mapping[str, str] = {
     "auc": "auc",

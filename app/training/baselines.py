@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.models.objectives import WHOLE, figure_of, window_of
+from app.models.objectives import figure_of, window_of
 from app.platform.documents import (
     ControlArea,
     Interval,
@@ -35,6 +35,7 @@ from app.training.records import (
 from app.training.search import AUTO
 from core import metrics
 from core.base.parameters import leave_out_newer, list_parameters
+from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
-from app.models.objectives import WHOLE, without_count
+from app.models.objectives import without_count
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
     Control,
@@ -91,6 +91,7 @@ from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.intervals import area_warnings
+from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats

@@ -87,6 +87,7 @@ from core.metrics.operating import check_threshold, operating_point_on_curve
 from core.metrics.window import (
     CUTS,
     MAX_GROUPS,
+    WHOLE,
     Cuts,
     Window,
     check_level,
@@ -104,8 +105,6 @@ IN_SAMPLE = (
     "These cuts were chosen on these same rows, so the rates here are too optimistic. Judge the cuts on other rows "
     "before you use them, and ask whether a cut that depends on the group is allowed."
 )
-
-WHOLE: Window = (0.0, 1.0)
 
 
 E = TypeVar("E", bound="_Estimate | _Shift")

@@ -104,13 +104,10 @@ from core.metrics.groups import (
     spans,
     tie_groups,
 )
-from core.metrics.window import Window, check_level, check_window
+from core.metrics.window import WHOLE, Window, check_level, check_window
 
 Method = Literal["analytic", "bootstrap"]
 METHODS = ("analytic", "bootstrap")
-
-
-WHOLE: Window = (0.0, 1.0)
 
 
 UNSEEN_ROWS = 4.0

@@ -18,6 +18,9 @@ FprMax = Annotated[float, Gt(0), Le(1), Doc("Upper end of the window of false po
 
 Window = tuple[float, float]
 
+WHOLE: Window = (0.0, 1.0)
+"""The window of the AUC."""
+
 # Below this every whole number is a double.
 MAX_WHOLE = 2.0**53
 

@@ -18,13 +18,13 @@ from core.metrics.figures import estimate_figures
 from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
+from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
 from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut, key_of
 from .planner import Chosen, LeaderboardRow, Member, NothingFitted
 from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 
-WHOLE = (0.0, 1.0)
 Scores = Sequence[Floats]
 """The validation rows' scores of one candidate, split by split."""
 

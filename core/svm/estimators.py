@@ -23,7 +23,7 @@ from core.base.state import FINITE, Value
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from core.linear.ranker import LinearRanker, NonNegative
-from core.metrics.window import FprMax, FprMin, check_window
+from core.metrics.window import WHOLE, FprMax, FprMin, check_window
 
 from .feature_maps import (
     MAX_BINS,
@@ -37,16 +37,7 @@ from .feature_maps import (
     fit_nystroem,
 )
 from .selection import DEFAULT_COST, PATH, FittedProgram, Selection
-from .solvers import (
-    TOP,
-    WHOLE,
-    ConvexSolver,
-    DifferenceSolver,
-    Limits,
-    Progress,
-    SigmoidSolver,
-    Solver,
-)
+from .solvers import TOP, ConvexSolver, DifferenceSolver, Limits, Progress, SigmoidSolver, Solver
 
 MAPS: Mapping[MapName | None, type[FeatureMap]] = MappingProxyType(
     {None: Coordinates, "fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from core.base.ranker import Floats
 from core.linear.design import Sample
-from core.metrics.window import MIN_RISE
+from core.metrics.window import MIN_RISE, WHOLE
 
 from .cutting_planes import Solution
-from .solvers import WHOLE, Solver
+from .solvers import Solver
 
 # C if "auto" and no rows can be held out to choose it.
 DEFAULT_COST = 1.0

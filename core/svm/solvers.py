@@ -31,6 +31,7 @@ import numpy as np
 from core.base.monotone import Directions
 from core.base.ranker import Callback, Floats
 from core.linear.design import Sample
+from core.metrics.window import WHOLE
 
 from .cutting_planes import (
     CuttingPlanes,
@@ -49,8 +50,6 @@ from .surrogates import (
     problem_of,
     window_of,
 )
-
-WHOLE = (0.0, 1.0)
 
 # Stands for the highest negative alone, whatever its weight.
 TOP = (0.0, 0.0)

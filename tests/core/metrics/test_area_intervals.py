@@ -19,7 +19,8 @@ from core.metrics import (
     wilson_interval,
 )
 from core.metrics.groups import group_by_score
-from core.metrics.intervals import WHOLE, area_variance, area_warnings
+from core.metrics.intervals import area_variance, area_warnings
+from core.metrics.window import WHOLE
 from tests.core.metrics.naive import (
     area_interval,
     binormal_area,
