@@ -3,9 +3,7 @@
 Each figure θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
 order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
 U and D are the derivatives of θ in the direction of one row of its class, and S is that by the log odds of π. Variance,
-covariance of several scorers, groups and degrees of freedom follow as for areas (see `intervals`), and so do paired
-tests (see `comparison`). A few rows at the top may have most of the variance of a difference, which is then estimated
-too low: each u of a pair is divided by 1 − u² / Σ u², and at most doubled, but for areas.
+intervals, groups, covariance of several scorers and paired tests follow: see `estimates`.
 
 So the intervals are for a new sample, whose rows are drawn one by one: its prevalence varies, too. With
 `fixed_prevalence` S is left out: the interval is then for a population with the prevalence of these rows, such as one
@@ -14,9 +12,9 @@ of which a given number of rows of each class was drawn. Areas do not depend on 
 `functionals` has the figures, each with its formulas.
 
 A p-value against chance is one-sided, of H₀: θ is at most its value for scores that say nothing, on the logit scale as
-the intervals; Holm's adjusts over all figures asked for. That value moves with the prevalence as θ then does, so the
-prevalence is fixed in the test. With fewer than `MIN_CLASS_ROWS` effective rows of a class
-there is none: the variance of so few rows is too uncertain, and the test would err several times too often.
+the intervals; Holm's adjusts over all figures of one call. That value moves with the prevalence as θ then does, so the
+prevalence is fixed in the test. With fewer than `MIN_CLASS_ROWS` effective rows of a class there is none: the
+variance of so few rows is too uncertain, and the test would err several times too often.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from core.metrics.functionals.base import (
     Derivatives,
     Figure,
     Masses,
+    roc_of,
 )
 from core.metrics.intervals import influences_of_masses
 from core.metrics.window import (
@@ -64,7 +65,7 @@ class WindowArea(Figure):
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
-        value = _roc(masses).partial_area(self.fpr_min, self.fpr_max)
+        value = roc_of(masses).partial_area(self.fpr_min, self.fpr_max)
         width = self.fpr_max - self.fpr_min
         placement, height = influences_of_masses(
             masses.above_negative, masses.above_positive, self.fpr_min, self.fpr_max
@@ -224,7 +225,7 @@ class TwoWayArea(Figure):
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""
-        curve, least = _roc(masses), float(self.tpr_min)
+        curve, least = roc_of(masses), float(self.tpr_min)
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
         if start >= self.fpr_max:
@@ -252,14 +253,6 @@ class TwoWayArea(Figure):
         """Return the effective rows of either class within the rectangle, the fewer of the two."""
         positive, negative = masses.effective
         return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
-
-
-def _roc(masses: Masses) -> RocCurve:
-    positive, negative = masses.above_positive, masses.above_negative
-    fpr, tpr = negative / negative[-1], positive / positive[-1]
-    kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))
-    fpr, tpr = fpr[kept], tpr[kept]
-    return RocCurve(fpr, tpr, np.concatenate(([np.inf], -np.arange(1.0, fpr.size))))
 
 
 def _passes(curve: RocCurve, tpr: float) -> float:

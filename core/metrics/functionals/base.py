@@ -189,3 +189,11 @@ def check_scale_free(figure: Figure) -> None:
 
 FIGURES: MetricNames[Figure] = MetricNames("a figure")
 """The figures by name."""
+
+
+def roc_of(masses: Masses) -> RocCurve:
+    positive, negative = masses.above_positive, masses.above_negative
+    fpr, tpr = negative / negative[-1], positive / positive[-1]
+    kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))
+    fpr, tpr = fpr[kept], tpr[kept]
+    return RocCurve(fpr, tpr, np.concatenate(([np.inf], -np.arange(1.0, fpr.size))))

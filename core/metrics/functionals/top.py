@@ -18,7 +18,7 @@ With T and F the masses of the positives and the negatives at or above a score, 
   straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see `bands`) and of
   log (P / N) are combined by MOVER;
 * **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down.
-  S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it;
+  S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it.
 
 Where equal scores leave the order open, precision at k and NDCG are the mean over all orders of the ties (precision at
 a cut through a tie is the mean of a hypergeometric distribution).
@@ -49,13 +49,13 @@ from core.metrics.estimates import (
     Interval,
     normal_quantile,
 )
-from core.metrics.functionals.area import _roc
 from core.metrics.functionals.base import (
     FIGURES,
     Derivatives,
     Figure,
     Masses,
     check_size,
+    roc_of,
     shown_size,
     size_of,
 )
@@ -339,7 +339,7 @@ class PrecisionAtRecall(Figure):
         value = self.of(masses).value
         positive, negative = masses.totals
         totals = ClassTotals(positive, negative, *masses.effective)
-        fpr = fpr_at_tpr_interval(_roc(masses), totals, float(self.recall), level)
+        fpr = fpr_at_tpr_interval(roc_of(masses), totals, float(self.recall), level)
         odds = math.log(positive) - math.log(negative) + math.log(self.recall)
         error = 0.0
         if not masses.fixed_prevalence:
