@@ -13,7 +13,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -217,8 +216,15 @@ def check(holds: object, what: str) -> None:
 
 
 def run_in_environment(client: str, packages: str, asked: Path, folder: Path) -> None:
-    """Install a client alone, and run it. Ends this process if it fails."""
-    venv.create(folder, with_pip=bool(packages))
+    """Install a client alone, and run it. Ends this process if it fails.
+
+    It has the oldest Python that is here: KServe's client does not install on the newest.
+    """
+    from tests.pythons import find_pythons
+
+    oldest = next(iter(find_pythons().values()), Path(sys.executable))
+    without_pip = () if packages else ("--without-pip",)
+    subprocess.run([oldest, "-m", "venv", *without_pip, folder], check=True)
     python = folder / "bin" / "python"
     if packages:
         subprocess.run([python, "-m", "pip", "install", "-q", *packages.split()], check=True)
