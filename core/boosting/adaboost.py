@@ -9,7 +9,7 @@ from core.base.monotone import Monotone
 from core.coding import Criterion
 from core.coding.bins import MaxBins
 
-from .algorithms import Hypothesis, Masses, RowLossAlgorithm, StumpAlgorithm
+from .algorithms import CutMasses, Hypothesis, RowLossAlgorithm, StumpAlgorithm
 from .booster import Booster
 from .options import (
     EarlyStoppingRounds,
@@ -102,7 +102,7 @@ class ClassifyingAlgorithm(RowLossAlgorithm, StumpAlgorithm):
 
     include_constant: bool
 
-    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
+    def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
         """Take of a stump and its reverse the one that is right on more weight."""
         share_n = 1.0 - share_p
         right = share_p * masses.above_p + share_n * masses.below_n

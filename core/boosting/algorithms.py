@@ -14,7 +14,7 @@ from .columns import Column
 from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
-class Masses(NamedTuple):
+class CutMasses(NamedTuple):
     """The masses on both sides of a cut, each summed from its own bins, so that an empty side is exactly 0.
 
     Attributes
@@ -87,12 +87,12 @@ class StumpAlgorithm(BoostingAlgorithm):
     """r: a negative weighs w_k e^{r f(x_k)}; 1 without a push."""
 
     @abstractmethod
-    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
+    def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
         """Return the weak ranker of a cut.
 
         Parameters
         ----------
-        masses : Masses
+        masses : CutMasses
         share_p : float
             Fraction of the weight of all rows that is on positives.
         """
@@ -118,7 +118,7 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
     criterion: Criterion
     push: float = 1.0
 
-    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
+    def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
         """Return the weak ranker of a cut, judged by the pairs of a positive and a negative."""
         return self.pair_hypothesis(
             masses.above_p * masses.below_n, masses.above_n * masses.below_p

@@ -29,7 +29,7 @@ from core.coding.best_split import MIN_EDGE
 from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 
-from .algorithms import Hypothesis, Masses, StumpAlgorithm
+from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
 from .data import Rows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
@@ -358,7 +358,7 @@ class BalancedAlgorithm(StumpAlgorithm):
 
     criterion = Criterion.YOUDEN
 
-    def hypothesis(self, masses: Masses, share_p: float) -> Hypothesis:
+    def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
         """Return the two-sided classifier of the cut, by the coin of Lemma 4."""
         if masses.above_p >= masses.above_n:
             sign, h = 1, two_sided(masses.below_p, masses.above_n)

@@ -325,7 +325,7 @@ class LambdaLoss(TreeLoss):
     def update(self, values: Floats) -> None:
         """Let the scores grow by values[leaf], for the leaves of the last tree."""
         scores, weights = self._scores, self._weights
-        scores += values[self._grower.leaves]
+        scores += self._grower.values_of_rows(values)
         shared_pool(len(scores) * len(self._discounts)).deal(
             _write_lambdas,
             len(self._blocks) - 1,

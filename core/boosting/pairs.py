@@ -331,7 +331,8 @@ class ListedPairLoss(PairLoss):
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
         rise = np.empty(len(self._pairs.rows))
-        rise[self._items] = values[self._grower.leaves]  # an item's two rows lie in the same leaf
+        # An item's two rows lie in the same leaf.
+        rise[self._items] = self._grower.values_of_rows(values)
         self._d *= np.exp(rise[self._pairs.worse] - rise[self._pairs.better])
         shrink = float(self._d.sum())
         self._d /= shrink

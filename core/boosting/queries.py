@@ -477,9 +477,8 @@ class QueryLoss(PairLoss):
     def update(self, values: Floats) -> None:
         """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
         factor = np.empty(len(self._queries.of_row))
-        factor[self._rows] = np.exp(values)[
-            self._grower.leaves
-        ]  # a row's roles lie in the same leaf
+        # A row's roles lie in the same leaf.
+        factor[self._rows] = self._grower.values_of_rows(np.exp(values))
         self._queries.grow(factor)
         self.log_f_plus, self.log_f_minus = self._queries.log_f
         self._weights[:, 0] = self._masses_of_roles()

@@ -39,7 +39,7 @@ from core.explain.conditions import ANY_NUMBER, Condition, any_category, in_word
 from core.kernels import kernel
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
-from .algorithms import Hypothesis, Masses, StumpAlgorithm
+from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
 from .data import Rows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
@@ -64,7 +64,7 @@ MIN_SURE_EDGE = 1e-9
 _CODE = numba.uint8
 
 
-class Interval(NamedTuple):
+class CodeRange(NamedTuple):
     """The codes of one side of a cut: `first`, and `width` codes after it."""
 
     first: int
@@ -75,8 +75,8 @@ class Sides(NamedTuple):
     """A column of codes, (n_rows,) uint8, and the intervals above and below a cut."""
 
     column: Codes
-    above: Interval
-    below: Interval
+    above: CodeRange
+    below: CodeRange
 
     @property
     def is_above(self) -> Bools:
@@ -93,14 +93,14 @@ def sides_of(column: Codes, split: Split) -> Sides:
         marks = np.zeros(missing + 1, dtype=np.uint8)
         marks[: len(split.bins_above)] = split.bins_above
         marks[missing] = split.missing_above
-        return Sides(marks[column], Interval(1, 0), Interval(2, 254))
+        return Sides(marks[column], CodeRange(1, 0), CodeRange(2, 254))
     first = split.cut + 1
     width = missing - first - (0 if split.missing_above else 1)
     if column.dtype != np.uint8:
         inside = column - column.dtype.type(first) <= width
-        return Sides(inside.view(np.uint8), Interval(1, 0), Interval(2, 254))
-    below = Interval((first + width + 1) % (missing + 1), missing - 1 - width)
-    return Sides(column, Interval(first, width), below)
+        return Sides(inside.view(np.uint8), CodeRange(1, 0), CodeRange(2, 254))
+    below = CodeRange((first + width + 1) % (missing + 1), missing - 1 - width)
+    return Sides(column, CodeRange(first, width), below)
 
 
 _NO_BINS = np.empty(0, dtype=np.bool_)
@@ -336,7 +336,7 @@ class Stump:
     coverage: float
     members: Bools | None = None  # for a categorical feature the categories above
     split: Split = CONSTANT
-    masses: Masses | None = None
+    masses: CutMasses | None = None
 
     @property
     def above_below(self) -> tuple[float, float]:
@@ -479,7 +479,7 @@ class StumpMaker:
         # Summed from the top: [j, c + 1] is the fraction above cut c, without the missing.
         self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
-    def make(self, split: Split, masses: Masses | None, hypothesis: Hypothesis) -> Stump:
+    def make(self, split: Split, masses: CutMasses | None, hypothesis: Hypothesis) -> Stump:
         """Return the stump of a cut."""
         shares = self._shares[split.feature]
         if split.bins_above is not None:
@@ -656,7 +656,7 @@ class StumpShard:
             self.take(step)
         return self._sums
 
-    def _side(self, step: Step) -> tuple[Codes, Interval]:
+    def _side(self, step: Step) -> tuple[Codes, CodeRange]:
         column, above, below = sides_of(self._codes[step.split.feature], step.split)
         return column, above if step.is_above else below
 
@@ -850,7 +850,7 @@ class StumpLearner(WeakLearner):
             return None
         above_p, below_p, above_n, below_n = sum_sides(histograms, self._bins, split)
         total_p, total_n = above_p + below_p, above_n + below_n
-        masses = Masses(
+        masses = CutMasses(
             above_p / total_p,
             below_p / total_p,
             above_n / total_n,

@@ -533,7 +533,7 @@ class TreeLoss(Resumable, ABC):
         self._weights = grower.weights
         self._unit = 1.0  # mean mass of a row
         self._steps = TreeSteps(grower)
-        grower.leaves.fill(0)
+        grower.send_to_root()
 
     @abstractmethod
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:

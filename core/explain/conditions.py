@@ -1,6 +1,6 @@
 """Conditions on one feature in words, for stumps, trees, ranking trees and branching programs.
 
-A condition is an `Interval` of numbers or a `CategorySet`. A split divides it into the part above and the part below.
+A condition is a `ValueRange` of numbers or a `CategorySet`. A split divides it into the part above and the part below.
 `in_words` describes what is left after the splits of a path:
 
 >>> above, below = ANY_NUMBER.divide(3.0, missing_above=True)
@@ -55,7 +55,7 @@ def spell_number(name: str, value: float, digits: int = 10) -> str:
     return f"{value:.{digits}g}" if spelling is None else spelling(value)
 
 
-class Interval(NamedTuple):
+class ValueRange(NamedTuple):
     """The values low < x <= high of a numeric feature; none if low is inf."""
 
     low: float
@@ -63,13 +63,13 @@ class Interval(NamedTuple):
     missing: bool
     """Whether a missing value satisfies the condition."""
 
-    def divide(self, threshold: float, *, missing_above: bool) -> tuple["Interval", "Interval"]:
+    def divide(self, threshold: float, *, missing_above: bool) -> tuple["ValueRange", "ValueRange"]:
         """Return the part above a threshold and the part below; -inf separates missing values from all others."""
         if threshold == -math.inf:
-            return self._replace(missing=False), Interval(math.inf, math.inf, self.missing)
+            return self._replace(missing=False), ValueRange(math.inf, math.inf, self.missing)
         return (
-            Interval(max(self.low, threshold), self.high, self.missing and missing_above),
-            Interval(self.low, min(self.high, threshold), self.missing and not missing_above),
+            ValueRange(max(self.low, threshold), self.high, self.missing and missing_above),
+            ValueRange(self.low, min(self.high, threshold), self.missing and not missing_above),
         )
 
 
@@ -91,9 +91,9 @@ class CategorySet(NamedTuple):
         )
 
 
-Condition = Interval | CategorySet
+Condition = ValueRange | CategorySet
 
-ANY_NUMBER = Interval(-math.inf, math.inf, True)
+ANY_NUMBER = ValueRange(-math.inf, math.inf, True)
 
 
 def any_category(n_categories: int) -> CategorySet:
@@ -123,7 +123,7 @@ def in_words(
     return words + " or missing" * (condition.missing and mentions_missing and not nothing_else)
 
 
-def _interval(name: str, interval: Interval) -> str:
+def _interval(name: str, interval: ValueRange) -> str:
     low, high = interval.low, interval.high
     if low == math.inf:
         return f"{name} is missing"

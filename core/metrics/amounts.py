@@ -284,7 +284,7 @@ def _sums_of(unit: NDArray[np.intp] | None, parts: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class WeightedRows:
     """Weights and units of rows; the weights are divided by the greatest."""
 
     weight: FloatArray
@@ -293,7 +293,7 @@ class Sample:
     """Effective number of units."""
 
     @classmethod
-    def of(cls, rows: Rows) -> Sample:
+    def of(cls, rows: Rows) -> WeightedRows:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         sums = _sums_of(rows.unit, weight)
@@ -354,7 +354,7 @@ class Sample:
         return _within(mean, low, high, possible)
 
     def saving(
-        self, constant: FloatArray, lost: FloatArray, losses: _Losses, level: float
+        self, constant: FloatArray, lost: FloatArray, losses: _RowCosts, level: float
     ) -> Interval:
         """Return the mean of constant − lost with its interval."""
         mean, error, skewness = self.moments(constant - lost)
@@ -365,7 +365,7 @@ class Sample:
         return _within(mean, low, high, losses.possible_difference)
 
     def difference(
-        self, first: FloatArray, second: FloatArray, losses: _Losses, level: float, parts: int
+        self, first: FloatArray, second: FloatArray, losses: _RowCosts, level: float, parts: int
     ) -> tuple[Interval, float]:
         """Return the mean of first − second with its interval, and the p-value of H₀: it is 0.
 
@@ -530,7 +530,7 @@ def value_caught(
         raise InvalidParameter(f"over must be one of {', '.join(OVERS)}, got {over!r}")
     amounts = check_amounts(amount, np.size(np.asarray(y)))
     rows, (amounts,) = rows_with(y, {"scores": scores}, {"amount": amounts}, sample_weight, group)
-    sample = Sample.of(rows)
+    sample = WeightedRows.of(rows)
     value, unit_of_value = _masses(sample.weight, amounts, rows.positive, "positive")
     flagged = sample.weight
     if over != "rows":
@@ -605,7 +605,7 @@ def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) ->
     return float(ends[1] - ends[0]) / (high - low)
 
 
-class _Losses(NamedTuple):
+class _RowCosts(NamedTuple):
     """What each row costs if it is not flagged, and if it is."""
 
     unflagged: FloatArray
@@ -643,9 +643,9 @@ class _Losses(NamedTuple):
         return np.where(decided, self.flagged, self.unflagged)
 
 
-def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _Losses:
+def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _RowCosts:
     missed, wrong, gain = costs.of(amounts)
-    return _Losses(
+    return _RowCosts(
         np.where(positive, missed, 0.0),
         np.where(positive, costs.review - gain, costs.review + wrong),
         (0.0, float(missed.max())),
@@ -667,7 +667,7 @@ class _Choice:
 
 
 def choose(
-    scores: FloatArray, losses: _Losses, sample: Sample, parts: NDArray[np.intp] | None
+    scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
     """Choose the cut of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
     ranked = _Ranked.of(scores)
@@ -772,7 +772,7 @@ def cost_report(
     if threshold is not None:
         threshold = check_threshold(threshold)
     rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
-    sample, losses = Sample.of(rows), losses_of(rows.positive, costs, found[0])
+    sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, found[0])
     choice = choose(rows.scores[0], losses, sample, deal(rows, random_state))
     at = None
     if threshold is not None:
@@ -846,7 +846,7 @@ def compare_costs(
     parts = deal(rows, random_state)
     if parts is None:
         raise InvalidData("group must have at least two values to compare costs, got one")
-    sample, losses = Sample.of(rows), losses_of(rows.positive, costs, amounts)
+    sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, amounts)
     choices = [choose(column, losses, sample, parts) for column in rows.scores]
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
@@ -875,7 +875,7 @@ def _check_probability(probability: ArrayLike, length: int) -> FloatArray:
     return vector
 
 
-def _least(choice: _Choice, losses: _Losses, sample: Sample, level: float) -> LeastCost:
+def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:
     held_out = choice.held_out
     return LeastCost(
         choice.threshold,
@@ -888,7 +888,7 @@ def _least(choice: _Choice, losses: _Losses, sample: Sample, level: float) -> Le
 
 
 def _decision(
-    decided: NDArray[np.bool_], losses: _Losses, sample: Sample, level: float
+    decided: NDArray[np.bool_], losses: _RowCosts, sample: WeightedRows, level: float
 ) -> DecisionCost:
     lost = losses.of(decided)
     saved = (
@@ -901,5 +901,5 @@ def _decision(
     )
 
 
-def _share(decided: NDArray[np.bool_], sample: Sample) -> float:
+def _share(decided: NDArray[np.bool_], sample: WeightedRows) -> float:
     return float(sample.weight[decided].sum()) / float(sample.weight.sum())

@@ -107,7 +107,7 @@ IN_SAMPLE = (
 )
 
 
-E = TypeVar("E", bound="_Estimate | _Shift")
+E = TypeVar("E", bound="_GroupEstimate | _Shift")
 
 
 class GroupFigure(NamedTuple):
@@ -237,7 +237,7 @@ class _Shift(NamedTuple):
         return Interval(self.value, self.value - half, self.value + half)
 
 
-class _Estimate(NamedTuple):
+class _GroupEstimate(NamedTuple):
     """A proportion and what its interval and tests need; `variance` is None for a rate, and if a sample shows none."""
 
     value: float
@@ -486,7 +486,7 @@ def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None
     return lacks[0], lacks[1]
 
 
-def _area_of(one: _Group, j: int, window: Window) -> _Estimate | str:
+def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
     """Return a group's area over the j-th window, or why it has none."""
     if one.areas is None:
         return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
@@ -509,11 +509,13 @@ def _area_of(one: _Group, j: int, window: Window) -> _Estimate | str:
         below = sum(part**2 / spare for part, spare in own)
         degrees = sum(part for part, _ in own) ** 2 / below if below > 0.0 else math.inf
     trials = worst_case_trials(one.effective, window)
-    return _Estimate(float(areas.values[0, j]), variance, trials, areas.degrees, degrees)
+    return _GroupEstimate(float(areas.values[0, j]), variance, trials, areas.degrees, degrees)
 
 
-def _rates(groups: Sequence[_Group], threshold: float) -> dict[Measured, list[_Estimate | str]]:
-    found: dict[Measured, list[_Estimate | str]] = {"tpr": [], "fpr": []}
+def _rates(
+    groups: Sequence[_Group], threshold: float
+) -> dict[Measured, list[_GroupEstimate | str]]:
+    found: dict[Measured, list[_GroupEstimate | str]] = {"tpr": [], "fpr": []}
     for one in groups:
         lacks = _class_lacks(one.rows, one.effective)
         found["tpr"].append(lacks[0] or _rate(one, one.rows.positive, threshold, one.effective[0]))
@@ -523,7 +525,7 @@ def _rates(groups: Sequence[_Group], threshold: float) -> dict[Measured, list[_E
 
 def _rate(
     one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
-) -> _Estimate:
+) -> _GroupEstimate:
     """Return the flagged share of a class with the trials of its Wilson interval.
 
     They are the effective rows; with units, the rows that would have the variance between units, at least the units.
@@ -542,7 +544,7 @@ def _share(
     weight: FloatArray | None,
     unit: NDArray[np.intp] | None,
     effective: float,
-) -> _Estimate:
+) -> _GroupEstimate:
     """Return the share of the rows that are counted, with the trials of its Wilson interval.
 
     They are the effective rows; with units, the rows that would have the variance between units, at least the units.
@@ -560,7 +562,7 @@ def _share(
             most = parts.size if weight is None else effective_rows(weight, weight**2)
             trials = max(effective, min(share * (1.0 - share) / variance, most))
             degrees = effective - 1.0
-    return _Estimate(share, None, trials, degrees, degrees)
+    return _GroupEstimate(share, None, trials, degrees, degrees)
 
 
 def _mean_of(counted: NDArray[np.bool_], weight: FloatArray | None) -> float:
@@ -579,7 +581,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
     weight = np.ones(n) if rows.weight is None else rows.weight
     predicted = min(1.0, inner(weight, one.probability) / float(weight.sum()))
     effective = _effective_of_all(rows)
-    observed: _Estimate | str
+    observed: _GroupEstimate | str
     if has_enough(effective, MIN_CLASS_ROWS):
         observed = _share(rows.positive, rows.weight, rows.unit, effective)
     elif n < MIN_CLASS_ROWS:
@@ -670,7 +672,7 @@ def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[f
     return shift, moved
 
 
-def _shown(figure: _Estimate | _Shift | str, level: float) -> GroupFigure:
+def _shown(figure: _GroupEstimate | _Shift | str, level: float) -> GroupFigure:
     if isinstance(figure, str):
         return GroupFigure(None, figure)
     return GroupFigure(figure.interval(level), None)
@@ -713,7 +715,9 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
     )
 
 
-def _equal_areas(groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _Estimate]]) -> float:
+def _equal_areas(
+    groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _GroupEstimate]]
+) -> float:
     """Return the p-value of H₀: these groups have one area over the j-th window."""
     variances = _variances_if_equal([one for _, one in has])
     if variances is None:
@@ -730,13 +734,13 @@ def _equal_areas(groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _Est
     return _equal_proportions(has, variances, _covariance_of_units(units, influences))
 
 
-def _equal_rates(has: Sequence[tuple[int, _Estimate]]) -> float:
+def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
     """Return the p-value of H₀: these groups have one rate."""
     variances = _variances_if_equal([one for _, one in has])
     return 1.0 if variances is None else _equal_proportions(has, variances, None)
 
 
-def _variances_if_equal(figures: Sequence[_Estimate]) -> FloatArray | None:
+def _variances_if_equal(figures: Sequence[_GroupEstimate]) -> FloatArray | None:
     """Return the variances of the figures if all have one mean; None if all of them are 0 or all are 1."""
     value, trials = np.array([(one.value, one.effective_trials()) for one in figures]).T
     mean = inner(trials, value) / trials.sum()
@@ -744,7 +748,7 @@ def _variances_if_equal(figures: Sequence[_Estimate]) -> FloatArray | None:
 
 
 def _equal_proportions(
-    has: Sequence[tuple[int, _Estimate]], variances: FloatArray, covariance: FloatArray | None
+    has: Sequence[tuple[int, _GroupEstimate]], variances: FloatArray, covariance: FloatArray | None
 ) -> float:
     value, degrees = np.array([(one.value, one.variance_degrees) for _, one in has]).T
     return _equal_means(value, variances, degrees, covariance)
@@ -819,7 +823,7 @@ def _covariance_of_units(
 
 
 def _worst(
-    of: Measured, window: Window | None, figures: Sequence[_Estimate | str], level: float
+    of: Measured, window: Window | None, figures: Sequence[_GroupEstimate | str], level: float
 ) -> list[WorstGroup]:
     """Return the worst group of a figure, in a list; no group if fewer than two have the figure."""
     has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]

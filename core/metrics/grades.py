@@ -97,7 +97,7 @@ class GradedComparison:
     """Of H₀: all scorers have the same figure. In [0, 1]."""
 
 
-class _Rows(NamedTuple):
+class _GradedRows(NamedTuple):
     """Checked rows of weight above 0; grades are numbered from 0 without gaps."""
 
     grade: NDArray[np.int64]
@@ -107,7 +107,7 @@ class _Rows(NamedTuple):
     unit: NDArray[np.intp] | None
 
 
-class _Estimate(NamedTuple):
+class _GradedEstimate(NamedTuple):
     """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
 
     figure: GradedFigure
@@ -222,7 +222,7 @@ def _check(
     scores: Mapping[str, ArrayLike],
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> _Rows:
+) -> _GradedRows:
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
     columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
@@ -238,12 +238,12 @@ def _check(
         raise InvalidData(
             f"sample_weight must leave rows of two grades, got rows of grade {grades[0]} only"
         )
-    return _Rows(number.astype(np.int64), grades, tuple(columns), weight, unit)
+    return _GradedRows(number.astype(np.int64), grades, tuple(columns), weight, unit)
 
 
 def _estimate(
-    rows: _Rows, figures: Sequence[GradedFigure] = ("c_index", "mean_auc", "volume")
-) -> tuple[list[_Estimate], FloatArray]:
+    rows: _GradedRows, figures: Sequence[GradedFigure] = ("c_index", "mean_auc", "volume")
+) -> tuple[list[_GradedEstimate], FloatArray]:
     """Return the figures of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
@@ -294,7 +294,7 @@ def _estimate(
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
         of_figure = Estimates(values[j][:, None], parts, effective, degrees)
-        found.append(_Estimate(name, of_figure, trials, n_grades))
+        found.append(_GradedEstimate(name, of_figure, trials, n_grades))
     return found, every
 
 
@@ -307,7 +307,7 @@ def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
     return effective_rows(mass, mass**2)
 
 
-def _interval(one: _Estimate, scorer: int, level: float) -> Interval:
+def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
         return found.interval(scorer, 0, one.trials, level)

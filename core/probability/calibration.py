@@ -50,7 +50,7 @@ from core.base.parameters import check_seed
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import FloatArray, Rows, check_rows, effective_units
-from core.probability.isotonic import Masses, masses_of, smoothed_isotonic
+from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 
 Method = Literal["platt", "beta", "isotonic"]
 METHODS: tuple[Method, ...] = ("platt", "beta", "isotonic")
@@ -292,7 +292,7 @@ class ChosenCalibration(NamedTuple):
     calibration: Calibration
     log_loss: dict[str, float]
     """Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare any."""
-    masses: Masses
+    masses: ScoreMasses
     """The rows that it was learnt on, by score."""
     held_out: HeldOutProbabilities | None
     """To judge the calibration by; None if there were too few rows."""
@@ -305,7 +305,7 @@ def choose_calibration(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
     random_state: int = 0,
-    masses: Masses | None = None,
+    masses: ScoreMasses | None = None,
 ) -> ChosenCalibration:
     """Return the calibration with the least log loss on held-out folds; see the module. O(n log n).
 
@@ -425,7 +425,7 @@ def _effective_rows(rows: Rows) -> tuple[float, float]:
     return positives, negatives
 
 
-def _fit(masses: Masses, method: Method, effective: tuple[float, float]) -> Calibration:
+def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) -> Calibration:
     """Return a calibration; `effective` are the effective rows of the positives and of the negatives."""
     prevalence = float(masses.positive.sum() / masses.mass.sum())
     if method == "isotonic":
@@ -459,7 +459,7 @@ def _fit(masses: Masses, method: Method, effective: tuple[float, float]) -> Cali
     return Calibration(method, np.array([centre, scale, *best]), prevalence)
 
 
-def _centre_and_scale(masses: Masses) -> tuple[float, float]:
+def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
     """Return the point halfway between the medians of the classes, and the spread of the scores; equal scores: 1."""
     negative = masses.mass - masses.positive
     medians = [_quantiles(masses.scores, mass, 0.5)[0] for mass in (masses.positive, negative)]
@@ -476,7 +476,7 @@ def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArr
 
 
 def _cells(
-    masses: Masses, centre: float, scale: float
+    masses: ScoreMasses, centre: float, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return z, mass and positive mass of at most `_MAX_CELLS` cells of neighbouring scores."""
     cells = masses.in_cells(_MAX_CELLS)

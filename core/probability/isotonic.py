@@ -51,14 +51,14 @@ MIN_CLASS_SHARE = 1e-12
 """Of the weight of all rows: a class of less is lost in rounding, and says nothing of probabilities."""
 
 
-class Masses(NamedTuple):
+class ScoreMasses(NamedTuple):
     """The distinct scores, ascending, and the mass of the rows at each; all of shape (n_scores,), float64."""
 
     scores: FloatArray
     mass: FloatArray
     positive: FloatArray
 
-    def in_cells(self, max_cells: int) -> Masses:
+    def in_cells(self, max_cells: int) -> ScoreMasses:
         """Return at most so many distinct scores: neighbours, of about equal mass together, become their mean."""
         if self.scores.size <= max_cells:
             return self
@@ -68,10 +68,10 @@ class Masses(NamedTuple):
         mass = np.add.reduceat(self.mass, starts)
         largest = np.abs(self.scores[[0, -1]]).max() or 1.0  # so that no sum overflows
         scores = np.add.reduceat(self.scores / largest * self.mass, starts) / mass * largest
-        return Masses(scores, mass, np.add.reduceat(self.positive, starts))
+        return ScoreMasses(scores, mass, np.add.reduceat(self.positive, starts))
 
 
-def masses_of(rows: Rows, effective: tuple[float, float] | None = None) -> Masses:
+def masses_of(rows: Rows, effective: tuple[float, float] | None = None) -> ScoreMasses:
     """Return the masses of rows by score: their total is the effective number of rows, whatever the scale of weights.
 
     So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the
@@ -86,14 +86,14 @@ def masses_of(rows: Rows, effective: tuple[float, float] | None = None) -> Masse
     if rows.weight is not None or rows.unit is not None:
         scale = sum(effective or effective_units(rows)) / mass.sum()
         positive, mass = positive * scale, mass * scale
-    return Masses(np.ascontiguousarray(groups.scores[::-1]), mass, positive)
+    return ScoreMasses(np.ascontiguousarray(groups.scores[::-1]), mass, positive)
 
 
-def cells_of(groups: ScoreGroups, max_cells: int) -> Masses:
+def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
     """Return the `masses_of` rows without units from their tie groups, which may be in files.
 
-    Of more than about `max_cells` scores they are those of cells of neighbours, see `Masses.in_cells`. InvalidData: as
-    `masses_of`.
+    Of more than about `max_cells` scores they are the masses of cells of neighbours, see `ScoreMasses.in_cells`.
+    InvalidData: as `masses_of`.
     """
     check_class_shares(groups)
     total = float(groups.flagged_positive[-1]) + float(groups.flagged_negative[-1])
@@ -101,13 +101,13 @@ def cells_of(groups: ScoreGroups, max_cells: int) -> Masses:
     for block in groups.blocks():
         positive = np.ascontiguousarray(block.positive[::-1])
         mass = positive + block.negative[::-1]
-        part = Masses(np.ascontiguousarray(block.scores[::-1]), mass, positive)
+        part = ScoreMasses(np.ascontiguousarray(block.scores[::-1]), mass, positive)
         if len(groups) > max_cells:
             part = part.in_cells(max(1, round(max_cells * float(mass.sum()) / total)))
         parts.append(part)
     scores, mass, positive = (np.concatenate(each) for each in zip(*parts[::-1], strict=True))
     scale = sum(effective_of(groups)) / mass.sum()
-    return Masses(scores, mass * scale, positive * scale)
+    return ScoreMasses(scores, mass * scale, positive * scale)
 
 
 def check_class_shares(groups: ScoreGroups) -> None:
@@ -183,7 +183,7 @@ def fit_isotonic(
     return _with_knots(*_blocks_of(masses_of(check_rows(y, {"scores": scores}, sample_weight))))
 
 
-def smoothed_isotonic(masses: Masses) -> Isotonic:
+def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
     """Return the isotonic regression with values in (0, 1), so that its log loss is finite on any rows.
 
     Only the first block can be 0 and only the last one 1. Either is replaced by the fraction of its rows and one more,
@@ -207,7 +207,7 @@ def isotonic_values(mass: FloatArray, positive: FloatArray) -> FloatArray:
     return values
 
 
-def _blocks_of(masses: Masses) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
+def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
     """Return the scores, where each block begins among them, and the blocks' values."""
     starts, values = np.empty(masses.mass.size, dtype=np.int64), np.empty(masses.mass.size)
     n_blocks = _pool(masses.mass, masses.positive, starts, values)
@@ -329,7 +329,7 @@ def fit_venn_abers(
     return venn_abers_of(masses_of(check_rows(y, {"scores": scores}, sample_weight)))
 
 
-def venn_abers_of(masses: Masses, max_steps: int = MAX_STEPS) -> VennAbers:
+def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
     """Return the pair from masses; of more than `max_steps` steps neighbours are merged, p0 down and p1 up."""
     W = np.append(0.0, np.cumsum(masses.mass))
     Y = np.append(0.0, np.cumsum(masses.positive))

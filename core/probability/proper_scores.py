@@ -48,7 +48,7 @@ from core.metrics.estimates import Interval, normal_quantile, wilson_interval
 from core.metrics.groups import FloatArray, Rows, check_probabilities, check_rows, inner
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
-from core.probability.isotonic import Masses, isotonic_values, masses_of
+from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
 
 MAX_BOOTSTRAP = 10_000
 N_BINS = 10
@@ -211,7 +211,7 @@ def _rows(
     return rows
 
 
-def _brier(masses: Masses) -> Decomposition:
+def _brier(masses: ScoreMasses) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -221,7 +221,7 @@ def _brier(masses: Masses) -> Decomposition:
     return _parts(mean, masses)
 
 
-def _log(masses: Masses) -> Decomposition:
+def _log(masses: ScoreMasses) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -233,7 +233,7 @@ def _log(masses: Masses) -> Decomposition:
     return _parts(mean, masses)
 
 
-def _parts(mean: Callable[[FloatArray | float], float], masses: Masses) -> Decomposition:
+def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> Decomposition:
     score = mean(masses.scores)
     best = min(mean(isotonic_values(masses.mass, masses.positive)), score)
     uncertainty = mean(float(masses.positive.sum() / masses.mass.sum()))
@@ -241,7 +241,7 @@ def _parts(mean: Callable[[FloatArray | float], float], masses: Masses) -> Decom
 
 
 def _points(
-    masses: Masses, level: float, n_bootstrap: int, generator: np.random.Generator
+    masses: ScoreMasses, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> list[ReliabilityPoint]:
     cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
@@ -297,7 +297,7 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
     return smooth
 
 
-def _cox(masses: Masses, level: float) -> tuple[Interval, Interval]:
+def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval]:
     """Return the intercept with slope 1, and the slope, each with Wald's interval."""
     with np.errstate(divide="ignore"):
         odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
@@ -313,7 +313,9 @@ def _cox(masses: Masses, level: float) -> tuple[Interval, Interval]:
     return large, _wald(theta[0], _variance(masses, fitted, features, inverse), z)
 
 
-def _variance(masses: Masses, odds: FloatArray, features: FloatArray, inverse: FloatArray) -> float:
+def _variance(
+    masses: ScoreMasses, odds: FloatArray, features: FloatArray, inverse: FloatArray
+) -> float:
     """Return the variance of the first coefficient, also right where the logistic model is not (Huber's sandwich)."""
     part = np.exp(-np.abs(odds))
     p = np.where(odds >= 0.0, 1.0, part) / (1.0 + part)

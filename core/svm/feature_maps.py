@@ -42,7 +42,7 @@ from core.base.state import FINITE, NOT_INFINITE, Array, Booleans, Nested, Total
 from core.coding import Bins, Codes, fit_bins
 from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData
-from core.explain.conditions import CategorySet, Interval, in_words
+from core.explain.conditions import CategorySet, ValueRange, in_words
 from core.kernels import kernel
 from core.linear.design import (
     MAX_DIFFERENCE,
@@ -274,7 +274,7 @@ class BinnedMap(FeatureMap):
             return {"is": own}, in_words(name, in_bin, known, mentions_missing=False)
         low = float(edges[code - 1]) if code > 0 else None
         high = float(edges[code]) if code < len(edges) else None
-        inside = Interval(
+        inside = ValueRange(
             -math.inf if low is None else low, math.inf if high is None else high, missing=False
         )
         where = {"above": low, "up_to": high}

@@ -324,7 +324,7 @@ def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
     )
 
 
-class TreeGrower(Protocol):
+class RankingTreeGrower(Protocol):
     """Grows trees on parts of one sample."""
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
@@ -339,5 +339,5 @@ class SplitterGrower:
     make: Callable[[Sample], Splitter]
 
     def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
-        """Return a tree grown on some rows; see `TreeGrower`."""
+        """Return a tree grown on some rows; see `RankingTreeGrower`."""
         return grow(self.make(self.sample.take(rows)), limits, callback)

@@ -33,7 +33,7 @@ from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
 from .cuts import MAX_VISITED, CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
-from .growth import Limits, Sample, SplitterGrower, TreeGrower
+from .growth import Limits, RankingTreeGrower, Sample, SplitterGrower
 from .leafrank import CutGrower, Shape
 from .pruning import SCALE, Chosen, PruningPath
 from .tree import Booleans, Integers, LeafOrder, Rules, Tree
@@ -339,7 +339,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             sample = sample._replace(stored=store_table(X, weight, most, sample.n_categories))
         grower = self._grower(sample)
         limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
-        growers: Sequence[TreeGrower] = [grower]
+        growers: Sequence[RankingTreeGrower] = [grower]
         if self.leafrank_pruning == "cv" and isinstance(grower, CutGrower):
             growers = [grower.with_leaves(size) for size in grower.sizes()]
         per_grower = self.n_folds + 1 if self.pruning == "cv" else 1
@@ -413,7 +413,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
-    def _grower(self, sample: Sample) -> TreeGrower:
+    def _grower(self, sample: Sample) -> RankingTreeGrower:
         splitter: Any = self.splitter
         if splitter in ("axis", "leafrank"):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))

@@ -11,7 +11,7 @@ from core.explain.conditions import (
     ANY_NUMBER,
     CategorySet,
     Condition,
-    Interval,
+    ValueRange,
     any_category,
     in_words,
 )
@@ -47,7 +47,7 @@ def describe_leaves(
         below: Condition
         if split["set"] == NO_SET:
             numbers = paths[leaf].get(feature, ANY_NUMBER)
-            assert isinstance(numbers, Interval)  # a feature has either sets or thresholds
+            assert isinstance(numbers, ValueRange)  # a feature has either sets or thresholds
             above, below = numbers.divide(float(split["threshold"]), missing_above=missing_above)
         else:
             n = len(categories[feature] or ())

@@ -1749,7 +1749,7 @@ class TreeGrower:
             sample_weight = np.asarray(weight / division.scale)
         # Of a tree, units are needed first, and leaves at its end: both use the same memory.
         units = mapped(folder, (n_rows * n_weights,), np.uint32)
-        self.leaves = units.view(np.uint16)[:n_rows]
+        self._leaves = units.view(np.uint16)[:n_rows]
         self.weights = np.zeros((n_rows, n_weights))
         self.scores: Floats = mapped(folder, (n_rows if n_weights == 2 else 0,), np.float64)
         bounds: list[tuple[int, int, int, int]] = []
@@ -1798,7 +1798,7 @@ class TreeGrower:
             units=units,
             sample_weight=sample_weight,
             scores=self.scores,
-            leaves=self.leaves,
+            leaves=self._leaves,
             listed=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
             partitioned=room.view(np.uint32)[:n_rows],
             passes=np.array(bounds, dtype=PASS),
@@ -1888,7 +1888,7 @@ class TreeGrower:
         """Grow a tree, and send all rows to its leaves."""
         self._lead(GROW)
         if self.arrays.progress[0]["n_leaves"] == 1:
-            self.leaves.fill(0)
+            self.send_to_root()
 
     def _sample_weights(self, step: int) -> Floats:
         """Return the weights, or gradients, of every step-th row of the table, in any order."""
@@ -1954,14 +1954,25 @@ class TreeGrower:
             fit.rows.listed,
         )
 
+    def send_to_root(self) -> None:
+        """Let all rows be in leaf 0."""
+        self._leaves.fill(0)
+
+    def values_of_rows(self, values: Floats) -> Floats:
+        """Return the value of each row's leaf in a new array, for rows that are in the leaves of the last tree.
+
+        The numbers of leaves share memory with the next tree's units of weight, so nobody else reads them.
+        """
+        return values[self._leaves]
+
     def start_weights(self, weight: Floats) -> None:
         """Let these be the weights, (n_rows,) float64; all rows are in leaf 0."""
-        self.leaves.fill(0)
+        self.send_to_root()
         self.weights[:, 0] = weight
 
     def start_scores(self, score: float) -> None:
         """Let all rows have this score; all are in leaf 0."""
-        self.leaves.fill(0)
+        self.send_to_root()
         self.scores.fill(score)
 
     def rescale(self, factors: Floats) -> float:

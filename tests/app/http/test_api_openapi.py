@@ -321,8 +321,9 @@ def test_generators_can_read_bodies_and_answers(document: dict[str, Any]) -> Non
 
     config = yaml.safe_load((ROOT / "docs" / "clients" / "openapi-python-client.yaml").read_text())
     as_bytes = "application/octet-stream"
-    sent = {*CONTENT_TYPES, f"{CSV}; charset=utf-8"} - {JSON_ARRAY}
-    assert config["content_type_overrides"] == dict.fromkeys(sent, as_bytes)
+    tables = {*CONTENT_TYPES, f"{CSV}; charset=utf-8"} - {JSON_ARRAY}
+    pictures = {"image/svg+xml", "image/png"}
+    assert config["content_type_overrides"] == dict.fromkeys(tables | pictures, as_bytes)
     for path, method, operation in operations(document):
         body = operation.get("requestBody", {})
         walk(body)

@@ -25,7 +25,7 @@ from app.ingest.value_columns import MissingTokens
 from app.platform.errors import MAX_ERRORS, Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
-from app.scoring.json_rows import Beside, read
+from app.scoring.json_rows import IdFields, read
 from app.scoring.table_rows import Bounds, TableOptions
 from tests.app.live_service import Service
 
@@ -38,7 +38,7 @@ FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": True} for n i
 
 
 def ask_json(body: bytes, *, lenient: bool = False) -> None:
-    read(FEATURES, body, Beside(), BOUNDS, lenient=lenient)
+    read(FEATURES, body, IdFields(), BOUNDS, lenient=lenient)
 
 
 def ask_query(query: bytes) -> None:

@@ -8,7 +8,7 @@ import pytest
 from core.explain.conditions import (
     ANY_NUMBER,
     CategorySet,
-    Interval,
+    ValueRange,
     any_category,
     in_words,
     name_set,
@@ -20,15 +20,15 @@ NAMES = ("blue", "green", "red")
 @pytest.mark.parametrize(
     ("interval", "words"),
     [
-        (Interval(1.0, math.inf, False), "age > 1"),
-        (Interval(1.0, math.inf, True), "age > 1 or missing"),
-        (Interval(-math.inf, 0.1 + 0.2, False), "age <= 0.3"),
-        (Interval(1.0, 3.0, True), "1 < age <= 3 or missing"),
-        (Interval(math.inf, math.inf, True), "age is missing"),
-        (Interval(-math.inf, math.inf, False), "age is known"),
+        (ValueRange(1.0, math.inf, False), "age > 1"),
+        (ValueRange(1.0, math.inf, True), "age > 1 or missing"),
+        (ValueRange(-math.inf, 0.1 + 0.2, False), "age <= 0.3"),
+        (ValueRange(1.0, 3.0, True), "1 < age <= 3 or missing"),
+        (ValueRange(math.inf, math.inf, True), "age is missing"),
+        (ValueRange(-math.inf, math.inf, False), "age is known"),
     ],
 )
-def test_an_interval_in_words(interval: Interval, words: str) -> None:
+def test_an_interval_in_words(interval: ValueRange, words: str) -> None:
     assert in_words("age", interval, None, mentions_missing=True) == words
     short = in_words("age", interval, None, mentions_missing=False)
     assert short == words.removesuffix(" or missing")

@@ -30,7 +30,7 @@ from core.metrics import (
 from core.metrics.amounts import (
     OVERS,
     Over,
-    Sample,
+    WeightedRows,
     choose,
     deal,
     losses_of,
@@ -389,7 +389,7 @@ def test_a_difference_has_the_corrected_variance() -> None:
     scores, p = rng.normal(size=300) + y, rng.random(300)
     found = cost_report(y, scores, COSTS, amounts, probability=p)
     rows, _ = rows_with(y, {"scores": scores}, {}, None, None)
-    losses, sample = losses_of(rows.positive, COSTS, amounts), Sample.of(rows)
+    losses, sample = losses_of(rows.positive, COSTS, amounts), WeightedRows.of(rows)
     choice = choose(scores, losses, sample, deal(rows, 0))
     by_row = p * (amounts + 0.5) > (1 - p) * (0.25 + 0.125 * amounts) + 0.25
     assert choice.held_out is not None
@@ -602,7 +602,7 @@ def test_a_cut_through_a_tie_never_costs_less() -> None:
         rng.random(60),
     )
     rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
-    losses, sample = losses_of(rows.positive, COSTS, kept), Sample.of(rows)
+    losses, sample = losses_of(rows.positive, COSTS, kept), WeightedRows.of(rows)
     best = sample.mean(losses.of(choose(scores, losses, sample, None).decided))
     for cut in range(6):
         for part in np.linspace(0, 1, 11):
