@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import cast
+
+from typing_extensions import TypedDict
 
 from app.datasets import repository
 from app.datasets.tasks import (

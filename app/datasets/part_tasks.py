@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import cast
+
+from typing_extensions import TypedDict
 
 from app.datasets.files_tasks import PartFile, files_of
 from app.datasets.tasks import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, TypeVar, cast
+from typing import Any, NotRequired, TypeVar, cast
 
 import orjson
+from typing_extensions import TypedDict
 
 from app.datasets import repository
 from app.datasets.fields import TableFields

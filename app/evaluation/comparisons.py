@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, cast
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of

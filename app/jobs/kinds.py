@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+
+from typing_extensions import TypedDict
 
 from app.http.schemas import Resource
 from app.jobs import repository

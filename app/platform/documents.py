@@ -8,9 +8,10 @@ Never change a stored key: old rows must stay readable. `NotRequired` marks keys
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict  # Pydantic asks for this one before Python 3.12
 
 Parameters = dict[str, Any]
 """An algorithm's parameters by name. What each may be, its estimator's signature says."""

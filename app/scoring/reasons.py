@@ -14,11 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.ingest.fields import Choice, Number, TextFields, Whole
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypedDict
 
 from app.datasets.description import Format
 from app.ingest.rows import Source

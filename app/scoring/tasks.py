@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from app.datasets.matrices import Floats
 from app.datasets.tasks import Bytes, Limits, find_to_read, limits, lock_inputs

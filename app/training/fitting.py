@@ -15,9 +15,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from app.datasets.matrices import StoredTable, Table
 from app.jobs.progress import Callback

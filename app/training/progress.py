@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, cast
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from app.jobs.progress import Callback, Report
 from app.platform.documents import Member, Parameters

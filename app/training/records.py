@@ -7,7 +7,9 @@ stay as they are: old rows must read. `NotRequired` marks what only some kinds o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeGuard, TypeVar
+from typing import Any, Final, Generic, Literal, NotRequired, TypeGuard, TypeVar
+
+from typing_extensions import TypedDict
 
 from app.models.calibrations import CalibrationRecord
 from app.platform.documents import (

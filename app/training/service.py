@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ConfigDict, Field, create_model
+from typing_extensions import TypedDict
 
 from app.datasets.service import (
     check_pairs_ready,
