@@ -39,7 +39,6 @@ from core.trees.grower import (
     MIN_LEAVES,
     Splits,
     TreeGrower,
-    TreeSteps,
     count_leaves,
 )
 from core.trees.options import LeafForm
@@ -65,6 +64,7 @@ from core.trees.predictor import (
 )
 from core.trees.shards import MakeTreeShards, ShardedGrower
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
+from core.trees.steps import TreeSteps
 from core.trees.target_encoding import Encoded, encode
 
 from .algorithms import RowLossAlgorithm

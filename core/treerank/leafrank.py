@@ -16,9 +16,10 @@ from core.base.ranker import Callback, Floats
 from core.coding import Bins
 from core.coding.categories import INFINITE_ESS, effective_counts, measure_inverse_ess, pack
 from core.kernels import kernel
-from core.trees import grower
 from core.trees.coding import Table, code_table
-from core.trees.grower import find_first
+from core.trees.grower import TreeGrower
+from core.trees.partition import find_first
+from core.trees.records import NODE
 from core.trees.splitting import SPLIT, Objective, SplitCriterion
 
 from .cuts import CutRules
@@ -81,7 +82,7 @@ def code_sample(sample: Sample, max_bins: int) -> CodedSample:
 
 @kernel(
     numba.void(
-        numba.from_dtype(grower.NODE)[::1],
+        numba.from_dtype(NODE)[::1],
         numba.from_dtype(SPLIT)[::1],
         numba.uint32[::1],
         numba.int64,
@@ -93,7 +94,7 @@ def code_sample(sample: Sample, max_bins: int) -> CodedSample:
 def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses):  # type: ignore[no-untyped-def]
     """Merge the leaves of each cell's tree into two sides, sort its rows by side and class, and write its cut tree.
 
-    nodes: shape (n_nodes,), `grower.NODE`, splits: shape (n_nodes,), `SPLIT`, rows: shape (n_rows,), uint32; read, and
+    nodes: shape (n_nodes,), `NODE`, splits: shape (n_nodes,), `SPLIT`, rows: shape (n_rows,), uint32; read, and
     rows sorted in place; see `core.trees.grower.CellTrees`.
     n_positives: int64, the rows below are positive.
     merged: shape (n_cells,), `MERGED`; written.
@@ -384,7 +385,7 @@ class LeafRank:
         max_leaves = min(2**shape.max_depth, shape.max_leaves)
         self._max_leaves = max_leaves
         self._max_cells = max(MAX_NODES // (2 * max_leaves - 1), 1)
-        self._grower = grower.TreeGrower(
+        self._grower = TreeGrower(
             table,
             np.where(weight > 0.0, weight, 1.0),  # values of other rows do not matter
             1,

@@ -7,7 +7,7 @@ values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So 
 The steps of a tree: `target_encoding` turns features of many categories into numbers, `core.coding.crosses` pairs of
 categorical features; `coding` makes the coded table of a matrix; `grower` grows a tree on it by the best splits of
 histograms (`splitting`), from rows that `sampling` draws, and then changes the weights of the rows (`logistic`);
-`shards` does the same for rows in other processes, whose histograms it adds up;
+`shards` does the same for rows in other processes, whose histograms it adds up; `steps` is what a checkpoint holds;
 `predictor` sends new rows through trees; `description` puts trees into sentences. The same grower grows LeafRank's
 small trees in the cells of a ranking tree (`core.treerank.leafrank`). The losses that trees descend are in
 `core.boosting.trees`.

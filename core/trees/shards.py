@@ -3,7 +3,7 @@
 The leader (`ShardedGrower`) has the columns without any codes, the histograms of the nodes and the tree. The shards of
 a host are one follower (`TreeShards`): codes, weights, and lists of the rows of each node, under the same numbers of
 nodes. The leader asks: sum up the histogram of the root; divide these nodes, and sum up the histograms of these
-children; send the rows to the leaves of this tree; change the weights. Both run the kernels of `core.trees.grower`.
+children; send the rows to the leaves of this tree; change the weights. Both run the same kernels (`schedule`).
 
 Histograms are whole numbers, exact in whatever order they are added: each host sends one sum. A follower sums up the
 child that has fewer rows here, and subtracts. Sums of the weights as they are go along the fixed tree of
@@ -28,19 +28,11 @@ from core.coding.stored import runs_of
 
 from .coding import Integers, Layout, Table
 from .grower import (
-    ADD_PAIRS,
-    ADD_ROOT,
-    ADVANCE,
-    DIVIDE,
-    FOLLOWER,
-    LEADER,
-    LIST_ROWS,
-    PLANT,
-    ROUTE,
     CodedSplits,
     TreeGrower,
     TreeStep,
 )
+from .records import ADD_PAIRS, ADD_ROOT, ADVANCE, DIVIDE, FOLLOWER, LEADER, LIST_ROWS, PLANT, ROUTE
 
 Histograms = npt.NDArray[np.int64]
 

@@ -1,0 +1,570 @@
+"""The order in which a tree grows: which leaves are split next, and the phases of tasks that split them.
+
+Best first, several leaves are split speculatively at the same time: those of greatest gain, which the tree will nearly
+always get. Their gains decide which of them it gets, and in which order, as if they had been split one by one. This
+gives the threads more to share, and they wait for each other less often.
+
+The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree.
+A phase has many tasks, no two of which write to the same memory. All threads call the tasks by their address,
+so `run_worker` is compiled without them. `place` is the address of the arrays of the fit (`records`), `room` that of
+the thread's memory for scans.
+"""
+
+import numba
+import numpy as np
+
+from core.coding.threads import (
+    REGION_TYPE,
+    SPINS,
+    YIELDS,
+    address_of,
+    atomic_add,
+    atomic_load,
+    call_at,
+    keep_alive,
+    publish,
+    take_task,
+    wait_for_all,
+    yield_core,
+)
+from core.kernels import INNER, kernel
+
+from .coding import LANES
+from .histogram import unit_of
+from .passes import PASS_ROWS
+from .records import (
+    ADD,
+    ADD_PAIRS,
+    ADD_ROOT,
+    ADVANCE,
+    BUILD,
+    DIVIDE,
+    DRAW,
+    FOLLOWER,
+    GATHER,
+    GROW,
+    LEADER,
+    LIST,
+    LIST_ROWS,
+    MARK,
+    PARTITION,
+    PLANT,
+    ROUND,
+    ROUTE,
+    SUM,
+    WORK,
+    arrays_at,
+)
+from .sampling import close_up
+from .splitting import BUNDLE, BY_SUBSET, MASS_RTOL, YOUDEN, make_scratch, masses_of, scratch_at
+from .tasks import may_be_split
+
+# Rows that one task partitions.
+PARTITION_ROWS = 1 << 14
+
+# Rows per code that one task adds to a histogram, at least: then clearing the histogram costs little.
+MIN_ROWS_PER_CODE = 16
+
+# Tasks into which a phase is divided, about.
+TASKS_PER_PHASE = 8
+
+
+@numba.njit(**INNER)
+def _scratch_of(place):  # type: ignore[no-untyped-def]
+    fit = arrays_at(place)
+    n_codes = 1
+    for g in range(len(fit.codes.groups)):
+        n_codes = max(n_codes, fit.codes.groups[g].n_codes)
+    return make_scratch(n_codes)
+
+
+@numba.njit(**INNER)
+def _work(region, place, room):  # type: ignore[no-untyped-def]
+    """Do tasks of the phases that another thread leads through, while there are any."""
+    run_task = arrays_at(place).settings[0].run_task
+    idle = 0
+    while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
+        t = take_task(region)
+        if t < 0:
+            idle += 1
+            if idle > SPINS:
+                yield_core()
+            continue
+        idle = 0
+        if call_at(run_task, place, room, t):
+            atomic_add(region.failed, 1)
+        atomic_add(region.done, 1)  # even then: the leader waits for it
+
+
+@numba.njit(**INNER)
+def _do(place, room, phase, t):  # type: ignore[no-untyped-def]
+    """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
+    arrays_at(place).progress[0].phase = phase
+    if call_at(arrays_at(place).settings[0].run_task, place, room, t):
+        raise MemoryError("a task of a tree failed, most likely for lack of memory")
+
+
+@numba.njit(**INNER)
+def _lead(region, place, room, phase, n_tasks):  # type: ignore[no-untyped-def]
+    """Lead the workers through a phase of `n_tasks` tasks."""
+    fit = arrays_at(place)
+    fit.progress[0].phase = phase
+    publish(region, n_tasks)
+    t = take_task(region)
+    while t >= 0:
+        _do(place, room, phase, t)
+        atomic_add(region.done, 1)
+        t = take_task(region)
+    wait_for_all(region, n_tasks)
+
+
+@numba.njit(**INNER)
+def _open_gain(place, number):  # type: ignore[no-untyped-def]
+    """Return the gain of a node's best split; -1 if it has none or lies too deep."""
+    fit = arrays_at(place)
+    split = fit.tree.node_splits[number]
+    too_deep = fit.tree.nodes[number].depth >= fit.settings[0].max_depth
+    return -1.0 if split.lane < 0 or too_deep else split.gain
+
+
+@numba.njit(**INNER)
+def _best_open_leaf(place, unsplit_only):  # type: ignore[no-untyped-def]
+    """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
+
+    unsplit_only: consider only nodes that are not split yet and whose children may be split.
+    """
+    fit = arrays_at(place)
+    settings, progress = fit.settings[0], fit.progress[0]
+    best, least_gain = -1, 0.0
+    for leaf in range(progress.n_leaves):
+        gain = fit.tree.open_gains[leaf]
+        if gain < 0.0 or (settings.best_first and best >= 0 and gain <= least_gain):
+            continue
+        node = fit.tree.open_leaves[leaf]
+        depth = fit.tree.nodes[node].depth
+        if unsplit_only and (fit.tree.nodes[node].is_split or depth + 1 >= settings.max_depth):
+            continue
+        if settings.best_first or best < 0 or depth < fit.tree.nodes[best].depth:
+            best, least_gain = node, gain * (1.0 + 1e-9)
+    return best
+
+
+@numba.njit(**INNER)
+def _commit(place, number, room):  # type: ignore[no-untyped-def]
+    """Add the split of a node to the tree."""
+    fit = arrays_at(place)
+    progress = fit.progress[0]
+    node, split = fit.tree.nodes[number], fit.tree.node_splits[number]
+    s, new = progress.n_leaves - 1, progress.n_leaves
+    g, lane, cut = split.group, split.lane, split.cut
+    group, column = fit.codes.groups[g], fit.codes.columns[g][lane]
+    n_known = group.n_codes - group.has_missing
+    of_tree, coded = fit.tree.splits[s], fit.tree.coded_splits[s]
+    of_tree.leaf, of_tree.feature, of_tree.node = node.leaf, split.feature, number
+    of_tree.missing_above = split.missing_above
+    of_tree.cut = 0 if column.kind == BUNDLE else cut
+    index = 0
+    while index < progress.n_columns and fit.tree.split_columns[index] != LANES * g + lane:
+        index += 1
+    fit.tree.split_columns[index] = LANES * g + lane
+    progress.n_columns = max(progress.n_columns, index + 1)
+    coded.leaf, coded.column, coded.subset = node.leaf, index, -1
+    if cut == BY_SUBSET:
+        if not node.is_split:
+            _do(place, room, MARK, -1 - number)
+        coded.first = coded.n_more = 0
+        coded.subset = number * fit.tree.subsets.shape[1]
+    elif column.kind == BUNDLE:
+        # the member's code alone, or the interval of all others, round the greatest code
+        on_above = fit.codes.members[column.first_member + cut - 1].on_above != 0
+        coded.first = cut if on_above else cut + 1
+        coded.n_more = 0 if on_above else -2
+    else:
+        # The missing code, the greatest, ends the interval of those above or follows it.
+        coded.first = cut + 1
+        coded.n_more = n_known - 2 - cut + (split.missing_above if group.has_missing else 0)
+    fit.tree.open_leaves[node.leaf] = node.above if node.is_split else -1
+    fit.tree.open_leaves[new] = node.below if node.is_split else -1
+    fit.tree.open_gains[node.leaf] = fit.tree.open_gains[new] = -1.0
+    if node.is_split:
+        fit.tree.nodes[node.above].leaf = node.leaf
+        fit.tree.nodes[node.below].leaf = new
+        fit.tree.open_gains[node.leaf] = _open_gain(place, node.above)
+        fit.tree.open_gains[new] = _open_gain(place, node.below)
+    progress.n_leaves += 1
+
+
+@numba.njit(**INNER)
+def _choose(place, room):  # type: ignore[no-untyped-def]
+    """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
+    fit = arrays_at(place)
+    settings, progress = fit.settings[0], fit.progress[0]
+    if progress.n_leaves == 1:
+        fit.tree.open_gains[0] = _open_gain(place, fit.tree.open_leaves[0])
+    node = -1
+    while progress.n_leaves < settings.max_leaves:
+        node = _best_open_leaf(place, False)
+        if node < 0:
+            return 0
+        children_matter = (
+            progress.n_leaves + 1 < settings.max_leaves
+            and fit.tree.nodes[node].depth + 1 < settings.max_depth
+        )
+        if children_matter and not fit.tree.nodes[node].is_split:
+            break
+        _commit(place, node, room)
+    remaining = settings.max_leaves - progress.n_leaves
+    if remaining == 0:
+        return 0
+    most = len(fit.tree.batch)
+    if settings.best_first:
+        waiting = 0
+        for leaf in range(progress.n_leaves):
+            number = fit.tree.open_leaves[leaf]
+            waiting += 1 if number >= 0 and fit.tree.nodes[number].is_split else 0
+        speculative = (
+            settings.speculative_splits if progress.n_cells == 0 else 1
+        )  # do not partition rows without need
+        most = max(min(speculative - waiting, remaining // 2), 1)
+    n = 0
+    depth = 0
+    while n < most:  # the first node is that which the tree waits for
+        if n > 0:
+            node = _best_open_leaf(place, True)
+        if node < 0 or (n > 0 and not settings.best_first and fit.tree.nodes[node].depth > depth):
+            break
+        depth = fit.tree.nodes[node].depth
+        fit.tree.nodes[node].is_split = 1
+        fit.tree.batch[n] = node
+        n += 1
+    return n
+
+
+@numba.njit(**INNER)
+def _divide_masses(place, b):  # type: ignore[no-untyped-def]
+    """Write the masses of both children of node b of the batch, from its histogram."""
+    fit = arrays_at(place)
+    parent = fit.tree.nodes[fit.tree.batch[b]]
+    split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
+    group = fit.codes.groups[split.group]
+    histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
+    above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
+    if fit.settings[0].role == FOLLOWER:  # the masses of all rows are not known here
+        above.positive = above.negative = below.positive = below.negative = np.inf
+        return
+    cells_above = cells_below = np.int64(0)
+    for code in range(group.n_codes):
+        cell = histogram[first + LANES * code]
+        cells_above += cell if is_above[code] else 0
+        cells_below += 0 if is_above[code] else cell
+    criterion = fit.criterion[0]
+    above.positive, above.negative = masses_of(cells_above, criterion)
+    below.positive, below.negative = masses_of(cells_below, criterion)
+
+
+@numba.njit(**INNER)
+def _free_histogram(place, number):  # type: ignore[no-untyped-def]
+    """Let another node have the histogram of a node that will not be split."""
+    fit = arrays_at(place)
+    progress = fit.progress[0]
+    fit.tree.free[progress.n_free] = fit.tree.nodes[number].histogram
+    progress.n_free += 1
+
+
+@numba.njit(**INNER)
+def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
+    """Partition the rows of the nodes of the batch, and pair their children; return the number of pairs.
+
+    A pair is left out if neither child may be split.
+    """
+    fit = arrays_at(place)
+    progress, role = fit.progress[0], fit.settings[0].role
+    n = 0
+    gathers = False
+    for b in range(n_batch):
+        node = fit.tree.nodes[fit.tree.batch[b]]
+        if role != FOLLOWER:
+            _do(place, room, MARK, b)
+        size = node.stop - node.start
+        parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
+        gathers |= parts > 1
+        for r in range(parts):
+            run = fit.tree.runs[n + r]
+            run.item = b
+            run.start = node.start + size * r // parts
+            run.stop = node.start + size * (r + 1) // parts
+            run.above = 0 if parts > 1 else -1
+            run.n_above = 0
+        n += parts
+    if role != LEADER:
+        _lead(region, place, room, PARTITION, n)
+    r = 0
+    for b in range(n_batch):
+        parent = fit.tree.nodes[fit.tree.batch[b]]
+        first = r
+        middle = parent.start
+        while r < n and fit.tree.runs[r].item == b:
+            middle += fit.tree.runs[r].n_above
+            r += 1
+        above, below = parent.start, middle
+        for k in range(first, r if r - first > 1 else first):
+            run = fit.tree.runs[k]
+            run.above, run.below = above, below
+            above += run.n_above
+            below += run.stop - run.start - run.n_above
+        parent.above, parent.below = progress.n_nodes, progress.n_nodes + 1
+        for child in range(progress.n_nodes, progress.n_nodes + 2):
+            fit.tree.nodes[child].depth = parent.depth + 1
+            fit.tree.nodes[child].is_split = 0
+            fit.tree.nodes[child].histogram = parent.histogram
+        fit.tree.nodes[parent.above].start, fit.tree.nodes[parent.above].stop = parent.start, middle
+        fit.tree.nodes[parent.below].start, fit.tree.nodes[parent.below].stop = middle, parent.stop
+        # The smaller child gets a new histogram, its sibling the histogram of the parent.
+        fewer_above = middle - parent.start < parent.stop - middle
+        added = parent.above if fewer_above else parent.below
+        if progress.n_free > 0:
+            progress.n_free -= 1
+            fit.tree.nodes[added].histogram = fit.tree.free[progress.n_free]
+        else:
+            fit.tree.nodes[added].histogram = progress.n_histograms
+            progress.n_histograms += 1
+        fit.tree.pairs[b].added = added
+        fit.tree.pairs[b].sibling = parent.below if fewer_above else parent.above
+        progress.n_nodes += 2
+        if progress.n_cells == 0:
+            _divide_masses(place, b)
+    if gathers:
+        _lead(region, place, room, GATHER, n)
+    if progress.n_cells > 0:
+        _lead(region, place, room, SUM, n_batch)
+    n_pairs = 0
+    for b in range(n_batch):
+        added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
+        if may_be_split(place, added) or may_be_split(place, sibling):
+            fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
+            n_pairs += 1
+        else:
+            for number in (added, sibling):
+                fit.tree.node_splits[number].lane = -1
+                _free_histogram(place, number)
+    return n_pairs
+
+
+@numba.njit(**INNER)
+def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
+    """Sum up the histograms of pairs of nodes, and find the best split of each node."""
+    fit = arrays_at(place)
+    n_groups = len(fit.codes.groups)
+    n = n_spare = 0
+    runs_each = (TASKS_PER_PHASE - 1) // (n_pairs * n_groups) + 1
+    for p in range(n_pairs):
+        pair = fit.tree.pairs[p]
+        node = fit.tree.nodes[pair.added]
+        size = node.stop - node.start
+        parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(room).share))), 1)
+        pair.first_run, pair.n_runs = n, parts
+        for r in range(parts if parts > 1 else 0):
+            run = fit.tree.runs[n]
+            run.item = p
+            run.start = node.start + size * r // parts
+            run.stop = node.start + size * (r + 1) // parts
+            run.spare = n_spare if r > 0 else -1
+            n_spare += 1 if r > 0 else 0
+            n += 1
+    if n > 0:
+        _lead(region, place, room, ADD, n * n_groups)
+    _lead(region, place, room, BUILD, n_pairs * n_groups)
+    for p in range(n_pairs if fit.settings[0].role != FOLLOWER else 0):
+        for which in range(2):
+            number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
+            if number < 0:
+                continue
+            best = 0
+            node = fit.tree.nodes[number]
+            for g in range(1, n_groups):
+                split, so_far = (
+                    fit.tree.group_splits[2 * p + which, g],
+                    fit.tree.group_splits[2 * p + which, best],
+                )
+                if split.lane < 0:
+                    continue
+                tie = 1e-9 * so_far.gain
+                if fit.criterion[0].objective == YOUDEN:
+                    tie = 10.0 * MASS_RTOL * node.positive * node.negative
+                near = abs(split.gain - so_far.gain) <= tie
+                comes_first = split.feature < so_far.feature if near else split.gain > so_far.gain
+                if so_far.lane < 0 or comes_first:
+                    best = g
+            fit.tree.node_splits[number] = fit.tree.group_splits[2 * p + which, best]
+            if fit.tree.node_splits[number].lane < 0:
+                _free_histogram(place, number)
+
+
+@numba.njit(**INNER)
+def _split_leaves(region, place, room):  # type: ignore[no-untyped-def]
+    """Partition the rows of the splits whose children have no histograms: the last ones of a cell's tree."""
+    fit = arrays_at(place)
+    progress = fit.progress[0]
+    n = 0
+    for s in range(progress.n_leaves - 1):
+        number = fit.tree.splits[s].node
+        if not fit.tree.nodes[number].is_split:
+            fit.tree.nodes[number].is_split = 1
+            fit.tree.batch[n] = number
+            n += 1
+        if n == len(fit.tree.batch) or (n > 0 and s == progress.n_leaves - 2):
+            _split_batch(region, place, room, n)
+            n = 0
+    for s in range(progress.n_leaves - 1):
+        node = fit.tree.nodes[fit.tree.splits[s].node]
+        fit.tree.nodes[node.above].leaf, fit.tree.nodes[node.below].leaf = node.leaf, s + 1
+
+
+@numba.njit(**INNER)
+def _allow(place, tree):  # type: ignore[no-untyped-def]
+    """Write which columns a tree may split on, and at which cells of bundles it may cut."""
+    fit = arrays_at(place)
+    features = fit.codes.features[tree]
+    for g in range(len(fit.codes.groups)):
+        for k in range(LANES):
+            column = fit.codes.columns[g][k]
+            fit.codes.allowed[g, k] = features[column.feature] or column.kind == BUNDLE
+            if column.kind == BUNDLE:
+                for member in range(column.n_bins - 1):
+                    cell = fit.codes.groups[g].first_cell + LANES * (member + 1) + k
+                    fit.codes.cuttable[cell] = features[
+                        fit.codes.members[column.first_member + member].feature
+                    ]
+
+
+@numba.njit(**INNER)
+def _list_rows(region, place, room):  # type: ignore[no-untyped-def]
+    """List the rows that a tree is grown on as those of the root, and sum up their weights, shard by shard."""
+    fit = arrays_at(place)
+    settings, progress, passes = fit.settings[0], fit.progress[0], fit.rows.passes
+    n_rows = settings.n_rows
+    if progress.threshold > 0.0:
+        _lead(region, place, room, DRAW, len(passes))
+        n_rows = close_up(fit.rows.listed, passes, fit.rows.n_drawn)
+    else:
+        _lead(region, place, room, LIST, len(passes))
+    fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
+    by_shard, of_both = fit.sums.by_shard, settings.n_weights == 2
+    by_shard[:] = 0.0
+    for t in range(len(passes)):
+        of_shard, negative = by_shard[passes[t].shard], passes[t].negative
+        of_shard[0] += fit.sums.by_pass[t, 0] if of_both or not negative else 0.0
+        of_shard[1] += fit.sums.by_pass[t, 1] if of_both or negative else 0.0
+
+
+@numba.njit(**INNER)
+def _choose_units(place):  # type: ignore[no-untyped-def]
+    """Choose the units of weights by their sums, which are added along the tree of `core.base.shards`."""
+    fit = arrays_at(place)
+    sums = fit.sums.by_shard
+    width = len(sums)
+    while width > 1:
+        for k in range(width // 2):
+            sums[k, 0] = sums[2 * k, 0] + sums[2 * k + 1, 0]
+            sums[k, 1] = sums[2 * k, 1] + sums[2 * k + 1, 1]
+        if width % 2 == 1:
+            sums[width // 2, 0], sums[width // 2, 1] = sums[width - 1, 0], sums[width - 1, 1]
+        width = (width + 1) // 2
+    criterion = fit.criterion[0]
+    criterion.first_unit, criterion.second_unit = unit_of(sums[0, 0]), unit_of(sums[0, 1])
+
+
+@numba.njit(**INNER)
+def _plant(place, number):  # type: ignore[no-untyped-def]
+    """Begin a tree, whose root is the node of this number."""
+    fit = arrays_at(place)
+    progress, root = fit.progress[0], fit.tree.nodes[number]
+    _allow(place, number)
+    root.histogram = root.depth = root.leaf = root.is_split = 0
+    progress.n_leaves = progress.n_histograms = 1
+    progress.n_columns = progress.n_free = 0
+    fit.tree.open_leaves[0] = number
+    if progress.n_cells > 0:
+        criterion = fit.criterion[0]
+        criterion.first_unit = unit_of(root.positive)
+        criterion.second_unit = unit_of(root.negative)
+    else:
+        progress.n_nodes = 1
+        root.positive = root.negative = np.inf  # unknown
+    fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
+    progress.n_pairs = progress.n_batch = 1
+
+
+@numba.njit(**INNER)
+def _round_root(region, place, room):  # type: ignore[no-untyped-def]
+    """Round the weights of the rows of the root that was planted last."""
+    root = arrays_at(place).tree.nodes[arrays_at(place).tree.pairs[0].added]
+    _lead(region, place, room, ROUND, (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS)
+
+
+@numba.njit(**INNER)
+def _advance(region, place, room):  # type: ignore[no-untyped-def]
+    """Find the splits of the present pairs, add splits to the tree, and split the next nodes."""
+    progress = arrays_at(place).progress[0]
+    if progress.n_pairs > 0:
+        _build_pairs(region, place, room, progress.n_pairs)
+    progress.n_batch = _choose(place, room)
+    if progress.n_batch > 0:
+        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+
+
+@numba.njit(**INNER)
+def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
+    """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
+    fit = arrays_at(place)
+    progress = fit.progress[0]
+    if progress.n_cells == 0:
+        _list_rows(region, place, room)
+        _choose_units(place)
+    else:
+        progress.n_nodes = progress.n_cells
+    for number in range(max(progress.n_cells, 1)):
+        _plant(place, number)
+        _round_root(region, place, room)
+        while progress.n_batch > 0:
+            _advance(region, place, room)
+        if progress.n_cells > 0:
+            _split_leaves(region, place, room)
+    if progress.n_cells == 0 and progress.n_leaves > 1:
+        _lead(region, place, room, ROUTE, len(fit.rows.passes))
+
+
+@kernel(numba.void(REGION_TYPE, numba.int64, numba.int64))
+def run_worker(region, place, part):  # type: ignore[no-untyped-def]
+    """Work in a region (WORK), or lead it: through a tree (GROW), a part of it, or a pass over all rows.
+
+    place: the address of a laid out `FitArrays`. Parts of a tree are, for the `LEADER`, PLANT and ADVANCE: the first
+    nodes, and the next ones, once histograms are there; for a `FOLLOWER` LIST_ROWS, ADD_ROOT (the root's histogram),
+    DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs). A pass is ROUTE, RESCALE or
+    STEP.
+    """
+    scratch = _scratch_of(place)
+    room = address_of(scratch)
+    progress = arrays_at(place).progress[0]
+    if part == WORK:
+        _work(region, place, room)
+    elif part == GROW:
+        _grow_trees(region, place, room)
+    elif part == LIST_ROWS:
+        _list_rows(region, place, room)
+    elif part == PLANT:
+        _choose_units(place)
+        _plant(place, 0)
+    elif part == ADVANCE:
+        _advance(region, place, room)
+    elif part == ADD_ROOT:
+        _plant(place, 0)
+        _round_root(region, place, room)
+        _build_pairs(region, place, room, 1)
+    elif part == DIVIDE:
+        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+    elif part == ADD_PAIRS:
+        _build_pairs(region, place, room, progress.n_pairs)
+    else:
+        _lead(region, place, room, part, len(arrays_at(place).rows.passes))
+    keep_alive(scratch)

@@ -1,0 +1,252 @@
+"""The tasks of a growing tree, which threads share: each reads and writes the rows or histograms of a few nodes."""
+
+import numba
+import numpy as np
+
+from core.kernels import INNER, kernel
+
+from .coding import LANES
+from .histogram import add_rows
+from .partition import find_first, gather_rows, partition_rows
+from .passes import draw_run, list_run, rescale_run, round_run, route_run, step_run
+from .records import (
+    ADD,
+    BUILD,
+    DRAW,
+    FOLLOWER,
+    GATHER,
+    LEADER,
+    MARK,
+    PARTITION,
+    RESCALE,
+    ROUND,
+    ROUTE,
+    STEP,
+    SUM,
+    arrays_at,
+)
+from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, SplitCriterion, find_split, mark_codes
+
+# Rows of a run whose weights are summed up: the sums of runs are added in order.
+SUMMED_ROWS = 1 << 15
+
+
+@numba.njit(**INNER)
+def criterion_of(place):  # type: ignore[no-untyped-def]
+    """Return the present `SplitCriterion`."""
+    fit = arrays_at(place)
+    criterion = fit.criterion[0]
+    return SplitCriterion(
+        criterion.objective,
+        criterion.push,
+        criterion.smoothing,
+        criterion.least_mass,
+        criterion.category_penalty,
+        criterion.category_mass,
+        criterion.category_smoothing,
+        criterion.class_positive,
+        criterion.class_negative,
+        criterion.inverse_ess_positive,
+        criterion.inverse_ess_negative,
+        criterion.first_unit,
+        criterion.second_unit,
+    )
+
+
+@numba.njit(**INNER)
+def may_be_split(place, number):  # type: ignore[no-untyped-def]
+    """Return True if a node has both classes, and the mass of two leaves: without these no split has a gain."""
+    fit = arrays_at(place)
+    p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
+    least = 2.0 * fit.criterion[0].least_mass * (1.0 - MASS_RTOL)
+    if fit.criterion[0].objective == GRADIENT:
+        return q >= least
+    return min(p, q) > 0.0 and p + q >= least
+
+
+@numba.njit(**INNER)
+def _sum_weights(place, start, stop):  # type: ignore[no-untyped-def]
+    """Return the sum of the weights of listed[start:stop], summed up by runs."""
+    fit = arrays_at(place)
+    if len(fit.rows.sample_weight) == 0:
+        return float(stop - start)
+    total = 0.0
+    for first in range(start, stop, SUMMED_ROWS):
+        of_run = 0.0
+        for i in range(first, min(first + SUMMED_ROWS, stop)):
+            of_run += fit.rows.weights[np.uint64(fit.rows.listed[np.uint64(i)])]
+        total += of_run
+    return total
+
+
+@numba.njit(**INNER)
+def sum_node(place, number):  # type: ignore[no-untyped-def]
+    """Write both masses of a node."""
+    fit = arrays_at(place)
+    node = fit.tree.nodes[number]
+    middle = find_first(fit.rows.listed, node.start, node.stop, fit.settings[0].n_positives)
+    node.positive = _sum_weights(place, node.start, middle)
+    node.negative = _sum_weights(place, middle, node.stop)
+
+
+@numba.njit(**INNER)
+def _build(place, p, g, room):  # type: ignore[no-untyped-def]
+    """Complete group g of the histograms of pair p, and find the best split of each node by its columns."""
+    fit = arrays_at(place)
+    group, pair = fit.codes.groups[g], fit.tree.pairs[p]
+    first = group.first_cell
+    last = first + LANES * group.n_codes
+    node = fit.tree.nodes[pair.added]
+    own = fit.sums.histograms[node.histogram, first:last]
+    settings, rows = fit.settings[0], fit.rows
+    n_positives = settings.n_positives
+    words = fit.codes.words[group.first_word :]
+    coded = words, group.row_words, rows.listed, rows.units, settings.n_weights
+    is_needed = pair.sibling < 0 or pair.n_runs > 1 or may_be_split(place, pair.added)
+    if settings.role == LEADER:  # its followers have added the rows up
+        is_needed = True
+    elif not is_needed:  # its rows are taken away from the histogram of its parent
+        other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
+        add_rows(*coded, -1, n_positives, node.start, node.stop, other)
+    elif pair.n_runs == 1:
+        add_rows(*coded, 1, n_positives, node.start, node.stop, own)
+    for r in range(pair.first_run, pair.first_run + pair.n_runs):
+        if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
+            part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
+            for cell in range(len(own)):
+                own[cell] += part[cell]
+    cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
+    criterion = criterion_of(place)
+    for which in range(2 if pair.sibling >= 0 else 1):
+        number = pair.added if which == 0 else pair.sibling
+        best_split = fit.tree.group_splits[2 * p + which, g]
+        if not may_be_split(place, number):
+            best_split.lane = -1
+            continue
+        if which == 1:
+            other = fit.sums.histograms[fit.tree.nodes[number].histogram, first:last]
+            if is_needed:
+                for cell in range(len(own)):
+                    other[cell] -= own[cell]
+            own = other
+        if settings.role == FOLLOWER:
+            continue
+        find_split(
+            own,
+            group,
+            fit.codes.columns[g],
+            fit.codes.members,
+            fit.codes.allowed[g],
+            cuttable,
+            criterion,
+            room,
+            best_split,
+        )
+        best_split.group = g
+
+
+@numba.njit(**INNER)
+def _partition(place, t):  # type: ignore[no-untyped-def]
+    fit = arrays_at(place)
+    run = fit.tree.runs[t]
+    split = fit.tree.node_splits[fit.tree.batch[run.item]]
+    group = fit.codes.groups[split.group]
+    words, above = fit.codes.words[group.first_word :], fit.tree.above[run.item]
+    is_whole = run.above < 0  # then no other run is in the way of its rows above
+    run.n_above = partition_rows(
+        words,
+        group.row_words,
+        split.lane,
+        above,
+        run.start,
+        run.stop,
+        fit.rows.listed,
+        fit.rows.listed if is_whole else fit.rows.partitioned,
+        fit.rows.partitioned,
+    )
+    if is_whole:
+        middle = run.start + run.n_above
+        gather_rows(fit.rows.partitioned, middle, middle, run.stop, fit.rows.listed, middle, middle)
+
+
+@numba.njit(**INNER)
+def _mark(place, t, room):  # type: ignore[no-untyped-def]
+    """Write which codes lie above the split of node t of the batch; if t < 0, of the node -1 - t, split BY_SUBSET."""
+    fit = arrays_at(place)
+    number = fit.tree.batch[t] if t >= 0 else -1 - t
+    above = fit.tree.above[t] if t >= 0 else fit.tree.subsets[number]
+    split = fit.tree.node_splits[number]
+    g = split.group
+    group = fit.codes.groups[g]
+    first = group.first_cell
+    histogram = fit.sums.histograms[
+        fit.tree.nodes[number].histogram, first : first + LANES * group.n_codes
+    ]
+    criterion = criterion_of(place)
+    mark_codes(
+        histogram, group, fit.codes.columns[g], fit.codes.members, criterion, room, split, above
+    )
+    if t >= 0 and split.cut == BY_SUBSET:
+        fit.tree.subsets[number] = above
+
+
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+def run_task(place, room, t):  # type: ignore[no-untyped-def]
+    """Do task t of the present phase."""
+    fit = arrays_at(place)
+    phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
+    if phase == BUILD:
+        _build(place, t // n_groups, t % n_groups, room)
+    elif phase == MARK:
+        _mark(place, t, room)
+    elif phase == PARTITION:
+        _partition(place, t)
+    elif phase == GATHER:
+        run = fit.tree.runs[t]
+        if run.above >= 0:
+            middle = run.start + run.n_above
+            gather_rows(
+                fit.rows.partitioned,
+                run.start,
+                middle,
+                run.stop,
+                fit.rows.listed,
+                run.above,
+                run.below,
+            )
+    elif phase == ADD:
+        run, group = fit.tree.runs[t // n_groups], fit.codes.groups[t % n_groups]
+        first = group.first_cell
+        last = first + LANES * group.n_codes
+        if run.spare >= 0:
+            part = fit.sums.spare[run.spare, first:last]
+        else:
+            node = fit.tree.nodes[fit.tree.pairs[run.item].added]
+            part = fit.sums.histograms[node.histogram, first:last]
+        add_rows(
+            fit.codes.words[group.first_word :],
+            group.row_words,
+            fit.rows.listed,
+            fit.rows.units,
+            fit.settings[0].n_weights,
+            1,
+            fit.settings[0].n_positives,
+            run.start,
+            run.stop,
+            part,
+        )
+    elif phase == SUM:
+        sum_node(place, fit.tree.nodes[fit.tree.batch[t]].above)
+        sum_node(place, fit.tree.nodes[fit.tree.batch[t]].below)
+    elif phase == ROUTE:
+        route_run(place, t)
+    elif phase == RESCALE:
+        rescale_run(place, t)
+    elif phase == STEP:
+        step_run(place, t)
+    elif phase == DRAW:
+        draw_run(place, t)
+    elif phase == ROUND:
+        round_run(place, t)
+    else:
+        list_run(place, t)
