@@ -42,7 +42,6 @@ from .records import (
     CRITERION,
     FIT_TYPE,
     GROW,
-    LEADER,
     NODE,
     PAIR,
     PASS,
@@ -53,7 +52,6 @@ from .records import (
     SETTINGS,
     STEP,
     TREE_SPLIT,
-    WHOLE,
     WORK,
     CodeArrays,
     FitArrays,
@@ -76,8 +74,6 @@ MAX_BYTES = 4 << 30
 SPLITS_PER_THREAD = 2
 MAX_SPECULATIVE_SPLITS = 16
 
-# Of a leader: a question to its followers takes milliseconds.
-LED_SPLITS = 8
 
 # Rows up to which each is rounded to the nearest unit: all together they lose less than 2^-10 of their sum. Of more
 # rows, each is rounded up with the probability that keeps sums unbiased.
@@ -219,8 +215,6 @@ class TreeGrower:
     and 64 bytes per leaf, code and group of eight columns, of which a tree touches only the part that it uses.
     """
 
-    _role = WHOLE
-
     def __init__(
         self,
         table: Table,
@@ -269,7 +263,6 @@ class TreeGrower:
         settings["best_first"] = max_leaves is not None
         settings["rounds_to_nearest"] = division.n_rows <= MAX_NEAREST_ROWS
         settings["positives_offset"], settings["negatives_offset"] = division.offsets
-        settings["role"] = self._role
         settings["run_task"] = address_of_kernel(run_task)
         n_groups = len(table.groups)
         n_speculative = max(
@@ -338,8 +331,6 @@ class TreeGrower:
         settings["speculative_splits"] = (
             min(SPLITS_PER_THREAD * n_threads, n_speculative) if n_threads > 1 else 1
         )
-        if self._role == LEADER:
-            settings["speculative_splits"] = min(LED_SPLITS, n_speculative)
 
     def grow(
         self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], fraction: float, key: int

@@ -50,6 +50,7 @@ PAIR = np.dtype(
         ("sibling", np.int64),  # -1 for the root, which has none
         ("first_run", np.int64),
         ("n_runs", np.int64),  # 1: added up as the pair is finished
+        ("is_summed", np.int64),  # 0: the rows are taken away from the sibling's histogram
     ],
     align=True,
 )
@@ -84,7 +85,6 @@ SETTINGS = np.dtype(
         ("rounds_to_nearest", np.int64),  # see `MAX_NEAREST_ROWS`
         ("positives_offset", np.int64),  # see `core.coding.rows.Division.offsets`
         ("negatives_offset", np.int64),
-        ("role", np.int64),
         ("run_task", np.int64),  # the address of `run_task`
     ],
     align=True,
@@ -113,12 +113,12 @@ PROGRESS = np.dtype(
 )
 """What is done at present, and how far the tree is."""
 
-# Phases, and other work that a thread can be called for.
-LIST, DRAW, ROUND, ADD, BUILD, MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(12)
-WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_PAIRS = range(12, 20)
-
-# What a grower does: it has rows and finds splits; or another one, which has no rows, finds splits for those that have.
-WHOLE, LEADER, FOLLOWER = range(3)
+# Phases. BUILD completes the histograms of both nodes of a pair; FIND completes that of the sibling, and finds the best
+# split of both; BUILD_AND_FIND does all while the cells are in the cache.
+LIST, DRAW, ROUND, ADD, BUILD, FIND, BUILD_AND_FIND = range(7)
+MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(7, 14)
+# Other work that a thread can be called for; see `schedule.run_worker`.
+WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_PAIRS = range(14, 22)
 
 
 class CodeArrays(NamedTuple):

@@ -38,12 +38,12 @@ from .records import (
     ADD_ROOT,
     ADVANCE,
     BUILD,
+    BUILD_AND_FIND,
     DIVIDE,
     DRAW,
-    FOLLOWER,
+    FIND,
     GATHER,
     GROW,
-    LEADER,
     LIST,
     LIST_ROWS,
     MARK,
@@ -249,9 +249,6 @@ def _divide_masses(place, b):  # type: ignore[no-untyped-def]
     group = fit.codes.groups[split.group]
     histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
     above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
-    if fit.settings[0].role == FOLLOWER:  # the masses of all rows are not known here
-        above.positive = above.negative = below.positive = below.negative = np.inf
-        return
     cells_above = cells_below = np.int64(0)
     for code in range(group.n_codes):
         cell = histogram[first + LANES * code]
@@ -272,19 +269,30 @@ def _free_histogram(place, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
-    """Partition the rows of the nodes of the batch, and pair their children; return the number of pairs.
+def _take_histogram(place, number):  # type: ignore[no-untyped-def]
+    """Let a node have a histogram that no other node needs."""
+    fit = arrays_at(place)
+    progress = fit.progress[0]
+    if progress.n_free > 0:
+        progress.n_free -= 1
+        fit.tree.nodes[number].histogram = fit.tree.free[progress.n_free]
+    else:
+        fit.tree.nodes[number].histogram = progress.n_histograms
+        progress.n_histograms += 1
 
-    A pair is left out if neither child may be split.
+
+@numba.njit(**INNER)
+def _divide_rows(region, place, room, n_batch):  # type: ignore[no-untyped-def]
+    """Partition the rows of the nodes of the batch, whose codes above are marked, and pair their children.
+
+    The masses of the children are unknown: infinite.
     """
     fit = arrays_at(place)
-    progress, role = fit.progress[0], fit.settings[0].role
+    progress = fit.progress[0]
     n = 0
     gathers = False
     for b in range(n_batch):
         node = fit.tree.nodes[fit.tree.batch[b]]
-        if role != FOLLOWER:
-            _do(place, room, MARK, b)
         size = node.stop - node.start
         parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
         gathers |= parts > 1
@@ -296,8 +304,7 @@ def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
             run.above = 0 if parts > 1 else -1
             run.n_above = 0
         n += parts
-    if role != LEADER:
-        _lead(region, place, room, PARTITION, n)
+    _lead(region, place, room, PARTITION, n)
     r = 0
     for b in range(n_batch):
         parent = fit.tree.nodes[fit.tree.batch[b]]
@@ -313,30 +320,39 @@ def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
             above += run.n_above
             below += run.stop - run.start - run.n_above
         parent.above, parent.below = progress.n_nodes, progress.n_nodes + 1
-        for child in range(progress.n_nodes, progress.n_nodes + 2):
-            fit.tree.nodes[child].depth = parent.depth + 1
-            fit.tree.nodes[child].is_split = 0
-            fit.tree.nodes[child].histogram = parent.histogram
+        progress.n_nodes += 2
+        for number in (parent.above, parent.below):
+            child = fit.tree.nodes[number]
+            child.depth, child.is_split = parent.depth + 1, 0
+            child.positive = child.negative = np.inf
+            child.histogram = parent.histogram
         fit.tree.nodes[parent.above].start, fit.tree.nodes[parent.above].stop = parent.start, middle
         fit.tree.nodes[parent.below].start, fit.tree.nodes[parent.below].stop = middle, parent.stop
         # The smaller child gets a new histogram, its sibling the histogram of the parent.
         fewer_above = middle - parent.start < parent.stop - middle
-        added = parent.above if fewer_above else parent.below
-        if progress.n_free > 0:
-            progress.n_free -= 1
-            fit.tree.nodes[added].histogram = fit.tree.free[progress.n_free]
-        else:
-            fit.tree.nodes[added].histogram = progress.n_histograms
-            progress.n_histograms += 1
-        fit.tree.pairs[b].added = added
-        fit.tree.pairs[b].sibling = parent.below if fewer_above else parent.above
-        progress.n_nodes += 2
-        if progress.n_cells == 0:
-            _divide_masses(place, b)
+        pair = fit.tree.pairs[b]
+        pair.added = parent.above if fewer_above else parent.below
+        pair.sibling = parent.below if fewer_above else parent.above
+        _take_histogram(place, pair.added)
     if gathers:
         _lead(region, place, room, GATHER, n)
-    if progress.n_cells > 0:
+
+
+@numba.njit(**INNER)
+def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
+    """Split the nodes of the batch, and pair their children; return the number of pairs.
+
+    A pair is left out if neither child may be split.
+    """
+    fit = arrays_at(place)
+    for b in range(n_batch):
+        _do(place, room, MARK, b)
+    _divide_rows(region, place, room, n_batch)
+    if fit.progress[0].n_cells > 0:
         _lead(region, place, room, SUM, n_batch)
+    else:
+        for b in range(n_batch):
+            _divide_masses(place, b)
     n_pairs = 0
     for b in range(n_batch):
         added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
@@ -351,8 +367,8 @@ def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
-    """Sum up the histograms of pairs of nodes, and find the best split of each node."""
+def _add_runs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
+    """Divide the rows that the histograms of pairs are summed up from into runs, and add up those of more than one."""
     fit = arrays_at(place)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
@@ -363,6 +379,7 @@ def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
         size = node.stop - node.start
         parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(room).share))), 1)
         pair.first_run, pair.n_runs = n, parts
+        pair.is_summed = pair.sibling < 0 or parts > 1 or may_be_split(place, pair.added)
         for r in range(parts if parts > 1 else 0):
             run = fit.tree.runs[n]
             run.item = p
@@ -373,30 +390,37 @@ def _build_pairs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
             n += 1
     if n > 0:
         _lead(region, place, room, ADD, n * n_groups)
-    _lead(region, place, room, BUILD, n_pairs * n_groups)
-    for p in range(n_pairs if fit.settings[0].role != FOLLOWER else 0):
+
+
+@numba.njit(**INNER)
+def _comes_first(split, other, node, objective):  # type: ignore[no-untyped-def]
+    """Return True if a split of a node is better than another one; of two near ones, the first feature is better."""
+    tie = 1e-9 * other.gain
+    if objective == YOUDEN:
+        tie = 10.0 * MASS_RTOL * node.positive * node.negative
+    near = abs(split.gain - other.gain) <= tie
+    return split.feature < other.feature if near else split.gain > other.gain
+
+
+@numba.njit(**INNER)
+def _choose_splits(place, n_pairs):  # type: ignore[no-untyped-def]
+    """Choose the best split of each node of pairs among the best splits by the columns of each group."""
+    fit = arrays_at(place)
+    objective = fit.criterion[0].objective
+    for p in range(n_pairs):
         for which in range(2):
             number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
             if number < 0:
                 continue
-            best = 0
-            node = fit.tree.nodes[number]
-            for g in range(1, n_groups):
-                split, so_far = (
-                    fit.tree.group_splits[2 * p + which, g],
-                    fit.tree.group_splits[2 * p + which, best],
-                )
-                if split.lane < 0:
-                    continue
-                tie = 1e-9 * so_far.gain
-                if fit.criterion[0].objective == YOUDEN:
-                    tie = 10.0 * MASS_RTOL * node.positive * node.negative
-                near = abs(split.gain - so_far.gain) <= tie
-                comes_first = split.feature < so_far.feature if near else split.gain > so_far.gain
-                if so_far.lane < 0 or comes_first:
+            best, splits = 0, fit.tree.group_splits[2 * p + which]
+            for g in range(1, len(splits)):
+                if splits[g].lane >= 0 and (
+                    splits[best].lane < 0
+                    or _comes_first(splits[g], splits[best], fit.tree.nodes[number], objective)
+                ):
                     best = g
-            fit.tree.node_splits[number] = fit.tree.group_splits[2 * p + which, best]
-            if fit.tree.node_splits[number].lane < 0:
+            fit.tree.node_splits[number] = splits[best]
+            if splits[best].lane < 0:
                 _free_histogram(place, number)
 
 
@@ -503,12 +527,12 @@ def _round_root(region, place, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _advance(region, place, room):  # type: ignore[no-untyped-def]
-    """Find the splits of the present pairs, add splits to the tree, and split the next nodes."""
+def _split_next(region, place, room):  # type: ignore[no-untyped-def]
+    """Choose the best split of each node of the present pairs, add splits to the tree, and split the next nodes."""
     progress = arrays_at(place).progress[0]
-    if progress.n_pairs > 0:
-        _build_pairs(region, place, room, progress.n_pairs)
+    _choose_splits(place, progress.n_pairs)
     progress.n_batch = _choose(place, room)
+    progress.n_pairs = 0
     if progress.n_batch > 0:
         progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
 
@@ -517,7 +541,7 @@ def _advance(region, place, room):  # type: ignore[no-untyped-def]
 def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
     """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
     fit = arrays_at(place)
-    progress = fit.progress[0]
+    progress, n_groups = fit.progress[0], len(fit.codes.groups)
     if progress.n_cells == 0:
         _list_rows(region, place, room)
         _choose_units(place)
@@ -527,7 +551,10 @@ def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
         _plant(place, number)
         _round_root(region, place, room)
         while progress.n_batch > 0:
-            _advance(region, place, room)
+            if progress.n_pairs > 0:
+                _add_runs(region, place, room, progress.n_pairs)
+                _lead(region, place, room, BUILD_AND_FIND, progress.n_pairs * n_groups)
+            _split_next(region, place, room)
         if progress.n_cells > 0:
             _split_leaves(region, place, room)
     if progress.n_cells == 0 and progress.n_leaves > 1:
@@ -538,33 +565,40 @@ def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
 def run_worker(region, place, part):  # type: ignore[no-untyped-def]
     """Work in a region (WORK), or lead it: through a tree (GROW), a part of it, or a pass over all rows.
 
-    place: the address of a laid out `FitArrays`. Parts of a tree are, for the `LEADER`, PLANT and ADVANCE: the first
-    nodes, and the next ones, once histograms are there; for a `FOLLOWER` LIST_ROWS, ADD_ROOT (the root's histogram),
-    DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs). A pass is ROUTE, RESCALE or
-    STEP.
+    place: the address of a laid out `FitArrays`. A pass is ROUTE, RESCALE or STEP. Where rows and splits are in
+    different processes (`core.trees.shards`), the one that finds splits does PLANT (begin a tree) and ADVANCE (find the
+    splits of nodes whose histograms are there, and choose which to split); the others do LIST_ROWS, ADD_ROOT (the
+    histogram of the root), DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs).
     """
     scratch = _scratch_of(place)
     room = address_of(scratch)
-    progress = arrays_at(place).progress[0]
+    progress, n_groups = arrays_at(place).progress[0], len(arrays_at(place).codes.groups)
     if part == WORK:
         _work(region, place, room)
     elif part == GROW:
         _grow_trees(region, place, room)
-    elif part == LIST_ROWS:
-        _list_rows(region, place, room)
     elif part == PLANT:
         _choose_units(place)
         _plant(place, 0)
+        arrays_at(place).tree.pairs[0].is_summed = 1
     elif part == ADVANCE:
-        _advance(region, place, room)
+        _lead(region, place, room, FIND, progress.n_pairs * n_groups)
+        _split_next(region, place, room)
+        for p in range(progress.n_pairs):
+            arrays_at(place).tree.pairs[p].is_summed = 1  # by the others
+    elif part == LIST_ROWS:
+        _list_rows(region, place, room)
     elif part == ADD_ROOT:
         _plant(place, 0)
         _round_root(region, place, room)
-        _build_pairs(region, place, room, 1)
+        _add_runs(region, place, room, 1)
+        _lead(region, place, room, BUILD, n_groups)
     elif part == DIVIDE:
-        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+        _divide_rows(region, place, room, progress.n_batch)
+        progress.n_pairs = progress.n_batch
     elif part == ADD_PAIRS:
-        _build_pairs(region, place, room, progress.n_pairs)
+        _add_runs(region, place, room, progress.n_pairs)
+        _lead(region, place, room, BUILD, progress.n_pairs * n_groups)
     else:
         _lead(region, place, room, part, len(arrays_at(place).rows.passes))
     keep_alive(scratch)

@@ -32,7 +32,10 @@ from .grower import (
     TreeGrower,
     TreeStep,
 )
-from .records import ADD_PAIRS, ADD_ROOT, ADVANCE, DIVIDE, FOLLOWER, LEADER, LIST_ROWS, PLANT, ROUTE
+from .records import ADD_PAIRS, ADD_ROOT, ADVANCE, DIVIDE, LIST_ROWS, PLANT, ROUTE
+
+# Leaves that are split at the same time, best first: each question to the shards takes milliseconds.
+SPECULATIVE_SPLITS = 8
 
 Histograms = npt.NDArray[np.int64]
 
@@ -66,8 +69,6 @@ class TreeShards(TreeGrower):
 
     What is summed up of weights is returned for each shard; histograms are of all together.
     """
-
-    _role = FOLLOWER
 
     def __init__(
         self,
@@ -212,8 +213,6 @@ class ShardedGrower(TreeGrower):
         What it has made, wherever they are.
     """
 
-    _role = LEADER
-
     def __init__(self, make: MakeTreeShards, shards: Shards) -> None:
         super().__init__(
             make.layout.make_table(0, 0),
@@ -223,6 +222,8 @@ class ShardedGrower(TreeGrower):
             make.max_leaves,
             division=make.division,
         )
+        speculative = min(SPECULATIVE_SPLITS, len(self.arrays.tree.batch))
+        self.arrays.settings["speculative_splits"] = speculative
         self._shards = shards
         self._listed: Floats | None = None  # sums of all rows' weights, once they are known
         self._draws = False

@@ -12,10 +12,10 @@ from .passes import draw_run, list_run, rescale_run, round_run, route_run, step_
 from .records import (
     ADD,
     BUILD,
+    BUILD_AND_FIND,
     DRAW,
-    FOLLOWER,
+    FIND,
     GATHER,
-    LEADER,
     MARK,
     PARTITION,
     RESCALE,
@@ -90,31 +90,60 @@ def sum_node(place, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _build(place, p, g, room):  # type: ignore[no-untyped-def]
-    """Complete group g of the histograms of pair p, and find the best split of each node by its columns."""
+def _histogram_of(place, number, g):  # type: ignore[no-untyped-def]
+    """Return the cells of group g in the histogram of a node."""
+    fit = arrays_at(place)
+    group = fit.codes.groups[g]
+    first = group.first_cell
+    return fit.sums.histograms[
+        fit.tree.nodes[number].histogram, first : first + LANES * group.n_codes
+    ]
+
+
+@numba.njit(**INNER)
+def _sum_rows(place, p, g):  # type: ignore[no-untyped-def]
+    """Sum up group g of the histogram of the node of pair p that has fewer rows.
+
+    If this node will not be split, its rows are taken away from the histogram of their parent, which its sibling has.
+    """
     fit = arrays_at(place)
     group, pair = fit.codes.groups[g], fit.tree.pairs[p]
-    first = group.first_cell
-    last = first + LANES * group.n_codes
     node = fit.tree.nodes[pair.added]
-    own = fit.sums.histograms[node.histogram, first:last]
-    settings, rows = fit.settings[0], fit.rows
-    n_positives = settings.n_positives
-    words = fit.codes.words[group.first_word :]
-    coded = words, group.row_words, rows.listed, rows.units, settings.n_weights
-    is_needed = pair.sibling < 0 or pair.n_runs > 1 or may_be_split(place, pair.added)
-    if settings.role == LEADER:  # its followers have added the rows up
-        is_needed = True
-    elif not is_needed:  # its rows are taken away from the histogram of its parent
-        other = fit.sums.histograms[fit.tree.nodes[pair.sibling].histogram, first:last]
-        add_rows(*coded, -1, n_positives, node.start, node.stop, other)
-    elif pair.n_runs == 1:
-        add_rows(*coded, 1, n_positives, node.start, node.stop, own)
+    words, rows = fit.codes.words[group.first_word :], fit.rows
+    coded = words, group.row_words, rows.listed, rows.units, fit.settings[0].n_weights
+    n_positives = fit.settings[0].n_positives
+    if not pair.is_summed:
+        histogram = _histogram_of(place, pair.sibling, g)
+        add_rows(*coded, -1, n_positives, node.start, node.stop, histogram)
+        return
+    histogram = _histogram_of(place, pair.added, g)
+    if pair.n_runs == 1:
+        add_rows(*coded, 1, n_positives, node.start, node.stop, histogram)
+        return
+    first = group.first_cell
     for r in range(pair.first_run, pair.first_run + pair.n_runs):
-        if pair.n_runs > 1 and fit.tree.runs[r].spare >= 0:
-            part = fit.sums.spare[fit.tree.runs[r].spare, first:last]
-            for cell in range(len(own)):
-                own[cell] += part[cell]
+        if fit.tree.runs[r].spare >= 0:
+            part = fit.sums.spare[fit.tree.runs[r].spare, first : first + len(histogram)]
+            for cell in range(len(histogram)):
+                histogram[cell] += part[cell]
+
+
+@numba.njit(**INNER)
+def _subtract(place, p, g):  # type: ignore[no-untyped-def]
+    """Complete group g of the histogram of the sibling in pair p: that of the parent minus that of the other child."""
+    pair = arrays_at(place).tree.pairs[p]
+    if pair.sibling < 0 or not pair.is_summed or not may_be_split(place, pair.sibling):
+        return
+    added, histogram = _histogram_of(place, pair.added, g), _histogram_of(place, pair.sibling, g)
+    for cell in range(len(histogram)):
+        histogram[cell] -= added[cell]
+
+
+@numba.njit(**INNER)
+def _find_splits(place, p, g, room):  # type: ignore[no-untyped-def]
+    """Find the best split of each node of pair p by the columns of group g."""
+    fit = arrays_at(place)
+    group, pair = fit.codes.groups[g], fit.tree.pairs[p]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
     criterion = criterion_of(place)
     for which in range(2 if pair.sibling >= 0 else 1):
@@ -123,16 +152,8 @@ def _build(place, p, g, room):  # type: ignore[no-untyped-def]
         if not may_be_split(place, number):
             best_split.lane = -1
             continue
-        if which == 1:
-            other = fit.sums.histograms[fit.tree.nodes[number].histogram, first:last]
-            if is_needed:
-                for cell in range(len(own)):
-                    other[cell] -= own[cell]
-            own = other
-        if settings.role == FOLLOWER:
-            continue
         find_split(
-            own,
+            _histogram_of(place, number, g),
             group,
             fit.codes.columns[g],
             fit.codes.members,
@@ -177,11 +198,7 @@ def _mark(place, t, room):  # type: ignore[no-untyped-def]
     above = fit.tree.above[t] if t >= 0 else fit.tree.subsets[number]
     split = fit.tree.node_splits[number]
     g = split.group
-    group = fit.codes.groups[g]
-    first = group.first_cell
-    histogram = fit.sums.histograms[
-        fit.tree.nodes[number].histogram, first : first + LANES * group.n_codes
-    ]
+    group, histogram = fit.codes.groups[g], _histogram_of(place, number, g)
     criterion = criterion_of(place)
     mark_codes(
         histogram, group, fit.codes.columns[g], fit.codes.members, criterion, room, split, above
@@ -195,8 +212,13 @@ def run_task(place, room, t):  # type: ignore[no-untyped-def]
     """Do task t of the present phase."""
     fit = arrays_at(place)
     phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
-    if phase == BUILD:
-        _build(place, t // n_groups, t % n_groups, room)
+    if phase in (BUILD, FIND, BUILD_AND_FIND):
+        p, g = t // n_groups, t % n_groups
+        if phase != FIND:
+            _sum_rows(place, p, g)
+        _subtract(place, p, g)
+        if phase != BUILD:
+            _find_splits(place, p, g, room)
     elif phase == MARK:
         _mark(place, t, room)
     elif phase == PARTITION:
@@ -216,13 +238,10 @@ def run_task(place, room, t):  # type: ignore[no-untyped-def]
             )
     elif phase == ADD:
         run, group = fit.tree.runs[t // n_groups], fit.codes.groups[t % n_groups]
-        first = group.first_cell
-        last = first + LANES * group.n_codes
+        part = _histogram_of(place, fit.tree.pairs[run.item].added, t % n_groups)
         if run.spare >= 0:
-            part = fit.sums.spare[run.spare, first:last]
-        else:
-            node = fit.tree.nodes[fit.tree.pairs[run.item].added]
-            part = fit.sums.histograms[node.histogram, first:last]
+            first = group.first_cell
+            part = fit.sums.spare[run.spare, first : first + LANES * group.n_codes]
         add_rows(
             fit.codes.words[group.first_word :],
             group.row_words,
