@@ -38,7 +38,7 @@ from core.trees.options import MAX_DEPTH
 
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
-from .data import Evaluation, ListedPairs, Rows
+from .data import Evaluation, Rows
 from .loop import (
     Boosting,
     BoostingAlgorithm,
@@ -48,8 +48,10 @@ from .loop import (
     StopReason,
     WeakLearner,
 )
-from .pairs import PairStumpLearner, PairTreeLearner
-from .queries import QueryRows, QueryStumpLearner, QueryTreeLearner
+from .pair_stumps import PairStumpLearner
+from .pair_trees import PairTreeLearner
+from .pairs import ListedPairs
+from .queries import QueryRows
 from .stumps import StumpLearner
 from .trees import CrossedTreeSum, TreeLearner
 
@@ -64,7 +66,7 @@ PAIR_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
 """The same on listed pairs; what they sum up is as on rows."""
 
 QUERY_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
-    {"stump": QueryStumpLearner, "tree": QueryTreeLearner}
+    {"stump": PairStumpLearner, "tree": PairTreeLearner}
 )
 """The same on rows of queries, or with grades."""
 
@@ -678,7 +680,7 @@ class PairBooster(Booster):
         is linear in the pairs.
 
         Early stopping holds out items, and with them all their pairs: see
-        `data.ListedPairs.split_off`. `validation_auc_` is the weighted share of the held-out
+        `pairs.ListedPairs.split_off`. `validation_auc_` is the weighted share of the held-out
         pairs in order.
         """
         check_values(type(self), self.get_params(deep=False))

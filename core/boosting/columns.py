@@ -19,8 +19,9 @@ from core.coding import Criterion
 from core.coding.best_split import GAIN_RTOL, MIN_EDGE
 from core.errors import InvalidData
 
-from .data import Bools, ListedPairs, Rows
+from .data import Bools, Rows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
+from .pairs import ListedPairs
 
 ROUND = np.dtype(
     [

@@ -1,30 +1,25 @@
-"""Training data of a booster, rows of two classes or listed pairs; its validation part, and the metric of scores."""
+"""Training data of a booster: rows of two classes, their validation part, and the metric of scores."""
 
 import math
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from core.base import state
 from core.base.columns import ColumnTable, find_nth
 from core.base.ranker import Floats, Groups
-from core.base.splits import draw_fraction, draw_part, number_inseparable
-from core.base.target import MAX_WEIGHT, Pairs
+from core.base.splits import draw_part, number_inseparable
+from core.base.target import MAX_WEIGHT
 from core.errors import InvalidData
-from core.metrics import auc, pair_order
+from core.metrics import auc
 
 Bools = state.Booleans
 Integers = state.Integers
 
 # Greatest number of rows, or pairs, of the sample whose training AUC is reported as progress.
 SAMPLE_ROWS = 5_000
-
-# Pairs that the training and the validation part need, each, if items are held out: fewer say little.
-MIN_PAIRS = 30
 
 
 class Evaluation(NamedTuple):
@@ -161,137 +156,3 @@ class Rows(NamedTuple):
         is_one_number = weight.strides == (0,)  # that takes no memory
         weight = np.broadcast_to(weight[0], len(positive)) if is_one_number else weight[rows]
         return Rows(X, positive, weight, self.n_categories, group)
-
-
-class ListedPairs(NamedTuple):
-    """Pairs (better, worse) of items.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        The whole table.
-    rows : ndarray of shape (n_items,), int64
-        The row of each item, ascending.
-    better, worse : ndarray of shape (n_pairs,), uint32
-        Items. No pair occurs twice; they ascend, so that the result does not depend on the order of the list.
-    weight : ndarray of shape (n_pairs,), float64
-        Sum of the weights of all pairs of these two items.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    group : ndarray of shape (n_rows,), uint64, or None
-        For each row of the table; items with equal values are held out together; None: equal items are.
-    """
-
-    X: Floats
-    rows: Integers
-    better: npt.NDArray[np.uint32]
-    worse: npt.NDArray[np.uint32]
-    weight: Floats
-    n_categories: Integers
-    group: Groups | None = None
-
-    @classmethod
-    def of(
-        cls, X: Floats, pairs: Pairs, n_categories: Integers, group: Groups | None = None
-    ) -> "ListedPairs":
-        """Return the pairs with numbered items, repeated pairs merged; O(n_pairs log n_pairs)."""
-        occurs = np.zeros(len(X), dtype=np.bool_)
-        occurs[pairs.better] = True
-        occurs[pairs.worse] = True
-        rows = np.flatnonzero(occurs)
-        number = np.cumsum(occurs, dtype=np.int64) - 1
-        key = number[pairs.better] * len(rows) + number[pairs.worse]
-        # Sorted by weight, too: sums must not depend on the order of the list.
-        order = np.lexsort((pairs.weight, key))
-        key = key[order]
-        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-        better, worse = np.divmod(key[first], len(rows))
-        weight = np.add.reduceat(pairs.weight[order], first)
-        ends = better.astype(np.uint32), worse.astype(np.uint32)
-        return cls(X, rows, *ends, weight, n_categories, group)
-
-    @property
-    def log_least_weight(self) -> float:
-        """Logarithm of the minimum weight of a pair."""
-        return math.log(self.weight.min())
-
-    def least_difference(self, scores: Floats) -> float:
-        """Return the minimum difference of the scores of a better item and its worse one."""
-        return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
-
-    def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
-        """Return for each item the weight of the pairs in which it is the better one, and the worse one."""
-        n = len(self.rows)
-        better, worse = np.bincount(self.better, weight, n), np.bincount(self.worse, weight, n)
-        return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
-
-    def sample(self) -> Evaluation:
-        """Return a sample of at most `SAMPLE_ROWS` evenly spaced pairs."""
-        return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
-
-    def evaluation(self) -> Evaluation:
-        """Return the evaluation by the weighted fraction of pairs in order, for pairs of two classes the AUC."""
-        return self._evaluation(1)
-
-    def _evaluation(self, step: int) -> Evaluation:
-        items, ends = np.unique(self._ends()[::step], return_inverse=True)
-        order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
-        X = np.ascontiguousarray(self.X[self.rows[items]])
-        return Evaluation(X, (len(items),), len(self.weight[::step]), order)
-
-    def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
-        """Return training and validation pairs that share no item, if there are enough pairs.
-
-        All pairs of an item, of its copies and of the other items of its group tell of it. So items are held out, equal
-        ones and groups together: pairs of held-out items validate, pairs of the others train, pairs between the two are
-        not used. Holding out rows does the same to the pairs of two classes. A fraction s of the items leaves about
-        (1 - s)² of the pairs for training and s² for validation. If either part has fewer than `MIN_PAIRS`, pairs are
-        held out instead, all pairs of the same two items together; the validation part then tells of new pairs of known
-        items, and a UserWarning says so.
-
-        The draw depends on the seed, on the items and on which of them are paired, not on the order of the list.
-
-        Raises
-        ------
-        InvalidData
-            All pairs are of the same two items.
-        """
-        rng = np.random.Generator(np.random.Philox(seed))
-        X, ends, n_items = self.X[self.rows], self._ends(), len(self.rows)
-        group = None if self.group is None else self.group[self.rows]
-        unit = number_inseparable(X, np.zeros(n_items, np.bool_), np.ones(n_items), group)
-        if unit is not None:
-            ends, n_items = unit[ends], int(unit.max()) + 1
-        if n_items < 2:
-            raise InvalidData("early stopping needs items of at least 2 groups, got 1")
-        better_mask, worse_mask = _draw_mask(n_items, fraction, rng)[ends].T
-        training, validation = ~(better_mask | worse_mask), better_mask & worse_mask
-        if min(training.sum(), validation.sum()) < MIN_PAIRS:
-            units, number = np.unique(
-                ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
-            )
-            if len(units) < 2:
-                raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
-            warnings.warn(
-                "early stopping has held out pairs, because there are too few items to hold some out: it "
-                "estimates the order of new pairs of known items",
-                UserWarning,
-                stacklevel=4,
-            )
-            validation = _draw_mask(len(units), fraction, rng)[number]
-            training = ~validation
-        return self._take(training), self._take(validation)
-
-    def _ends(self) -> Integers:
-        return np.stack([self.better, self.worse], axis=1).astype(np.int64)
-
-    def _take(self, which: Bools) -> "ListedPairs":
-        better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
-        pairs = Pairs(better, worse, self.weight[which])
-        return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
-
-
-def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
-    mask = np.zeros(n, dtype=np.bool_)
-    mask[draw_fraction(np.arange(n), fraction, rng)] = True
-    return mask

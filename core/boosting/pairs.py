@@ -1,373 +1,239 @@
-"""General crucial pairs: an explicit list (better, worse, weight) in place of two classes; stumps and trees on it.
+"""General crucial pairs: an explicit list (better, worse, weight) in place of two classes.
 
-Bipartite pairs factor, d_ik = v_i v_k, and `weights.PairWeights` never lists them. A list of pairs
-may hold cycles, contradictions and any weights; nothing factors, so each pair keeps a weight of its
-own. An item's potential Σ_k d_ik - Σ_k d_ki would be enough for d+ - d-, the slope of eq. 3, but
-not for eqs. 4, 5 and 12, which need d+ and d- apart.
-
-**What each cut orders.** A pair whose better item has code a and whose worse one has code b is ordered rightly by the
-cuts b <= c < a, wrongly by a <= c < b: an interval of cuts either way. So a pair is two entries, at its
-lower and its upper end, of an array of differences over the bins, and running sums of that array
-give d+ and d- of every cut: O(pairs) for a feature, whatever the number of cuts. The missing have no place in that
-order. Pairs with one missing item are kept apart, by the code of the other: with the missing above all values such a
-pair is ordered rightly or wrongly from that code on, with the missing below up to it.
-
-**Trees.** Every item stands once as the better one of its pairs, with their weight B_i, once as the worse one, with
-W_i; each sums to 1. If the leaves l of a tree raise their items by c_l, F̃ becomes at most
-½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own:
-a tree is grown and stepped as of two classes with the masses B and W, and F̃ never rises; docs/papers.md has the proof.
-
-References
-----------
-C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
-RankBoost", JMLR 10, 2009: eq. 1, for the loss of general crucial pairs.
+A list of pairs may hold cycles, contradictions and any weights.
 """
 
 import math
-from typing import Any, ClassVar, NamedTuple, Protocol
+import warnings
+from functools import partial
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.base.monotone import Directions
-from core.base.ranker import Floats
-from core.coding import (
-    WIDTHS,
-    Bins,
-    Codes,
-    Criterion,
-    Split,
-    fit_bins,
-    missing_code,
-    order_bins,
-    slot,
-)
-from core.coding.best_split import GAIN_RTOL, MIN_EDGE, bins_after
+from core.base.ranker import Floats, Groups
+from core.base.splits import draw_fraction, number_inseparable
+from core.base.target import Pairs
+from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
+from core.errors import InvalidData
 from core.kernels import kernel
-from core.trees.grower import TreeGrower
+from core.metrics import pair_order
 
-from .algorithms import RankingAlgorithm
-from .data import Bools, Integers, ListedPairs, Rows
-from .loop import BoostingHistory, WeakLearner
-from .stumps import Stump, StumpMaker, StumpSum, breaks, sides_of
-from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
+from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
+from .pair_weights import PairWeights
 
-# Mass of pairs, of all pairs, below which it is taken for 0: subtraction leaves that much.
-EPS_PAIRS = 1e-15
+# Pairs that the training and the validation part need, each, if items are held out: fewer say little.
+MIN_PAIRS = 30
 
 
-class Cut(NamedTuple):
-    """Fractions of the weight of pairs that a cut orders rightly, wrongly, or not at all (both items on one side)."""
-
-    right: float
-    wrong: float
-    tied: float
-
-
-class WeightsByItem(Protocol):
-    """What `CategoryOrder` needs of pairs."""
-
-    def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
-        """See `ListedPairs.by_item`."""
-
-
-class CategoryOrder:
-    """The order of categories under listed pairs: by the fraction of pairs in which they are the better.
-
-    The codes of items are renewed as indices of that order. Let P_k be the weight of the pairs whose better item is in
-    bin k, N_k of those whose worse one is. A set of bins has d+ - d- = Σ (P_k - N_k), so that the best one for eq. 3 is
-    a cut along P_k/(P_k + N_k). Eq. 5 wants d+ and d- apart, which depend on both items of a pair; there the cuts
-    along the same order are tried, and a better set may exist.
-
-    Shares are shrunk as for two classes, see `core.coding.categories`: P_k and N_k to P'_k and N'_k. The weight T of
-    the pairs that have both items in a set, which its P = d+ + T and N = d- + T both count, is shrunk in proportion,
-    T' = T P'N'/(PN), with T/(PN) = 1 where it is 0/0. For the pairs of two classes T = PN, and all of it is what their
-    scan does.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_features, n_items), uint8 or uint16
-    bins : Bins
+class ListedPairs(NamedTuple):
+    """Pairs (better, worse) of items.
 
     Attributes
     ----------
-    features : list of int
-        The categorical ones.
-    codes : ndarray of shape (n_features, n_items)
-        Bins without mass are coded as missing.
-    n_bins : ndarray of shape (n_features,), int64
-    bins : dict of int to ndarray of int64
-        Of each categorical feature the bins in order.
+    X : ndarray of shape (n_rows, n_features), float64
+        The whole table.
+    rows : ndarray of shape (n_items,), int64
+        The row of each item, ascending.
+    better, worse : ndarray of shape (n_pairs,), uint32
+        Items. No pair occurs twice; they ascend, so that the result does not depend on the order of the list.
+    weight : ndarray of shape (n_pairs,), float64
+        Sum of the weights of all pairs of these two items.
+    n_categories : ndarray of shape (n_features,), int64
+        0 for a numeric feature.
+    group : ndarray of shape (n_rows,), uint64, or None
+        For each row of the table; items with equal values are held out together; None: equal items are.
     """
 
-    def __init__(self, codes: Codes, bins: Bins) -> None:
-        self.features: list[int] = np.flatnonzero(bins.is_categorical).tolist()
-        self.codes = codes.copy() if self.features else codes
-        self.n_bins = bins.n_bins.copy()
-        self.bins: dict[int, npt.NDArray[np.int64]] = {}
-        self._masses: dict[int, tuple[Floats, Floats, Floats]] = {}
-        self._given, self._n_given = codes, bins.n_bins
-        self._n_slots = bins.n_slots
+    X: Floats
+    rows: Integers
+    better: npt.NDArray[np.uint32]
+    worse: npt.NDArray[np.uint32]
+    weight: Floats
+    n_categories: Integers
+    group: Groups | None = None
 
-    def renew(self, pairs: WeightsByItem, weights: Floats) -> None:
-        """Sort the bins under the present weights of pairs, which sum to 1."""
-        if not self.features:
-            return
-        wins, losses = pairs.by_item(weights)
-        net = wins - losses
-        inverse_ess = [float((np.maximum(side, 0.0) ** 2).sum()) for side in (net, -net)]
-        for j in self.features:
-            n_bins = int(self._n_given[j])
-            slots = np.minimum(self._given[j], self._n_slots - 1)
-            sums = [np.bincount(slots, w, self._n_slots) for w in (wins, losses)]
-            masses = np.vstack(sums).astype(np.float64, copy=False)
-            order, mixed = np.empty(n_bins, dtype=np.int64), np.empty((2, n_bins))
-            n = order_bins(masses, n_bins, *inverse_ess, order, mixed)
-            self.bins[j] = order = order[:n]
-            self._masses[j] = masses[:, order], mixed[:, :n], masses[:, -1]
-            missing = missing_code(self.codes.dtype)
-            indices = np.full(missing + 1, missing, dtype=self.codes.dtype)
-            indices[order] = np.arange(n)
-            self.codes[j] = indices[self._given[j]]
-            self.n_bins[j] = max(n, 1)
+    @classmethod
+    def of(
+        cls, X: Floats, pairs: Pairs, n_categories: Integers, group: Groups | None = None
+    ) -> "ListedPairs":
+        """Return the pairs with numbered items, repeated pairs merged; O(n_pairs log n_pairs)."""
+        occurs = np.zeros(len(X), dtype=np.bool_)
+        occurs[pairs.better] = True
+        occurs[pairs.worse] = True
+        rows = np.flatnonzero(occurs)
+        number = np.cumsum(occurs, dtype=np.int64) - 1
+        key = number[pairs.better] * len(rows) + number[pairs.worse]
+        # Sorted by weight, too: sums must not depend on the order of the list.
+        order = np.lexsort((pairs.weight, key))
+        key = key[order]
+        first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+        better, worse = np.divmod(key[first], len(rows))
+        weight = np.add.reduceat(pairs.weight[order], first)
+        ends = better.astype(np.uint32), worse.astype(np.uint32)
+        return cls(X, rows, *ends, weight, n_categories, group)
 
-    def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink the weights that the cuts of a feature order rightly and wrongly.
+    @property
+    def log_least_weight(self) -> float:
+        """Logarithm of the minimum weight of a pair."""
+        return math.log(self.weight.min())
 
-        Parameters
-        ----------
-        j : int
-            A categorical feature, in its present order.
-        masses : ndarray of shape (2, 2, n_slots), float64
-            Changed in place; [missing above?, wrongly?, cut + 1].
+    def least_difference(self, scores: Floats) -> float:
+        """Return the minimum difference of the scores of a better item and its worse one."""
+        return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
+
+    def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Return for each item the weight of the pairs in which it is the better one, and the worse one."""
+        n = len(self.rows)
+        better, worse = np.bincount(self.better, weight, n), np.bincount(self.worse, weight, n)
+        return better.astype(np.float64, copy=False), worse.astype(np.float64, copy=False)
+
+    def sample(self) -> Evaluation:
+        """Return a sample of at most `SAMPLE_ROWS` evenly spaced pairs."""
+        return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
+
+    def evaluation(self) -> Evaluation:
+        """Return the evaluation by the weighted fraction of pairs in order, for pairs of two classes the AUC."""
+        return self._evaluation(1)
+
+    def _evaluation(self, step: int) -> Evaluation:
+        items, ends = np.unique(self._ends()[::step], return_inverse=True)
+        order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
+        X = np.ascontiguousarray(self.X[self.rows[items]])
+        return Evaluation(X, (len(items),), len(self.weight[::step]), order)
+
+    def split_off(self, fraction: float, seed: int) -> tuple["ListedPairs", "ListedPairs"]:
+        """Return training and validation pairs that share no item, if there are enough pairs.
+
+        All pairs of an item, of its copies and of the other items of its group tell of it. So items are held out, equal
+        ones and groups together: pairs of held-out items validate, pairs of the others train, pairs between the two are
+        not used. Holding out rows does the same to the pairs of two classes. A fraction s of the items leaves about
+        (1 - s)² of the pairs for training and s² for validation. If either part has fewer than `MIN_PAIRS`, pairs are
+        held out instead, all pairs of the same two items together; the validation part then tells of new pairs of known
+        items, and a UserWarning says so.
+
+        The draw depends on the seed, on the items and on which of them are paired, not on the order of the list.
+
+        Raises
+        ------
+        InvalidData
+            All pairs are of the same two items.
         """
-        true, mixed, missing = self._masses[j]
-        n = true.shape[1]
-        total = mixed.sum(axis=1) + missing
-        for side in range(2):  # the missing below, or above
-            p, q = _sum_above(true) + side * missing[:, None]
-            p_mixed, q_mixed = (_sum_above(mixed) + side * missing[:, None]) / total[:, None]
-            tied = np.maximum(p - masses[side, 0, :n], 0.0)
-            share = np.divide(tied, p * q, out=np.ones(n), where=p * q > 0.0)
-            for wrong, part in enumerate((p_mixed, q_mixed)):
-                ordered = part - share * p_mixed * q_mixed
-                masses[side, wrong, :n] = np.where(ordered > EPS_PAIRS, ordered, 0.0)
+        rng = np.random.Generator(np.random.Philox(seed))
+        X, ends, n_items = self.X[self.rows], self._ends(), len(self.rows)
+        group = None if self.group is None else self.group[self.rows]
+        unit = number_inseparable(X, np.zeros(n_items, np.bool_), np.ones(n_items), group)
+        if unit is not None:
+            ends, n_items = unit[ends], int(unit.max()) + 1
+        if n_items < 2:
+            raise InvalidData("early stopping needs items of at least 2 groups, got 1")
+        better_mask, worse_mask = _draw_mask(n_items, fraction, rng)[ends].T
+        training, validation = ~(better_mask | worse_mask), better_mask & worse_mask
+        if min(training.sum(), validation.sum()) < MIN_PAIRS:
+            units, number = np.unique(
+                ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
+            )
+            if len(units) < 2:
+                raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
+            warnings.warn(
+                "early stopping has held out pairs, because there are too few items to hold some out: it "
+                "estimates the order of new pairs of known items",
+                UserWarning,
+                stacklevel=4,
+            )
+            validation = _draw_mask(len(units), fraction, rng)[number]
+            training = ~validation
+        return self._take(training), self._take(validation)
+
+    def _ends(self) -> Integers:
+        return np.stack([self.better, self.worse], axis=1).astype(np.int64)
+
+    def _take(self, which: Bools) -> "ListedPairs":
+        better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
+        pairs = Pairs(better, worse, self.weight[which])
+        return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
+
+    def weigh(self) -> "ListedPairWeights":
+        """Return the weights of the pairs at f = 0."""
+        return ListedPairWeights(self)
 
 
-def _sum_above(masses: Floats) -> Floats:
-    """Return the sums over the bins from each one on."""
-    sums: Floats = masses[:, ::-1].cumsum(axis=1)[:, ::-1]
-    return sums
+def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[draw_fraction(np.arange(n), fraction, rng)] = True
+    return mask
 
 
-class PairStumpLearner(WeakLearner):
-    """The items, the weights of their pairs d ∝ w e^{-(f(better) - f(worse))}, and the scan for the best stump.
+class ListedPairWeights(PairWeights):
+    """The weights of listed pairs. Nothing factors, so each pair keeps a weight of its own.
 
-    The weights sum to 1 after every step, so that none underflows. Every item counts once for the bins, whatever its
-    pairs weigh.
+    An item's potential Σ_k d_ik - Σ_k d_ki would be enough for d+ - d-, the slope of eq. 3, but not for eqs. 4, 5 and
+    12, which need d+ and d- apart.
+
+    **What each cut orders.** A pair whose better item has code a and whose worse one has code b is ordered rightly by
+    the cuts b <= c < a, wrongly by a <= c < b: an interval of cuts either way. So a pair is two entries, at its lower
+    and its upper end, of an array of differences over the bins, and running sums of that array give d+ and d- of every
+    cut: O(pairs) for a feature, whatever the number of cuts. The missing have no place in that order. Pairs with one
+    missing item are kept apart, by the code of the other: with the missing above all values such a pair is ordered
+    rightly or wrongly from that code on, with the missing below up to it.
 
     Notes
     -----
-    A round is O(n_features · n_pairs). Memory: 17 bytes a pair, 16 more during a step, and 4 kB a feature.
+    A step is O(n_pairs). Memory: 16 bytes a pair, 24 more during a step.
     """
 
-    ensemble = StumpSum
-    changing: ClassVar[tuple[str, ...]] = ("_weights", "_log_loss")
+    changing = ("_weights", "_log_loss")
+    has_classes = False
 
-    def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: ListedPairs) -> None:
-        n_items = len(data.rows)
-        bins, codes = fit_bins(
-            data.X, data.rows, np.ones(n_items), parameters.max_bins, data.n_categories
-        )
-        self._algorithm, self._pairs = algorithm, data
-        self._directions: Directions | None = parameters.find_directions()
-        self._bins, self._codes = bins, codes
-        self._order = CategoryOrder(codes, bins)
-        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
-        self._weights = np.ones(len(data.weight))
-        self._fill(codes, bins.n_bins)  # counts of pairs, hence exact
-        self._possible = self._masses > 0
-        self._possible[self._order.features] = True  # because their cuts change with the order
-        total = float(data.weight.sum())
-        self._weights = data.weight / total
-        self._log_loss = math.log(total)  # of F̃ = Σ w e^{-(f(better) - f(worse))}, a sum over pairs
-        # Of the last cut: which ends of each pair are above it, 2 the better, 1 the worse, 3 both; and their weights.
-        self._ends = np.zeros(len(data.weight), dtype=np.uint8)
-        self._cut = Cut(0.0, 0.0, 1.0)
-        # The share of each bin in the pairs' items; a pair counts for both.
-        mass = np.add(*data.by_item(data.weight))
-        shares = np.empty((len(codes), bins.n_slots))
-        for feature, column in enumerate(codes):
-            slots = np.minimum(column, bins.n_slots - 1)
-            shares[feature] = np.bincount(slots, mass, bins.n_slots)
-        shares /= mass.sum()
-        self._maker = StumpMaker(bins, data.n_categories, shares)
+    def __init__(self, pairs: ListedPairs) -> None:
+        self._pairs, self.rows = pairs, pairs.rows
+        n_items = len(pairs.rows)
+        self.bin_weight = np.ones(n_items)  # every item counts once, whatever its pairs weigh
+        self.is_better, self.is_worse = np.zeros((2, n_items), dtype=np.bool_)
+        self.is_better[pairs.better] = self.is_worse[pairs.worse] = True
+        total = float(pairs.weight.sum())
+        self._weights = pairs.weight / total
+        self._log_loss = math.log(total)
 
     @property
     def log_f(self) -> tuple[float, float]:
         """Half the logarithm of F̃ each."""
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
-    def scan(self) -> Stump | None:
-        """Find the best stump under the present weights."""
-        split = self._find_best_split()
-        if split.feature < 0:
-            return None
-        outside, wrong, right, inside = self._sort_ends(split)
-        total = right + wrong + inside + outside
-        self._cut = Cut(right / total, wrong / total, (inside + outside) / total)
-        if not self._bins.has_missing[split.feature]:
-            # Missing values that may come later go to the side that holds more of the pairs' items.
-            split = split._replace(missing_above=inside > outside)
-        hypothesis = self._algorithm.pair_hypothesis(self._cut.right, self._cut.wrong)
-        if hypothesis.d_plus - hypothesis.d_minus < MIN_EDGE:
-            return None
-        stump = self._maker.make(split, None, hypothesis)
-        return None if breaks(stump, self._directions) else stump
+    def grow(self, factor: Floats) -> None:
+        """Let scores grow; see `PairWeights.grow`."""
+        self._weights *= factor[self._pairs.worse] / factor[self._pairs.better]
+        total = float(self._weights.sum())
+        self._weights /= total
+        self._log_loss += math.log(total)
 
-    def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
-        rise, cut = alpha * weak_ranker.sign, self._cut
-        right, wrong = math.exp(-rise), math.exp(rise)
-        shrink = cut.right * right + cut.wrong * wrong + cut.tied
-        self._log_loss += math.log(shrink)
-        self._weights *= (np.array([1.0, wrong, right, 1.0]) / shrink)[self._ends]
+    def by_row(self) -> tuple[Floats, Floats]:
+        """Return the weight of each item in both roles; see `PairWeights.by_row`."""
+        return self._pairs.by_item(self._weights)
 
-    def collect(self, history: BoostingHistory) -> StumpSum:
-        """Sum up the stumps of a run of the loop."""
-        return self._maker.collect(history)
+    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write what each cut orders; see `PairWeights.sum_cuts`."""
+        self._fill(codes, n_bins, self._weights, masses)
 
-    def _sort_ends(self, split: Split) -> tuple[float, float, float, float]:
-        """Return the weights of pairs of which no item is above a cut, the worse, the better, and both."""
-        above = sides_of(self._codes[split.feature], split).is_above.view(np.uint8)
-        pairs = self._pairs
-        sums = sort_pairs(above, pairs.better, pairs.worse, self._weights, self._ends)
-        return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()
+    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
 
-    def _renew_order(self) -> None:
-        """Sort the categories under the present weights."""
-        self._order.renew(self._pairs, self._weights)
-
-    def _find_best_split(self) -> Split:
-        """Return the best cut under the present weights; its feature is -1 if none has a gain."""
-        self._renew_order()
-        order = self._order
-        self._fill(order.codes, order.n_bins)
-        for j in order.features:
-            order.shrink(j, self._masses[j])
-        masses = np.where(self._possible, np.maximum(self._masses, 0.0), 0.0)
-        if self._directions is not None:
-            falls = (masses[:, :, 0] - masses[:, :, 1]) * self._directions[:, None, None] < 0.0
-            falls[:, 0, 0] = False  # the missing against all values
-            masses[np.broadcast_to(falls[:, :, None], masses.shape)] = 0.0
-        feature, cut, missing_above, gain = find_best_cut(
-            masses[:, :, 0],
-            masses[:, :, 1],
-            order.n_bins,
-            self._bins.has_missing,
-            self._algorithm.criterion,
-        )
-        bins_above = None
-        if feature in order.features:
-            n_bins = int(self._bins.n_bins[feature])
-            bins_above = bins_after(order.bins[feature], cut, missing_above, n_bins)
-        return Split(feature, cut, missing_above, gain, bins_above)
-
-    def _fill(self, codes: Codes, n_bins: Integers) -> None:
-        """Sum up the weights that every cut of every feature orders rightly and wrongly.
-
-        One thread sums a feature, in the order of the pairs, so that the result does not depend on the number of
-        threads. Running sums of differences may leave 1e-16 of the total for 0.
-        """
+    def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
+        """Sum up what cuts order: one thread sums a feature, in the order of the pairs."""
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         pairs = self._pairs
-        arguments = (*by_width, pairs.better, pairs.worse, self._weights, n_bins, self._masses)
+        arguments = (*by_width, pairs.better, pairs.worse, weights, n_bins, masses)
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
-
-class ListedPairLoss(PairLoss):
-    """The exponential loss of listed pairs; its rows are the items, once in each role.
-
-    Parameters
-    ----------
-    grower : TreeGrower
-        Over the items that are better in some pair, then over those that are worse in some.
-    pairs : ListedPairs
-    items : ndarray of shape (n_rows,), int64
-        The item of each of these rows.
-    algorithm : RankingTreeAlgorithm
-
-    Its weights are B of the better items, then W of the worse ones; log_f_plus and log_f_minus are half ln F̃ each.
-
-    Notes
-    -----
-    A step is O(n_pairs). Memory: 16 bytes a pair, and as much again during a step.
-    """
-
-    changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_d")
-
-    def __init__(
-        self,
-        grower: TreeGrower,
-        pairs: ListedPairs,
-        items: Integers,
-        algorithm: RankingTreeAlgorithm,
-    ) -> None:
-        total = float(pairs.weight.sum())
-        self._pairs, self._items = pairs, items
-        self._d = pairs.weight / total
-        self._n_better = grower.table.n_positives
-        super().__init__(
-            grower,
-            self._masses_of_roles(),
-            leaf=algorithm.leaf,
-            smoothing=algorithm.smoothing,
-            push=1.0,
-        )
-        self.log_f_plus = self.log_f_minus = 0.5 * math.log(total)
-
-    def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
-        rise = np.empty(len(self._pairs.rows))
-        # An item's two rows lie in the same leaf.
-        rise[self._items] = self._grower.values_of_rows(values)
-        self._d *= np.exp(rise[self._pairs.worse] - rise[self._pairs.better])
-        shrink = float(self._d.sum())
-        self._d /= shrink
-        self.log_f_plus += 0.5 * math.log(shrink)
-        self.log_f_minus = self.log_f_plus
-        self._weights[:, 0] = self._masses_of_roles()
-        self._rescale(np.ones((2, len(values))))
-
-    def _masses_of_roles(self) -> Floats:
-        wins, losses = self._pairs.by_item(self._d)
-        m = self._n_better
-        return np.concatenate([wins[self._items[:m]], losses[self._items[m:]]])
-
-
-class PairTreeLearner(TreeLearner):
-    """The items of listed pairs, and the growth of the next tree.
-
-    For the bins, and in the mean score, an item counts once for each of its roles, whatever its pairs weigh. The
-    classes of an item are its roles: they give no fraction of positives for other items, so that there is no target
-    encoding.
-    """
-
-    encodes_targets = False
-
-    def __init__(self, parameters: Any, algorithm: RankingTreeAlgorithm, data: ListedPairs) -> None:
-        better, worse = np.unique(data.better), np.unique(data.worse)
-        self._pairs, self._items = data, np.concatenate([better, worse]).astype(np.int64)
-        n_items = len(self._items)
-        X, is_better = data.X[data.rows[self._items]], np.arange(n_items) < len(better)
-        super().__init__(
-            parameters, algorithm, Rows(X, is_better, np.ones(n_items), data.n_categories)
-        )
-
-    def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> ListedPairLoss:
-        return ListedPairLoss(self._grower, self._pairs, self._items, algorithm)
+    def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
+        """Return the weights of pairs by the sides of their items; see `PairWeights.sum_sides`."""
+        pairs = self._pairs
+        ends = 2 * is_above.view(np.uint8)[pairs.better] + is_above.view(np.uint8)[pairs.worse]
+        outside, wrong, right, inside = np.bincount(ends, self._weights, 4).tolist()
+        return outside, wrong, right, inside
 
 
 # Arrays for the arguments that a call does not need.
@@ -453,63 +319,3 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
             masses[j, 0, 0, k] += worse_missing
             masses[j, 0, 1, k] += better_missing
         j = take(queue)
-
-
-@kernel(
-    numba.float64[::1](
-        numba.uint8[::1],
-        numba.uint32[::1],
-        numba.uint32[::1],
-        numba.float64[::1],
-        numba.uint8[::1],
-    )
-)
-def sort_pairs(above, better, worse, weights, ends):  # type: ignore[no-untyped-def]
-    """Write which items of each pair are above a cut, and return the sums of weights of the four cases, (4,) float64.
-
-    above: (n_items,) uint8, 1 if above; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64; ends: (n_pairs,)
-    uint8, gets 2 for the better item, 1 for the worse one, 3 for both, 0 for none.
-    """
-    sums = np.zeros(4)
-    for p in range(len(better)):
-        end = 2 * above[better[p]] + above[worse[p]]
-        ends[p] = end
-        sums[end] += weights[p]
-    return sums
-
-
-def find_best_cut(
-    right: Floats, wrong: Floats, n_bins: Integers, has_missing: Bools, criterion: Criterion
-) -> tuple[int, int, bool, float]:
-    """Return the best cut of all features.
-
-    Parameters
-    ----------
-    right, wrong : ndarray of shape (n_features, 2, n_slots), float64
-        d+ and d- by [feature, missing above?, cut + 1].
-    n_bins : ndarray of shape (n_features,), int64
-        Number of cuts of each feature.
-    has_missing : ndarray of shape (n_features,), bool
-    criterion : Criterion
-        YOUDEN (eq. 3) or LOSS (eq. 5).
-
-    Returns
-    -------
-    feature, cut, missing_above, gain
-        The feature is -1 if no cut has a gain. Of cuts of equal gain, but for rounding, the lowest feature is taken,
-        then the lowest cut, then missing below.
-    """
-    if criterion is Criterion.YOUDEN:
-        gains = np.abs(right - wrong)
-    else:
-        # (√d+ - √d-)² by the difference that is known exactly; the tiny term spares 0/0.
-        gains = (right - wrong) ** 2 / (right + wrong + 2.0 * np.sqrt(right * wrong) + 1e-300)
-    is_cut = np.arange(gains.shape[2]) < n_bins[:, None, None]
-    gains = np.where(is_cut & (has_missing[:, None] | [True, False])[:, :, None], gains, 0.0)
-    least = gains.max() * (1.0 - GAIN_RTOL)
-    if least <= 0.0:
-        return -1, -1, False, 0.0
-    by_cut = gains.swapaxes(1, 2)
-    index = np.unravel_index(np.argmax(by_cut >= least), by_cut.shape)
-    feature, cut, side = map(int, index)
-    return feature, cut - 1, side == 1, float(by_cut[index])

@@ -1,4 +1,4 @@
-"""Pairs within queries: rows of lists, with two classes or grades; stumps and trees that learn from their pairs.
+"""Pairs within queries: rows of lists, with two classes or grades.
 
 A query is a list of its own: a pair is two rows of one query, of which one has the greater grade. The loss is the sum
 over these pairs, F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, and no pair is ever listed. The rows of one grade in one query
@@ -12,9 +12,6 @@ and the pair of rows i and k weighs a_i b_k A_l B_m / F̃, where a and b are the
 **What each cut orders.** Rows of a query go above the cut one after the other, by falling value. A row that goes up
 orders its pairs with lower levels that are still below, and no longer misorders those with higher levels: sums by level
 of what is above and what is below tell both. That is O(rows · levels of a query) for all cuts of a feature.
-
-**Trees.** A row stands once as the better one of its pairs and once as the worse one, as in `pairs`; with two classes
-each row has one role only.
 
 References
 ----------
@@ -30,23 +27,17 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.base.checkpoint import Resumable
-from core.base.monotone import Directions
-from core.base.ranker import Callback, Floats, Groups, ignore
+from core.base.ranker import Floats, Groups
 from core.base.splits import draw_part, number_inseparable
-from core.coding import WIDTHS, Codes, Split, fit_bins, slot
+from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
 from core.errors import InvalidData
 from core.kernels import kernel
 from core.metrics.groups import inner
 from core.metrics.lists import ListAuc, ListFigure, take_lists
-from core.trees.grower import TreeGrower
 
-from .algorithms import RankingAlgorithm
-from .data import SAMPLE_ROWS, Bools, Evaluation, Integers, Rows
-from .pairs import CategoryOrder, Cut, PairStumpLearner
-from .stumps import Stump, StumpMaker, sides_of
-from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
+from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
+from .pair_weights import PairWeights
 
 
 class QueryRows(NamedTuple):
@@ -172,6 +163,10 @@ class QueryRows(NamedTuple):
             "since some are held out and none is parted"
         )
 
+    def weigh(self) -> "QueryWeights":
+        """Return the weights of the pairs at f = 0."""
+        return QueryWeights(self)
+
     def take(self, rows: Bools | None) -> "QueryRows":
         """Return the pairs of these rows, by default of all."""
         part = self if rows is None else self._replace_rows(rows)
@@ -242,7 +237,7 @@ class Levels(NamedTuple):
         return cls(order, starts, of_query, better, worse, pairs)
 
 
-class QueryWeights(Resumable):
+class QueryWeights(PairWeights):
     """The weights of all pairs within queries, as two shares per row and a weight per pair of levels.
 
     Rows are in the order of `Levels`. A level's shares sum to 1, and so do the weights of the pairs of levels: however
@@ -256,19 +251,31 @@ class QueryWeights(Resumable):
         A_l B_m / F̃.
     log_loss : float
         ln F̃, a sum over pairs.
+
+    Notes
+    -----
+    A step is O(n_rows), the sums of cuts O(n_features · n_rows · levels of a query). Memory: for each row 48 bytes, and
+    4 a feature (its place in the order of its query) if cuts are summed up.
     """
 
     changing = ("better", "worse", "pair", "_logs", "log_loss")
 
-    def __init__(self, data: QueryRows, levels: Levels) -> None:
-        self.levels = levels
+    def __init__(self, data: QueryRows) -> None:
+        self.levels = levels = Levels.of(data.grade, data.query)
+        self.rows = levels.order
+        self.bin_weight = data.weight[levels.order]
+        self.has_classes = not data.graded
         sizes = np.diff(levels.starts)
         self.of_row = np.repeat(np.arange(len(sizes)), sizes)
         self._is_top = np.zeros(len(sizes), dtype=np.bool_)
         self._is_top[levels.of_query[1:] - 1] = True
-        self._is_graded = bool(data.graded)
-        self.better = data.weight[levels.order]
-        self.worse = self.better.copy()
+        has_worse, has_better = np.zeros((2, len(sizes)), dtype=np.bool_)
+        has_worse[levels.better] = has_better[levels.worse] = True
+        self.is_better, self.is_worse = has_worse[self.of_row], has_better[self.of_row]
+        self._query = data.query[levels.order]
+        self._starts = levels.starts[levels.of_query]
+        self._places = np.empty((0, 0), dtype=np.uint32)
+        self.better, self.worse = self.bin_weight.copy(), self.bin_weight.copy()
         self._logs = np.zeros((2, len(sizes)))  # ln A and ln B of each level
         self.pair = np.zeros(len(levels.better))
         self.log_loss = 0.0
@@ -278,7 +285,7 @@ class QueryWeights(Resumable):
     def log_f(self) -> tuple[float, float]:
         """Logarithms whose sum is ln F̃; for classes they differ by ln of F₊ over F₋, each summed over all queries."""
         half = 0.5 * self.log_loss
-        if self._is_graded:
+        if not self.has_classes:
             return half, half
         plus, minus = _log_sum(self._logs[0, self._is_top]), _log_sum(self._logs[1, ~self._is_top])
         return half + 0.5 * (plus - minus), half - 0.5 * (plus - minus)
@@ -310,220 +317,52 @@ class QueryWeights(Resumable):
         of_worse = np.bincount(self.levels.worse, self.pair, n_levels)
         return self.better * of_better[self.of_row], self.worse * of_worse[self.of_row]
 
-    def by_item(self, weights: Any) -> tuple[Floats, Floats]:
-        """Return `by_row`, which is what `CategoryOrder` asks of pairs."""
-        return self.by_row()
+    def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
+        """Sort the rows of each query by the codes of each of these features; see `PairWeights.sort`."""
+        if self._places.shape != codes.shape:
+            self._places = np.empty(codes.shape, dtype=np.uint32)
+        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
+        columns = np.array(features, dtype=np.int64)
+        arguments = (*by_width, columns, self._query, self._starts, n_slots, self._places)
+        shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
 
+    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write what each cut orders; see `PairWeights.sum_cuts`."""
+        sums = np.ones(len(self.levels.starts) - 1)
+        self._fill(codes, n_bins, (self.better, self.worse, sums, self.pair), masses)
 
-def _log_sum(logs: Floats) -> float:
-    most = float(logs.max())
-    return most + math.log(float(np.exp(logs - most).sum()))
+    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        sizes = np.diff(self.levels.starts).astype(np.float64)
+        ones = np.ones(len(self.rows))
+        self._fill(codes, n_bins, (ones, ones, sizes, np.ones(len(self.pair))), masses)
 
+    def _fill(
+        self, codes: Codes, n_bins: Integers, weights: tuple[Floats, ...], masses: Floats
+    ) -> None:
+        """Sum up what cuts order, one thread a feature; weights: of rows as better and worse, of levels, and pairs."""
+        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
+        levels = self.levels
+        of_rows = self._places, self._starts, self.of_row, levels.of_query, levels.pairs
+        arguments = (*by_width, *of_rows, *weights, n_bins, masses)
+        shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
 
-class QueryStumpLearner(PairStumpLearner):
-    """The rows of queries, the weights of their pairs, and the scan for the best stump.
-
-    Notes
-    -----
-    A round is O(n_features · n_rows · levels of a query). Memory: for each row 5 bytes a feature (its code, and its
-    place in the order of its query) and 40 bytes, and 4 kB a feature.
-    """
-
-    changing = ("_queries",)
-
-    def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: QueryRows) -> None:
-        self._levels = levels = Levels.of(data.grade, data.query)
-        n_rows = len(levels.order)
-        bins, codes = fit_bins(
-            data.X, levels.order, np.ones(n_rows), parameters.max_bins, data.n_categories
-        )
-        self._algorithm = algorithm
-        self._directions: Directions | None = parameters.find_directions()
-        self._bins, self._codes = bins, codes
-        self._order = CategoryOrder(codes, bins)
-        self._masses = np.zeros((len(codes), 2, 2, bins.n_slots))
-        self._starts = levels.starts[levels.of_query]
-        self._query = data.query[levels.order]
-        self._places = np.empty(codes.shape, dtype=np.uint32)
-        self._sort(codes, list(range(len(codes))))
-        self._queries = QueryWeights(data, levels)
-        self._row_level = self._queries.of_row
-        sizes = np.diff(levels.starts).astype(np.float64)
-        ones = np.ones(n_rows)
-        # counts of pairs, hence exact
-        self._fill_with(codes, bins.n_bins, ones, ones, sizes, np.ones(len(levels.better)))
-        self._possible = self._masses > 0
-        self._possible[self._order.features] = True  # because their cuts change with the order
-        self._sums = np.ones(len(sizes))
-        self._cut = Cut(0.0, 0.0, 1.0)
-        mass = np.add(*self._queries.by_row())
-        shares = np.empty((len(codes), bins.n_slots))
-        for feature, column in enumerate(codes):
-            slots = np.minimum(column, bins.n_slots - 1)
-            shares[feature] = np.bincount(slots, mass, bins.n_slots)
-        shares /= mass.sum()
-        self._maker = StumpMaker(bins, data.n_categories, shares)
-
-    @property
-    def log_f(self) -> tuple[float, float]:
-        """See `QueryWeights.log_f`."""
-        return self._queries.log_f
-
-    def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Let f grow by alpha h."""
-        above, below = (math.exp(alpha * value) for value in weak_ranker.above_below)
-        is_above = sides_of(self._codes[weak_ranker.feature], weak_ranker.split).is_above
-        self._queries.grow(np.where(is_above, above, below))
-
-    def _sort_ends(self, split: Split) -> tuple[float, float, float, float]:
-        """Return the weights of pairs of which no row is above a cut, the worse, the better, and both."""
-        queries, levels = self._queries, self._levels
-        is_above = sides_of(self._codes[split.feature], split).is_above
-        better = [queries.sum_levels(queries.better * side) for side in (~is_above, is_above)]
-        worse = [queries.sum_levels(queries.worse * side) for side in (~is_above, is_above)]
+    def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
+        """Return the weights of pairs by the sides of their rows; see `PairWeights.sum_sides`."""
+        levels = self.levels
+        better = [self.sum_levels(self.better * side) for side in (~is_above, is_above)]
+        worse = [self.sum_levels(self.worse * side) for side in (~is_above, is_above)]
         sums = [
-            inner(queries.pair, better[i][levels.better] * worse[k][levels.worse])
+            inner(self.pair, better[i][levels.better] * worse[k][levels.worse])
             for i in range(2)
             for k in range(2)
         ]
         return sums[0], sums[1], sums[2], sums[3]
 
-    def _renew_order(self) -> None:
-        order = self._order
-        order.renew(self._queries, self._queries.pair)
-        if order.features:
-            self._sort(order.codes, order.features)
 
-    def _sort(self, codes: Codes, features: list[int]) -> None:
-        """Sort the rows of each query by the code of each of these features."""
-        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
-        columns = np.array(features, dtype=np.int64)
-        arguments = (
-            *by_width,
-            columns,
-            self._query,
-            self._starts,
-            self._bins.n_slots,
-            self._places,
-        )
-        shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
-
-    def _fill(self, codes: Codes, n_bins: Integers) -> None:
-        """Sum up the weights that every cut of every feature orders rightly and wrongly; one thread sums a feature."""
-        queries = self._queries
-        self._fill_with(codes, n_bins, queries.better, queries.worse, self._sums, queries.pair)
-
-    def _fill_with(
-        self,
-        codes: Codes,
-        n_bins: Integers,
-        better: Floats,
-        worse: Floats,
-        sums: Floats,
-        pair: Floats,
-    ) -> None:
-        by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
-        levels = self._levels
-        arguments = (
-            *by_width,
-            self._places,
-            self._starts,
-            self._row_level,
-            levels.of_query,
-            levels.pairs,
-            better,
-            worse,
-            sums,
-            pair,
-            n_bins,
-            self._masses,
-        )
-        shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
-
-
-class QueryLoss(PairLoss):
-    """The exponential loss of the pairs within queries; its rows stand once in each role that they have.
-
-    Parameters
-    ----------
-    grower : TreeGrower
-        Over the rows that are better in some pair, then over those that are worse in some.
-    weights : QueryWeights
-    rows : ndarray of shape (n_roles,), int64
-        The row, in the order of levels, of each of these.
-    algorithm : RankingTreeAlgorithm
-    """
-
-    changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_queries")
-
-    def __init__(
-        self,
-        grower: TreeGrower,
-        weights: QueryWeights,
-        rows: Integers,
-        algorithm: RankingTreeAlgorithm,
-    ) -> None:
-        self._queries, self._rows = weights, rows
-        self._n_better = grower.table.n_positives
-        super().__init__(
-            grower,
-            self._masses_of_roles(),
-            leaf=algorithm.leaf,
-            smoothing=algorithm.smoothing,
-            push=1.0,
-        )
-        self.log_f_plus, self.log_f_minus = weights.log_f
-
-    def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
-        factor = np.empty(len(self._queries.of_row))
-        # A row's roles lie in the same leaf.
-        factor[self._rows] = self._grower.values_of_rows(np.exp(values))
-        self._queries.grow(factor)
-        self.log_f_plus, self.log_f_minus = self._queries.log_f
-        self._weights[:, 0] = self._masses_of_roles()
-        self._rescale(np.ones((2, len(values))))
-
-    def _masses_of_roles(self) -> Floats:
-        better, worse = self._queries.by_row()
-        m = self._n_better
-        return np.concatenate([better[self._rows[:m]], worse[self._rows[m:]]])
-
-
-class QueryTreeLearner(TreeLearner):
-    """The rows of queries in their roles, better or worse, and the growth of the next tree.
-
-    With grades a row of a middle one has both roles: for the bins, and in the mean score, it counts once for each, and
-    there is no target encoding.
-    """
-
-    def __init__(
-        self,
-        parameters: Any,
-        algorithm: RankingTreeAlgorithm,
-        data: QueryRows,
-        callback: Callback = ignore,
-    ) -> None:
-        levels = Levels.of(data.grade, data.query)
-        self._queries = QueryWeights(data, levels)
-        has_worse, has_better = np.zeros((2, len(levels.starts) - 1), dtype=np.bool_)
-        has_worse[levels.better] = True
-        has_better[levels.worse] = True
-        of_row = self._queries.of_row
-        better, worse = np.flatnonzero(has_worse[of_row]), np.flatnonzero(has_better[of_row])
-        self._rows = np.concatenate([better, worse]).astype(np.int64)
-        rows, is_better = levels.order[self._rows], np.arange(len(self._rows)) < len(better)
-        self.encodes_targets = not data.graded
-        group = None if data.group is None else data.group[rows]
-        super().__init__(
-            parameters,
-            algorithm,
-            Rows(data.X[rows], is_better, data.weight[rows], data.n_categories, group),
-            callback,
-        )
-
-    def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> QueryLoss:
-        return QueryLoss(self._grower, self._queries, self._rows, algorithm)
+def _log_sum(logs: Floats) -> float:
+    most = float(logs.max())
+    return most + math.log(float(np.exp(logs - most).sum()))
 
 
 # Arrays for the arguments that a call does not need.

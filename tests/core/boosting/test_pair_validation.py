@@ -7,8 +7,8 @@ import pytest
 
 from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, load, save
 from core.base.target import check_pairs
-from core.boosting import data, loop
-from core.boosting.data import ListedPairs
+from core.boosting import loop
+from core.boosting.pairs import MIN_PAIRS, ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
 from tests.core.oracles import pairs_of_classes
@@ -60,7 +60,7 @@ def test_few_items_are_split_by_pairs_both_directions_together(
     sentences: Sentences,
 ) -> None:
     X, pairs, weight = noisy_pairs(n=12, n_pairs=200)
-    monkeypatch.setattr(data, "MIN_PAIRS", 10**6)
+    monkeypatch.setattr("core.boosting.pairs.MIN_PAIRS", 10**6)
     with sentences.warns(UserWarning):
         (learnt, w), (held, v) = split(pairs, weight, len(X))
     units = [{frozenset(pair) for pair in part} for part in (learnt, held)]
@@ -124,7 +124,7 @@ def test_many_held_out_pairs_are_asked_less_often(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_training_share_is_a_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr("core.boosting.pairs.SAMPLE_ROWS", 100)
     X, pairs, weight = noisy_pairs()
     told = []
     ranker = RankBoost(n_rounds=5).fit_pairs(
@@ -166,7 +166,7 @@ def test_copies_of_an_item_and_items_of_a_group_are_held_out_together(
         learnt, held = listed.split_off(0.2, seed)
         ends = [np.unique(item[part.rows]) for part in (learnt, held)]
         assert not set(ends[0]) & set(ends[1])
-        assert len(held.weight) >= data.MIN_PAIRS
+        assert len(held.weight) >= MIN_PAIRS
     with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=3).fit_pairs(X, pairs, groups=np.zeros(240))
     with sentences.raises(InvalidData):

@@ -1,0 +1,103 @@
+"""Trees on the weights of pairs (`pair_weights`).
+
+Every row stands once as the better one of its pairs, with their weight B_i, once as the worse one, with W_i; each sums
+to 1. If the leaves l of a tree raise their rows by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for
+e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own: a tree is grown and stepped as of two
+classes with the masses B and W, and F̃ never rises; docs/papers.md has the proof.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from core.base.ranker import Callback, Floats, ignore
+from core.trees.grower import TreeGrower
+
+from .data import Integers, Rows
+from .pair_weights import PairWeights
+from .pairs import ListedPairs
+from .queries import QueryRows
+from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
+
+
+class WeightedPairLoss(PairLoss):
+    """The exponential loss of pairs, bounded leaf by leaf; its rows are those of the pairs, once in each role.
+
+    Parameters
+    ----------
+    grower : TreeGrower
+        Over the rows that are better in some pair, then over those that are worse in some.
+    pairs : PairWeights
+    rows : ndarray of shape (n_roles,), int64
+        The row of the pairs of each of these.
+    algorithm : RankingTreeAlgorithm
+
+    Its weights are B of the better rows, then W of the worse ones.
+    """
+
+    changing = ("_weights", "_unit", "log_f_plus", "log_f_minus", "_pairs")
+
+    def __init__(
+        self,
+        grower: TreeGrower,
+        pairs: PairWeights,
+        rows: Integers,
+        algorithm: RankingTreeAlgorithm,
+    ) -> None:
+        self._pairs, self._rows = pairs, rows
+        self._n_better = grower.table.n_positives
+        super().__init__(
+            grower,
+            self._masses_of_roles(),
+            leaf=algorithm.leaf,
+            smoothing=algorithm.smoothing,
+            push=1.0,
+        )
+        self.log_f_plus, self.log_f_minus = pairs.log_f
+
+    def update(self, values: Floats) -> None:
+        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        factor = np.empty(len(self._pairs.rows))
+        # A row's roles lie in the same leaf.
+        factor[self._rows] = self._grower.values_of_rows(np.exp(values))
+        self._pairs.grow(factor)
+        self.log_f_plus, self.log_f_minus = self._pairs.log_f
+        self._weights[:, 0] = self._masses_of_roles()
+        self._rescale(np.ones((2, len(values))))
+
+    def _masses_of_roles(self) -> Floats:
+        better, worse = self._pairs.by_row()
+        m = self._n_better
+        return np.concatenate([better[self._rows[:m]], worse[self._rows[m:]]])
+
+
+class PairTreeLearner(TreeLearner):
+    """The rows of pairs in their roles, better or worse, and the growth of the next tree.
+
+    For the bins, and in the mean score, a row counts once for each of its roles. The roles of a row are its classes:
+    only where they are given classes there is target encoding.
+    """
+
+    def __init__(
+        self,
+        parameters: Any,
+        algorithm: RankingTreeAlgorithm,
+        data: ListedPairs | QueryRows,
+        callback: Callback = ignore,
+    ) -> None:
+        self._pairs = pairs = data.weigh()
+        better, worse = np.flatnonzero(pairs.is_better), np.flatnonzero(pairs.is_worse)
+        self._rows = np.concatenate([better, worse]).astype(np.int64)
+        rows, is_better = pairs.rows[self._rows], np.arange(len(self._rows)) < len(better)
+        self.encodes_targets = pairs.has_classes
+        group = None if data.group is None else data.group[rows]
+        weight = pairs.bin_weight[self._rows]
+        super().__init__(
+            parameters,
+            algorithm,
+            Rows(data.X[rows], is_better, weight, data.n_categories, group),
+            callback,
+        )
+
+    def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> WeightedPairLoss:
+        return WeightedPairLoss(self._grower, self._pairs, self._rows, algorithm)

@@ -1,0 +1,82 @@
+"""Pairs of rows and their weights: what stumps and trees need of pairs, whatever the pairs are.
+
+A pair (i, k) says that row i is better than row k. Its weight is d_ik = w_ik e^{-(f(x_i) - f(x_k))} / F̃, where F̃ is the
+sum over all pairs. `pairs` has the weights of a list of pairs, `queries` those of the pairs within queries, which are
+never listed. `pair_stumps` and `pair_trees` learn from either: another kind of pairs is one more `PairWeights`.
+
+References
+----------
+C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
+RankBoost", JMLR 10, 2009: eq. 1, for the loss of general crucial pairs.
+"""
+
+from abc import ABC, abstractmethod
+
+from core.base.checkpoint import Resumable
+from core.base.ranker import Floats
+from core.coding import Codes
+
+from .data import Bools, Integers
+
+
+class PairWeights(Resumable, ABC):
+    """The weights of pairs, which sum to 1 after every step: however large scores are, their sum does not underflow.
+
+    Rows are counted from 0 in the order of `rows`.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,), int64
+        The place of each row in the table.
+    is_better, is_worse : ndarray of shape (n,), bool
+        Whether a row is the better one, or the worse one, in some pair.
+    bin_weight : ndarray of shape (n,), float64
+        The weight of each row in the bins of trees.
+    has_classes : bool
+        Whether the pairs are those of two classes: then a category has a fraction of positives.
+    """
+
+    rows: Integers
+    is_better: Bools
+    is_worse: Bools
+    bin_weight: Floats
+    has_classes: bool
+
+    @property
+    @abstractmethod
+    def log_f(self) -> tuple[float, float]:
+        """Two logarithms whose sum is ln F̃."""
+
+    @abstractmethod
+    def grow(self, factor: Floats) -> None:
+        """Let the score f of each row grow by the logarithm of its factor, (n,) float64, above 0."""
+
+    @abstractmethod
+    def by_row(self) -> tuple[Floats, Floats]:
+        """Return for each row the weight of the pairs in which it is the better one, and the worse one, (n,) each."""
+
+    def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
+        """Prepare `sum_cuts` for new codes of these features, all of them before the first call.
+
+        codes: (n_features, n); n_slots: the greatest number of codes of a feature, the missing one among them.
+        """
+
+    @abstractmethod
+    def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write the weight of the pairs that each cut orders rightly and wrongly.
+
+        codes: (n_features, n) uint8 or uint16; n_bins: (n_features,) int64; masses: (n_features, 2, 2, n_slots)
+        float64, gets d+ and d- of the cuts -1 to n_bins - 2 by [feature, missing above?, wrongly?, cut + 1]. Sums may
+        leave 1e-16 of the total for 0.
+        """
+
+    @abstractmethod
+    def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
+        """Write the number of pairs that each cut orders rightly and wrongly, exactly; see `sum_cuts`."""
+
+    @abstractmethod
+    def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
+        """Return the weights of the pairs of which no row is above a cut, the worse one, the better one, and both.
+
+        is_above: (n,) bool.
+        """
