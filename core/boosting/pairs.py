@@ -181,7 +181,7 @@ class ListedPairWeights(PairWeights):
 
     Notes
     -----
-    A step is O(n_pairs). Memory: 16 bytes a pair, 24 more during a step.
+    A step is O(n_pairs). Memory: 16 bytes a pair.
     """
 
     changing = ("_weights", "_log_loss")
@@ -204,8 +204,7 @@ class ListedPairWeights(PairWeights):
 
     def grow(self, factor: Floats) -> None:
         """Let scores grow; see `PairWeights.grow`."""
-        self._weights *= factor[self._pairs.worse] / factor[self._pairs.better]
-        total = float(self._weights.sum())
+        total = _grow(factor, 1.0 / factor, self._pairs.better, self._pairs.worse, self._weights)
         self._weights /= total
         self._log_loss += math.log(total)
 
@@ -231,9 +230,8 @@ class ListedPairWeights(PairWeights):
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
         """Return the weights of pairs by the sides of their items; see `PairWeights.sum_sides`."""
         pairs = self._pairs
-        ends = 2 * is_above.view(np.uint8)[pairs.better] + is_above.view(np.uint8)[pairs.worse]
-        outside, wrong, right, inside = np.bincount(ends, self._weights, 4).tolist()
-        return outside, wrong, right, inside
+        sums = _sum_sides(is_above.view(np.uint8), pairs.better, pairs.worse, self._weights)
+        return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()
 
 
 # Arrays for the arguments that a call does not need.
@@ -319,3 +317,38 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
             masses[j, 0, 0, k] += worse_missing
             masses[j, 0, 1, k] += better_missing
         j = take(queue)
+
+
+@kernel(
+    numba.float64[::1](numba.uint8[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1])
+)
+def _sum_sides(above, better, worse, weights):  # type: ignore[no-untyped-def]
+    """Return the weights of the pairs of which no item is above a cut, the worse, the better, and both, (4,) float64.
+
+    above: (n_items,) uint8, 1 if above; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
+    """
+    sums = np.zeros(4)
+    for p in range(len(better)):
+        sums[2 * above[better[p]] + above[worse[p]]] += weights[p]
+    return sums
+
+
+@kernel(
+    numba.float64(
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.uint32[::1],
+        numba.uint32[::1],
+        numba.float64[::1],
+    )
+)
+def _grow(factor, inverse, better, worse, weights):  # type: ignore[no-untyped-def]
+    """Multiply each weight by factor[worse] · inverse[better], and return their sum.
+
+    factor, inverse: (n_items,) float64; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
+    """
+    total = 0.0
+    for p in range(len(better)):
+        weights[p] *= factor[worse[p]] * inverse[better[p]]
+        total += weights[p]
+    return total
