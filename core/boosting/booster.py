@@ -53,7 +53,8 @@ from .pair_trees import PairTreeLearner
 from .pairs import ListedPairs
 from .queries import QueryRows
 from .stumps import StumpLearner
-from .trees import CrossedTreeSum, TreeLearner
+from .tree_learner import TreeLearner
+from .tree_sum import CrossedTreeSum
 
 WEAK_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": StumpLearner, "column": ColumnLearner, "tree": TreeLearner}

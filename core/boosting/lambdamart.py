@@ -43,7 +43,8 @@ from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
 from .queries import QueryRows
-from .trees import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLearner, TreeLoss
+from .tree_learner import TreeLearner
+from .tree_losses import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLoss
 
 # Added to a difference of scores that lambdas are divided by.
 MIN_DIFFERENCE = 0.01
@@ -64,7 +65,7 @@ class LambdaMART(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `trees.ROUND`.
+        alpha, n_leaves: see `tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         1 - NDCG of the training rows after each round, the mean over queries; of tied rows the lower grade counts as
         first.
@@ -219,52 +220,6 @@ class LambdaMART(Booster):
         return data.evaluation(ListNdcg(self.truncation), "validation_ndcg")
 
 
-@dataclass(kw_only=True)
-class LambdaAlgorithm(TreeAlgorithm):
-    """LambdaMART's loss; for the parameters see `LambdaMART`."""
-
-    n_weights = 2
-
-    truncation: int
-    normalize: bool
-
-    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Not of rows without queries: see `LambdaLearner`."""
-        raise NotImplementedError
-
-    def loss(self, log_f: Floats, start: Floats) -> float:
-        """Return 1 - NDCG of the training rows."""
-        return math.exp(log_f[0] + log_f[1])
-
-    def intercept(self, log_f: Floats) -> float:
-        """Return half the difference of the logarithms."""
-        return float(0.5 * (log_f[0] - log_f[1]))
-
-
-class LambdaLearner(TreeLearner):
-    """The rows of queries, their lambdas, and the growth of the next tree."""
-
-    def __init__(
-        self,
-        parameters: Any,
-        algorithm: LambdaAlgorithm,
-        data: QueryRows,
-        callback: Callback = ignore,
-    ) -> None:
-        self._data = data
-        self.encodes_targets = not data.graded
-        super().__init__(
-            parameters,
-            algorithm,
-            Rows(data.X, data.positive, data.weight, data.n_categories, data.group),
-            callback,
-        )
-        self._data = data._replace(X=np.empty((0, 0)))
-
-    def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> "LambdaLoss":
-        return LambdaLoss(self._grower, self._data, algorithm)
-
-
 class LambdaLoss(TreeLoss):
     """Gradients and Hessians by LambdaMART; its rows are the grower's, positives first.
 
@@ -276,6 +231,7 @@ class LambdaLoss(TreeLoss):
     algorithm : LambdaAlgorithm
     """
 
+    n_weights = 2
     changing: ClassVar[tuple[str, ...]] = (
         "_weights",
         "_scores",
@@ -285,7 +241,7 @@ class LambdaLoss(TreeLoss):
         "log_f_minus",
     )
 
-    def __init__(self, grower: TreeGrower, data: QueryRows, algorithm: LambdaAlgorithm) -> None:
+    def __init__(self, grower: TreeGrower, data: QueryRows, algorithm: "LambdaAlgorithm") -> None:
         super().__init__(grower, data.weight, algorithm.smoothing)
         own, _ = positives_first(data.positive)
         place = np.empty(len(own), dtype=np.int64)
@@ -359,6 +315,52 @@ class LambdaLoss(TreeLoss):
             float(side.max()) + math.log(float(np.exp(side - side.max()).sum())) for side in sides
         )
         return plus - minus
+
+
+@dataclass(kw_only=True)
+class LambdaAlgorithm(TreeAlgorithm):
+    """LambdaMART's loss; for the parameters see `LambdaMART`."""
+
+    loss_class: type[TreeLoss] = LambdaLoss
+
+    truncation: int
+    normalize: bool
+
+    def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
+        """Not of rows without queries: see `LambdaLearner`."""
+        raise NotImplementedError
+
+    def loss(self, log_f: Floats, start: Floats) -> float:
+        """Return 1 - NDCG of the training rows."""
+        return math.exp(log_f[0] + log_f[1])
+
+    def intercept(self, log_f: Floats) -> float:
+        """Return half the difference of the logarithms."""
+        return float(0.5 * (log_f[0] - log_f[1]))
+
+
+class LambdaLearner(TreeLearner):
+    """The rows of queries, their lambdas, and the growth of the next tree."""
+
+    def __init__(
+        self,
+        parameters: Any,
+        algorithm: LambdaAlgorithm,
+        data: QueryRows,
+        callback: Callback = ignore,
+    ) -> None:
+        self._data = data
+        self.encodes_targets = not data.graded
+        super().__init__(
+            parameters,
+            algorithm,
+            Rows(data.X, data.positive, data.weight, data.n_categories, data.group),
+            callback,
+        )
+        self._data = data._replace(X=np.empty((0, 0)))
+
+    def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> LambdaLoss:
+        return LambdaLoss(self._grower, self._data, algorithm)
 
 
 def _split_blocks(starts: Any) -> Any:

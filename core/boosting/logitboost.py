@@ -27,7 +27,7 @@ from core.trees.options import (
 
 from .booster import Booster
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .trees import DEFAULT_SMOOTHING, LogisticAlgorithm
+from .tree_losses import DEFAULT_SMOOTHING, LogisticLoss, RowLossTrees
 
 LEARNING_RATE = 0.1
 
@@ -42,7 +42,7 @@ class LogitBoost(Booster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `trees.ROUND`.
+        alpha, n_leaves: see `tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
@@ -59,7 +59,7 @@ class LogitBoost(Booster):
     A leaf's step is its gradient over its curvature, smoothed by `smoothing` rows. The paper's Algorithm 3 fits trees
     to working responses by least squares, and bounds these; here cuts are chosen by the gain in the quadratic model,
     G²/(H + λ), which is the same fit without bounds, and the step is bounded: by 4, and so that no round raises the
-    loss (`trees.bounded_steps`). With target encoding that is the loss of the scores in training, see `loss_`.
+    loss (`tree_losses.bounded_steps`). With target encoding that is the loss of the scores in training, see `loss_`.
 
     O(n_rounds · n_features · n_samples · depth) after one sort of each column.
 
@@ -119,9 +119,10 @@ class LogitBoost(Booster):
     def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
-    def _algorithm(self) -> LogisticAlgorithm:
+    def _algorithm(self) -> RowLossTrees:
         rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
-        return LogisticAlgorithm(
+        return RowLossTrees(
+            loss_class=LogisticLoss,
             learning_rate=rate,
             smoothing=DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing,
             sizes_leaves=self.smoothing is None and self.min_samples_leaf is None,

@@ -17,7 +17,8 @@ from .data import Integers, Rows
 from .pair_weights import PairWeights
 from .pairs import ListedPairs
 from .queries import QueryRows
-from .trees import PairLoss, RankingTreeAlgorithm, TreeLearner
+from .tree_learner import TreeLearner
+from .tree_losses import PairLoss, RankingTreeAlgorithm
 
 
 class WeightedPairLoss(PairLoss):

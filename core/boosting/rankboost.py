@@ -42,7 +42,7 @@ from .options import (
     StumpOrColumn,
     ValidationFraction,
 )
-from .trees import DEFAULT_SMOOTHING, RankingTreeAlgorithm
+from .tree_losses import DEFAULT_SMOOTHING, RankingTreeAlgorithm
 
 # Defaults of learning_rate and smoothing, by the kind of weak ranker.
 LEARNING_RATE = {"stump": 1.0, "column": 1.0, "tree": 0.1}
@@ -66,7 +66,7 @@ class RankBoost(PairBooster):
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
         feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`; for
-        trees alpha and n_leaves, see `trees.ROUND`.
+        trees alpha and n_leaves, see `tree_sum.ROUND`.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round. With `push` and huge or tiny weights it may be inf or 0.
     intercept_ : float
@@ -82,7 +82,7 @@ class RankBoost(PairBooster):
     default was chosen on ten public tables, by cross-validated AUC at 100 and 400 rounds: .01 was
     best or within .002 of the best of 0 to .03 on seven, while three hard ones (few positives or
     few rows) like .03; the plain formula lost up to .1. For trees it is a number of rows, whose
-    mean mass is added to both of a leaf's: see `trees.PairLoss`.
+    mean mass is added to both of a leaf's: see `tree_losses.PairLoss`.
 
     With `push` p > 1 the loss is Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^p. It factorises in the same way, so that a
     round costs the same. The best step of a stump is ln(d+/d-)/(1 + p), and the stump is chosen for it. `loss_` is this

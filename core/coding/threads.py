@@ -9,7 +9,7 @@ go. A worker that comes late joins the present phase; one that finds no task yie
 
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, NamedTuple
@@ -318,22 +318,35 @@ def _without_counters(context: Any, builder: Any, kind: Any, value: Any, path: A
     return value
 
 
-@intrinsic
-def call_at(typing_context, function, place, room, task):  # type: ignore[no-untyped-def]
-    """Call a kernel of three int64 by its address (`core.kernels.address_of_kernel`); return True if it raised.
+def caller_of(kinds: Sequence[numba.types.Type]) -> Callable[..., bool]:
+    """Return a function for kernels that calls a kernel without a result by its address.
 
-    Numba would compile a kernel again with each function that calls it by its name.
+    Its arguments are the address (`core.kernels.address_of_kernel`) and those of the kernel, of these types. It returns
+    True if the kernel raised. Numba would compile a kernel again with each function that calls it by its name.
     """
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        kinds = [numba.int64] * 3
-        function = context.call_conv.get_function_type(numba.types.none, kinds)
-        callee = builder.inttoptr(arguments[0], function.as_pointer())
-        given = callee, numba.types.none, kinds, arguments[1:]
-        status, _ = context.call_conv.call_function(builder, *given)
-        return status.is_error
+    @intrinsic
+    def call(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
+            place, given = values[0], enumerate(zip(signature.args[1], kinds, strict=True))
+            taken = [
+                context.cast(builder, builder.extract_value(values[1], k), *both)
+                for k, both in given
+            ]
+            function = context.call_conv.get_function_type(numba.types.none, kinds)
+            callee = builder.inttoptr(place, function.as_pointer())
+            status, _ = context.call_conv.call_function(
+                builder, callee, numba.types.none, kinds, taken
+            )
+            return status.is_error
 
-    return numba.boolean(*[numba.int64] * 4), generate
+        return numba.boolean(numba.int64, numba.types.StarArgTuple(arguments)), generate
+
+    function: Callable[..., bool] = call
+    return function
+
+
+call_at = caller_of([numba.int64] * 3)
 
 
 @numba.njit(**INNER)

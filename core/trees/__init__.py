@@ -10,5 +10,5 @@ histograms (`splitting`), from rows that `sampling` draws, and then changes the 
 `shards` does the same for rows in other processes, whose histograms it adds up; `steps` is what a checkpoint holds;
 `predictor` sends new rows through trees; `description` puts trees into sentences. The same grower grows LeafRank's
 small trees in the cells of a ranking tree (`core.treerank.leafrank`). The losses that trees descend are in
-`core.boosting.trees`.
+`core.boosting.tree_losses`.
 """

@@ -25,7 +25,7 @@ def describe_leaves(
 
     Parameters
     ----------
-    splits : ndarray of shape (n_leaves - 1,), `boosting.trees.SPLITS`
+    splits : ndarray of shape (n_leaves - 1,), `boosting.tree_sum.SPLITS`
     sets : ndarray of shape (n_words,), uint64
     name : callable feature -> str
     categories : tuple, one entry per feature

@@ -35,6 +35,7 @@ from core.errors import InvalidParameter
 from core.kernels import address_of_kernel
 
 from .coding import LANES, Integers, Kind, Layout, Table
+from .derivatives import HasDerivatives
 from .histogram import UNIT_BITS
 from .passes import PASS_ROWS
 from .predictor import CODED_SPLIT
@@ -192,6 +193,8 @@ class TreeGrower:
     folder : pathlib.Path, optional
         For files of the scores, which a round reads and writes once, in their order, and of the units and leaves, which
         are read as the table is; None: they are in memory.
+    loss : class with `write_derivatives`, optional
+        Whose gradients and Hessians `step` writes; None: it is not called.
 
     Attributes
     ----------
@@ -226,6 +229,7 @@ class TreeGrower:
         n_cells: int = 1,
         division: Division | None = None,
         folder: Path | None = None,
+        loss: type[HasDerivatives] | None = None,
     ) -> None:
         n_rows, m = table.n_rows, table.n_positives
         self.division = division = division or Division.of(weight, m)
@@ -264,6 +268,8 @@ class TreeGrower:
         settings["rounds_to_nearest"] = division.n_rows <= MAX_NEAREST_ROWS
         settings["positives_offset"], settings["negatives_offset"] = division.offsets
         settings["run_task"] = address_of_kernel(run_task)
+        if loss is not None and loss.write_derivatives is not None:
+            settings["derivatives"] = address_of_kernel(loss.write_derivatives)
         n_groups = len(table.groups)
         n_speculative = max(
             min(MAX_SPECULATIVE_SPLITS, n_leaves // 2 - 1), 1
@@ -473,7 +479,7 @@ class TreeGrower:
         return float(self._pass_over(RESCALE, factors)[0].sum())
 
     def step(self, values: Floats) -> Floats:
-        """Add values[leaf] to the scores, and write gradients and Hessians of the logistic loss.
+        """Add values[leaf] to the scores, and write gradients and Hessians of the loss.
 
         Returns
         -------

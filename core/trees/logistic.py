@@ -8,9 +8,7 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-from core.kernels import INNER
-
-ROWS_AT_ONCE = 256
+from .derivatives import derivatives
 
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts: a small whole number times the first has no rounding.
@@ -84,14 +82,9 @@ def log_of_one_and(x):  # type: ignore[no-untyped-def]
     return 2.0 * z * series
 
 
-@numba.njit(error_model="numpy", **INNER)
+@derivatives
 def write_derivatives(margins, sign, sample_weight, weights, losses):  # type: ignore[no-untyped-def]
-    """Write the logistic loss of rows of one class, its gradient and its Hessian.
-
-    margins: (n,) float64, the score times `sign`, which is 1 for positives and -1 for negatives; sample_weight: (n,) or
-    (0,) float64; weights: (2 n,) float64, gets gradient and Hessian of each row, the gradient towards higher scores;
-    losses: (n,) float64.
-    """
+    """Write the logistic loss of rows of one class, its gradient and its Hessian; see `derivatives`."""
     for i in range(len(margins)):
         margin = margins[i]
         small = exp_of_negative(-abs(margin))

@@ -11,8 +11,8 @@ import numpy as np
 from core.kernels import INNER
 
 from .coding import LANES
+from .derivatives import ROWS_AT_ONCE, call_derivatives
 from .histogram import round_weights
-from .logistic import ROWS_AT_ONCE, write_derivatives
 from .partition import find_first
 from .predictor import find_leaves
 from .records import arrays_at
@@ -245,13 +245,13 @@ def rescale_run(place, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def step_run(place, t):  # type: ignore[no-untyped-def]
-    """Add factors[0, leaf] to each score of run t, and write gradient and Hessian of the logistic loss.
+    """Add factors[0, leaf] to each score of run t, and write gradient and Hessian of the loss.
 
     Writes Σ loss, Σ Hessian and Σ Hessian² / sample weight to by_pass[t].
     """
     fit = arrays_at(place)
     weighted = len(fit.rows.sample_weight) > 0
-    values = fit.sums.factors[0]
+    values, derivatives = fit.sums.factors[0], fit.settings[0].derivatives
     sign = -1.0 if fit.rows.passes[t].negative else 1.0
     margins, losses = np.empty(ROWS_AT_ONCE), np.empty(ROWS_AT_ONCE)
     sum_loss = sum_hessian = sum_squares = 0.0
@@ -264,7 +264,8 @@ def step_run(place, t):  # type: ignore[no-untyped-def]
             margins[i] = sign * score
         counts = fit.rows.sample_weight[low : low + n]
         weights = fit.rows.weights[2 * low : 2 * (low + n)]
-        write_derivatives(margins[:n], sign, counts, weights, losses)
+        if call_derivatives(derivatives, margins[:n], sign, counts, weights, losses):
+            raise ValueError("the derivatives of the loss failed")
         for i in range(n):
             hessian = weights[2 * i + 1]
             sum_loss += losses[i]

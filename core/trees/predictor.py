@@ -370,7 +370,7 @@ def link(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> Nodes:
-    """Turn lists of splits into nodes; see `boosting.trees.TreeSum` for the arrays."""
+    """Turn lists of splits into nodes; see `boosting.tree_sum.TreeSum` for the arrays."""
     n_trees, n_nodes = len(n_leaves), int(2 * n_leaves.sum()) - len(n_leaves)
     nodes = Nodes(
         np.empty(n_trees, dtype=np.int64),

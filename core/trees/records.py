@@ -86,6 +86,10 @@ SETTINGS = np.dtype(
         ("positives_offset", np.int64),  # see `core.coding.rows.Division.offsets`
         ("negatives_offset", np.int64),
         ("run_task", np.int64),  # the address of `run_task`
+        (
+            "derivatives",
+            np.int64,
+        ),  # the address of the loss's kernel, see `derivatives`; 0 if it has none
     ],
     align=True,
 )

@@ -27,6 +27,7 @@ from core.coding.rows import Division
 from core.coding.stored import runs_of
 
 from .coding import Integers, Layout, Table
+from .derivatives import HasDerivatives
 from .grower import (
     CodedSplits,
     TreeGrower,
@@ -79,9 +80,17 @@ class TreeShards(TreeGrower):
         max_leaves: int | None,
         division: Division,
         folder: Path,
+        loss: type[HasDerivatives],
     ) -> None:
         super().__init__(
-            table, weight, n_weights, max_depth, max_leaves, division=division, folder=folder
+            table,
+            weight,
+            n_weights,
+            max_depth,
+            max_leaves,
+            division=division,
+            folder=folder,
+            loss=loss,
         )
         self._weight = weight
 
@@ -166,7 +175,7 @@ class MakeTreeShards:
     layout : Layout
     division : Division
         Of the whole table.
-    n_weights, max_depth, max_leaves
+    n_weights, max_depth, max_leaves, loss
         See `TreeGrower`.
     """
 
@@ -175,6 +184,7 @@ class MakeTreeShards:
     n_weights: int
     max_depth: int
     max_leaves: int | None
+    loss: type[HasDerivatives]
 
     def __call__(
         self, pieces: Sequence[Piece], codes: Sequence[Sequence[tuple[Codes, ...]]], folder: Path
@@ -188,7 +198,8 @@ class MakeTreeShards:
                 table.write(columns, rows, places[k])
                 places[k] += len(rows)
         shape = self.n_weights, self.max_depth, self.max_leaves
-        return TreeShards(table, _weights_of(pieces, division.n_own), *shape, division, folder)
+        weight = _weights_of(pieces, division.n_own)
+        return TreeShards(table, weight, *shape, division, folder, self.loss)
 
 
 def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:

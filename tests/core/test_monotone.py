@@ -34,7 +34,7 @@ from core import (
     save,
 )
 from core.base.monotone import check_monotone, find_directions
-from core.boosting.trees import TreeSum
+from core.boosting.tree_sum import TreeSum
 from core.errors import InvalidParameter
 from core.linear.newton import minimise, squared_hinge_loss
 from core.registry import ALGORITHMS

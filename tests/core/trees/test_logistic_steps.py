@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import LogitBoost
-from core.boosting.trees import bounded_steps
+from core.boosting.tree_losses import bounded_steps
 from core.metrics import auc
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from core import RankBoost, save
 from core.boosting import LogitBoost
-from core.boosting.trees import SPLITS
+from core.boosting.tree_sum import SPLITS
 from core.coding.threads import address_of, keep_alive
 from core.kernels import kernel
 from core.trees.coding import COLUMN, GROUP, LANES, MEMBER, Kind

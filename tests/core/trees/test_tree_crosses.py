@@ -22,7 +22,7 @@ from core.base.monotone import check_monotone
 from core.base.ranker import StopFit
 from core.boosting import LogitBoost
 from core.boosting.booster import LOSSES_ENCODED
-from core.boosting.trees import CrossedTreeSum
+from core.boosting.tree_sum import CrossedTreeSum
 from core.coding.crosses import (
     MAX_CROSSES,
     MAX_LOG_ODDS,

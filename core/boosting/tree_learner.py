@@ -1,0 +1,215 @@
+"""The learner of boosting on trees: it lays out the rows, and grows the next tree by the weights of a loss."""
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.base.columns import ColumnTable
+from core.base.monotone import Directions
+from core.base.ranker import Callback, Floats, ignore
+from core.coding import Bins
+from core.coding.crosses import Crosses, find_crosses
+from core.coding.rows import Division, positives_first, take_weights
+from core.trees.category_sets import NO_SET
+from core.trees.coding import Layout, Table, code_table, lay_out_stored, store_table
+from core.trees.grower import MIN_LEAVES, Splits, TreeGrower, count_leaves
+from core.trees.order import find_regions, order_leaves, raise_values
+from core.trees.shards import MakeTreeShards, ShardedGrower
+from core.trees.splitting import BY_SUBSET
+from core.trees.target_encoding import Encoded, encode
+
+from .data import Rows
+from .loop import BoostingHistory, Ensemble, WeakLearner
+from .tree_losses import TreeLoss
+from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
+
+
+class TreeLearner(WeakLearner):
+    """The training rows, their weights, and the growth of the next tree.
+
+    Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`. The callback is called while
+    crosses are sought, as if that were step 0.
+
+    Notes
+    -----
+    A round is O(n_features · n_drawn · depth + n_rows · n_leaves), where n_drawn is the number of
+    rows that the tree is grown on. Memory per row: the codes, row by row, and 17 bytes; 25 while they are laid out.
+    Before, each cross takes 32 bytes, and each feature 8: its numbers are copied beside those of the crosses.
+    """
+
+    ensemble: type[Ensemble] = TreeSum
+    reads_columns = True
+    reads_shards = True
+    changing = ("_loss", "_round")
+    encodes_targets: bool = True
+    """Whether the parameter `target_encoding` is used."""
+
+    def __init__(
+        self, parameters: Any, algorithm: Any, data: Rows, callback: Callback = ignore
+    ) -> None:
+        X, positive, weight, self._n_categories, group = data
+        self._parameters = given = parameters
+        rows, n_positives = positives_first(positive)
+        encoding = given.target_encoding if self.encodes_targets else None
+        encoded = encode(
+            X, positive, weight, self._n_categories, encoding, given.random_state, group
+        )
+        self._directions: Directions | None = parameters.find_directions()
+        self._crosses: Crosses | None = None
+        self.ensemble = self.ensemble_of(given)
+        if getattr(given, "crosses", 0):
+            encoded = self._add_crosses(encoded, data, callback)
+        coding = weight, (given.max_bins, given.max_categories), encoded.n_categories
+        if isinstance(X, ColumnTable):
+            self._stored = store_table(X, *coding)
+        read = encoded.X if self._stored is None else self._stored
+        placement = X.placement if isinstance(X, ColumnTable) else None
+        self._bins: Bins
+        layout: Layout
+        if placement is None:
+            self._bins, layout = code_table(read, rows, n_positives, *coding)
+        else:
+            assert self._stored is not None
+            self._bins, layout = self._stored.bins, lay_out_stored(self._stored, len(rows))
+        self._encoded = encoded._replace(X=np.empty((0, 0)))
+        if self._directions is not None:
+            layout.constrain(self._directions[encoded.feature[: layout.n_features]])
+        max_leaves = given.max_leaves
+        if given.bounds_leaves and max_leaves is not None:
+            max_leaves = min(max_leaves, max(count_leaves(layout), MIN_LEAVES))
+        by_row, weight = weight, take_weights(weight, rows)
+        division = Division.of(weight, n_positives, rows)
+        loss = algorithm.loss_class
+        shape = loss.n_weights, given.max_depth, max_leaves
+        self._grower: TreeGrower
+        if isinstance(layout, Table):
+            folder = X.folder if isinstance(X, ColumnTable) else None
+            # The list of rows is not needed any more: the grower may use its memory.
+            self._grower = TreeGrower(
+                layout, weight, *shape, rows, division=division, folder=folder, loss=loss
+            )
+        else:
+            assert placement is not None
+            assert self._stored is not None
+            make = MakeTreeShards(layout, division, *shape, loss)
+            pieces = list(self._stored.pieces(positive, by_row))
+            shards = placement.place(make, pieces, self._stored.read, is_joint=True)
+            self._grower = ShardedGrower(make, shards)
+        self._loss = self._make_loss(algorithm, weight)
+        self._round = 0
+
+    @property
+    def log_f(self) -> tuple[float, float]:
+        """Logarithms of the parts of positives and of negatives in the loss."""
+        return self._loss.log_f_plus, self._loss.log_f_minus
+
+    def scan(self) -> Tree | None:
+        """Return the next tree; None if no split has a gain."""
+        given, loss = self._parameters, self._loss
+        draw = np.random.Generator(np.random.Philox(key=[given.random_state, self._round]))
+        self._round += 1
+        features = self._draw_features(draw)
+        key = int(draw.integers(2**63))
+        criterion = loss.criterion(given.min_samples_leaf, given.category_penalty)
+        splits = self._grower.grow(criterion, features, given.subsample, key)
+        if not len(splits.leaf):
+            return None
+        tree_splits, members = self._with_features(splits)
+        relation = None
+        if self._directions is not None:
+            relation = order_leaves(find_regions(tree_splits, members), self._directions)
+        leaves = loss.best_step(splits, relation)
+        values = leaves.values if relation is None else raise_values(leaves.values, relation)
+        return Tree(tree_splits, members, values, leaves.weights, self._n_categories)
+
+    def update(self, weak_ranker: Tree, alpha: float) -> None:
+        """Let f grow by alpha h, and change the weights of the rows."""
+        self._loss.update(alpha * weak_ranker.leaf_value)
+
+    @classmethod
+    def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
+        """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
+        return CrossedTreeSum if getattr(parameters, "crosses", 0) else cls.ensemble
+
+    @property
+    def found(self) -> tuple[npt.NDArray[Any], ...]:
+        """The features of each cross."""
+        return () if self._crosses is None else (self._crosses.feature,)
+
+    def extend(self, X: Any) -> Any:
+        """Return rows as the trees read them: with the columns of the crosses."""
+        return super().extend(X) if self._crosses is None else self._crosses.extend(X)
+
+    def collect(self, history: BoostingHistory) -> TreeSum | CrossedTreeSum:
+        """Return the sum of the trees of a run."""
+        trees = TreeSum.of(
+            history.weak_rankers, history.alpha, self._loss.start, self._n_categories
+        )
+        return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
+
+    def _add_crosses(self, encoded: Encoded, data: Rows, callback: Callback) -> Encoded:
+        """Find crosses, and return the columns of the trees with those of the crosses behind them."""
+        given, n_features = self._parameters, len(self._n_categories)
+        is_free = np.ones(n_features, dtype=np.bool_)
+        if self._directions is not None:
+            is_free = self._directions == 0
+        self._crosses, X = find_crosses(
+            data.X,
+            data.positive,
+            data.weight,
+            self._n_categories,
+            given.crosses if self.encodes_targets else 0,
+            is_free,
+            given.random_state,
+            data.group,
+            lambda: callback(0, given.n_rounds or 1, {}),
+        )
+        n_columns = self._crosses.n_columns
+        if self._directions is not None:
+            self._directions = np.append(
+                self._directions, np.zeros(n_columns, dtype=self._directions.dtype)
+            )
+        self._n_categories = self._crosses.extended_categories
+        return encoded.append(X, n_features + np.arange(n_columns))
+
+    def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
+        loss: TreeLoss = algorithm.make_loss(self._grower, weight)
+        return loss
+
+    def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
+        n_features = len(self._bins.edges)
+        fraction = self._parameters.max_features
+        n_drawn = max(round((1.0 if fraction is None else fraction) * n_features), 1)
+        features = np.zeros(n_features, dtype=np.bool_)
+        features[draw.permutation(n_features)[:n_drawn]] = True
+        return features
+
+    def _with_features(
+        self, splits: Splits
+    ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
+        """Return splits with thresholds of features in place of cuts of codes, and the categories above of each."""
+        leaf, column, cut, missing_above = splits[:4]
+        has_missing = self._bins.has_missing[column]
+        turned = np.empty(len(leaf), dtype=SPLITS)
+        turned["leaf"], turned["feature"] = leaf, self._encoded.feature[column]
+        turned["set"] = NO_SET
+        turned["missing_above"] = missing_above
+        turned["speaks_of_missing"] = has_missing
+        members: list[npt.NDArray[np.bool_] | None] = []
+        for s, (j, c) in enumerate(zip(column.tolist(), cut.tolist(), strict=True)):
+            bins = self._bins.category_bins[j]
+            threshold = self._bins.edges[j][c] if c >= 0 else -math.inf
+            category_mask = None
+            if c == BY_SUBSET and bins is not None:
+                # Categories without training rows go with the missing.
+                category_mask = np.where(
+                    bins >= 0, splits.subsets[s][bins], missing_above[s]
+                ).astype(np.bool_)
+            elif self._encoded.numbers[j] is not None:
+                side = bool(missing_above[s]) if has_missing[s] else None
+                category_mask, turned["missing_above"][s] = self._encoded.above(j, threshold, side)
+            turned["threshold"][s] = threshold if category_mask is None else math.nan
+            members.append(category_mask)
+        return turned, members
