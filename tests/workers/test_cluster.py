@@ -40,6 +40,7 @@ from core.base.shards import Piece
 from core.base.table import CodedTable
 from core.coding import stored
 from core.errors import ShardsLost
+from tests.core.boosting.row_losses import HingeBoost
 from tests.core.coding.test_stored import make_rows
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
 from tests.long_form import LONG_FORM, long_form
@@ -183,6 +184,19 @@ def test_the_bits_are_those_of_one_process(workers: Cluster, tmp_path: Path) -> 
         workers.grow(n_workers)
         for make in (make_stumps, make_trees, make_drawn_trees, make_layers):
             assert fit_on(workers.place, tmp_path, None, make()) == in_memory(make())
+
+
+def test_a_loss_that_is_one_class_of_its_own_is_found_by_the_workers(
+    workers: Cluster, tmp_path: Path
+) -> None:
+    workers.grow(2)
+    X, y, names, categories = make_rows(1)
+    ranker = HingeBoost(n_rounds=6, min_samples_leaf=2)
+    rows = CodedTable(X, names, categories)
+    alone = ranker.fit(rows, y).decision_function(rows)
+    with DaskHosts(*workers.place, SECONDS) as hosts:
+        table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), tmp_path, placement=hosts)
+        assert (ranker.fit(table, y).decision_function(rows) == alone).all()
 
 
 def test_an_answer_may_come_at_a_tick(

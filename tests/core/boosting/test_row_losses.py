@@ -1,0 +1,71 @@
+"""A loss that is new to the project, in trees and stumps, in memory, out of core and over hosts."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.base.columns import ArrayColumns, ColumnTable
+from core.base.shards import LocalHosts
+from core.base.table import CodedTable
+from core.coding import stored
+from core.metrics import auc
+from tests.core.boosting.row_losses import HingeBoost
+from tests.core.coding.test_stored import make_rows
+
+STUMPS: dict[str, Any] = {"n_rounds": 12, "max_depth": 1, "max_leaves": None}
+TREES: dict[str, Any] = {"n_rounds": 8, "max_leaves": 6, "subsample": 0.8}
+
+
+@pytest.mark.parametrize("shape", [STUMPS, TREES])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_same_in_memory_by_columns_and_over_hosts(
+    tmp_path: Path, shape: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "SHARD_ROWS", 40)
+    X, y, names, categories = make_rows(3, 150)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else None
+    source = ArrayColumns(X, names, categories, b"rows")
+    rows = CodedTable(X, names, categories)
+
+    def fit(table: Any) -> HingeBoost:
+        return HingeBoost(**shape, min_samples_leaf=2).fit(table, y, weight)
+
+    in_memory = fit(rows)
+    assert auc(y, in_memory.decision_function(rows)) > 0.8
+    for placement in (None, LocalHosts(1, tmp_path), LocalHosts(3, tmp_path)):
+        other = fit(ColumnTable(source, tmp_path, placement=placement))
+        assert (other.decision_function(rows) == in_memory.decision_function(rows)).all()
+        assert (other.loss_ == in_memory.loss_).all()
+
+
+def test_the_first_stump_and_the_loss_are_those_by_definition() -> None:
+    rng = np.random.default_rng(1)
+    X, n = rng.normal(size=(400, 3)), 400
+    y = X[:, 1] + rng.normal(size=n) > 0.7
+    sign = np.where(y, 1.0, -1.0)
+    ranker = HingeBoost(
+        n_rounds=1,
+        max_bins=500,
+        max_depth=1,
+        max_leaves=None,
+        min_samples_leaf=20,
+        smoothing=0,
+        learning_rate=1,
+    ).fit(X, y)
+    c = sign.mean()
+    gradient, hessian = 2 * sign * (1 - sign * c), np.full(n, 2.0)
+    best = max(
+        (sum(gradient[side].sum() ** 2 / hessian[side].sum() for side in sides), j, cut)
+        for j in range(3)
+        for cut in np.sort(X[:, j])[19:-20]
+        for sides in [(X[:, j] > cut, X[:, j] <= cut)]
+    )
+    _, j, cut = best
+    scores = np.full(n, c)
+    for side in (X[:, j] > cut, X[:, j] <= cut):
+        scores[side] += gradient[side].sum() / hessian[side].sum()
+    np.testing.assert_allclose(ranker.decision_function(X), scores, rtol=1e-6)
+    loss = (np.maximum(1 - sign * scores, 0) ** 2).sum()
+    assert ranker.loss_[0] == pytest.approx(loss, rel=1e-9)
