@@ -749,7 +749,9 @@ def measure_figures(kind: Kind, names: Sequence[str], n_trials: int, population:
     of_lists = ends[:, :, 0].mean(axis=0)
     target = np.array([truth.get(f.name, of_lists[j]) for j, f in enumerate(figures)])
     covered = ((ends[:, :, 1] <= target) & (target <= ends[:, :, 2])).sum(axis=0)
-    return f"| {kind.label} | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
+    return (
+        f"| {kind.label} | {shares(covered.astype(float), n_trials)} | {shares(called, n_trials)} |"
+    )
 
 
 def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:

@@ -183,7 +183,7 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
     def read(name: str) -> Callable[[], object]:
         kind, _, body = sent[name]
         if kind == JSON:
-            return lambda: json_rows.read(served.features, body, json_rows.Beside(), bounds)
+            return lambda: json_rows.read(served.features, body, json_rows.IdFields(), bounds)
 
         def work() -> int:
             table = Format(kind, None)

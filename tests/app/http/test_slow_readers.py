@@ -171,7 +171,7 @@ def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
         found.clear()
         paced = server.abort_when_slow(send, {"client": None}, 60.0)
         message = {"type": "http.response.body", "body": body, "more_body": more}
-        asyncio.run(paced(message))  # type: ignore[arg-type]
+        asyncio.run(paced(message))
         return found
 
     small = b"x" * MAX_PIECE_BYTES

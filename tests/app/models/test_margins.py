@@ -139,7 +139,8 @@ def test_every_set_of_categories_is_a_weak_ranker(bench: Workbench, sentences: S
     rng = np.random.default_rng(2)
     lines = ["colour,a,b,c,y"]
     for _ in range(200):
-        colour, answers = rng.choice(["red", "green", "blue", "grey"]), rng.random(3) < 0.5
+        colour = str(rng.choice(["red", "green", "blue", "grey"]))
+        answers = rng.random(3) < 0.5
         y = int((colour != "green") + answers.sum() + rng.random() > 2.2)
         lines.append(",".join([colour, *map(str, answers), str(y)]).lower())
     found = read(bench, bench.work_on(bench.ready("\n".join([*lines, ""]))))

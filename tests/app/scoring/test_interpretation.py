@@ -108,10 +108,10 @@ def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
     table = table_of(9_000)
     table.y[:30] = 1
     drawn = interpretation.draw_classes(table, 0)
-    assert (drawn.y.sum(), len(drawn.y)) == (30, 530)
+    assert (int(drawn.y.sum()), len(drawn.y)) == (30, 530)
     table.y[:4_000] = 1
     drawn = interpretation.draw_classes(table, 0)
-    assert (drawn.y.sum(), len(drawn.y)) == (500, 1_000)
+    assert (int(drawn.y.sum()), len(drawn.y)) == (500, 1_000)
 
 
 @on_both

@@ -74,7 +74,7 @@ def test_folds_and_parts_at_random_are_drawn_from_each_class() -> None:
         assert sizes.max() - sizes.min() <= 1
     for fraction, expected in ((0.25, (2, 4)), (0.001, (1, 1)), (0.999, (6, 15))):
         part = draw_part(positive, fraction, 5)
-        assert (part[positive].sum(), part[~positive].sum()) == expected
+        assert (int(part[positive].sum()), int(part[~positive].sum())) == expected
     assert (draw_part(positive, 0.25, 5) != draw_part(positive, 0.25, 6)).any()
     assert draw_part(np.arange(9) < 1, 0.5, 0) is None
     assert draw_part(np.zeros((8, 2), dtype=bool), 0.25, 0).sum() == 2

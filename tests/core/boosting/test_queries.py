@@ -40,7 +40,7 @@ class Table:
         self.y = rng.integers(0, top + 1, n)
         self.X = np.round(rng.normal(size=(n, 3)) + np.array([1.0, 0.3, 0.0]) * self.y[:, None], 1)
         self.X[rng.random((n, 3)) < 0.2] = np.nan
-        self.weight = rng.choice([0.0, 0.5, 1.0, 2.0], n)
+        self.weight: np.ndarray = rng.choice([0.0, 0.5, 1.0, 2.0], n)
         self.graded = top > 1
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
