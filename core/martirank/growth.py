@@ -302,12 +302,23 @@ class LayerShard:
     def __init__(self, rows: CodedRows, n_layers: int) -> None:
         self._rows, self._masses = rows, start_masses(rows.weight, n_layers, rows.folder)
 
-    def add(self, step: Step | None, n_positions: int) -> Floats:
-        """Move to the next layer, of so many positions, unless the step is None; return the numbers of `LayerSums`."""
+    def add(
+        self, step: Step | None, n_positions: int, drawn: tuple[Integers, int] | None
+    ) -> Floats:
+        """Move to the next layer, of so many positions, unless the step is None; return the numbers of `LayerSums`.
+
+        drawn: the rows that are summed up, positives first, and the number of positives; None: all.
+        """
+        rows, masses = self._rows, self._masses
         if step is not None:
-            step.move(self._rows.codes, self._masses)
-        sums = LayerSums.of(n_positions, len(self._rows.codes))
-        sums.add(self._rows, self._masses)
+            step.move(rows.codes, masses)
+        if drawn is not None:
+            rows = rows.take(*drawn)
+            masses = masses.reshape(len(masses), -1, POSITIONS)[:, drawn[0]].reshape(
+                len(masses), -1
+            )
+        sums = LayerSums.of(n_positions, len(rows.codes))
+        sums.add(rows, masses)
         return sums.numbers
 
 
@@ -382,25 +393,31 @@ def draw_rows(
     return np.concatenate(rows), len(rows[0])
 
 
-def grow(table: CodedRows, n_layers: int, noise: Noise, draw: Draw, report: Report) -> Program:
-    """Return a program of stumps; each layer is grown on the rows drawn for it."""
-    growth = Growth(table.bins, n_layers, noise)
-    masses = start_masses(table.weight, n_layers)
-    for t in range(n_layers):
-        if t > 0:
-            growth.step(t - 1).move(table.codes, masses)
-        rows, n_positives = draw(t)
-        here = masses.reshape(len(masses), -1, POSITIONS)[:, rows].reshape(len(masses), -1)
-        growth.sums.add(table.take(rows, n_positives), here)
-        report(t + 1, growth.close_layer())
-    return growth.program()
+def grow(
+    shards: Shards,
+    bins: Bins,
+    n_layers: int,
+    report: Report,
+    noise: Noise = NO_NOISE,
+    draw: Draw | None = None,
+) -> Program:
+    """Return a program of stumps.
 
-
-def grow_over(shards: Shards, bins: Bins, n_layers: int, report: Report) -> Program:
-    """Return a program of stumps, each layer grown on all rows; shards: of `LayerShard`."""
-    growth = Growth(bins, n_layers)
+    Parameters
+    ----------
+    shards : Shards
+        Of `LayerShard`, at the root.
+    bins : Bins
+    n_layers : int
+    report : Report
+    noise : Noise
+    draw : Draw or None
+        The rows that each layer is grown on, of a single shard; None: all.
+    """
+    growth = Growth(bins, n_layers, noise)
     for t in range(n_layers):
-        numbers = shards.add_up("add", growth.step(t - 1) if t > 0 else None, t + 1)
+        step, drawn = growth.step(t - 1) if t > 0 else None, draw(t) if draw else None
+        numbers = shards.add_up("add", step, t + 1, drawn)
         growth.sums = LayerSums.of(t + 1, len(bins.n_bins), numbers)
         report(t + 1, growth.close_layer())
     return growth.program()

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from core.base.columns import ColumnTable
 from core.base.parameters import Seed
 from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.shards import OwnShards
 from core.base.state import Array, Nested, Value
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
@@ -26,8 +27,8 @@ from core.explain import svg
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
 from .any_ranker import grow as grow_any
-from .growth import Draw, Report, code_rows, divide_rows, grow, grow_over
-from .program import NO_NOISE, Noise, Output, Programs, mean_error, n_nodes
+from .growth import Draw, LayerShard, Report, code_rows, divide_rows, grow
+from .program import NO_NOISE, Noise, Output, Program, Programs, mean_error, n_nodes
 
 # Training rows that are scored together: only so many are copied at a time.
 BLOCK_ROWS = 1 << 16
@@ -167,7 +168,12 @@ class ProgramRanker(ProgramParameters, Ranker):
         """Return a function that grows programs on rows."""
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
-            return partial(grow, table, self.n_rounds)
+
+            def grow_program(noise: Noise, draw: Draw | None, report: Report) -> Program:
+                shards = OwnShards([LayerShard(table, self.n_rounds)])
+                return grow(shards, table.bins, self.n_rounds, report, noise, draw)
+
+            return grow_program
         rankers = self._weak_rankers()
         return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
 
@@ -311,7 +317,7 @@ class MartiRank(ProgramRanker):
                 read = store_codes(X, weight, *coding)
                 rows = read.stand_ins(X)
             bins, shards = divide_rows(read, positive, weight, *coding, self.n_rounds)
-            program = grow_over(shards, bins, self.n_rounds, report)
+            program = grow(shards, bins, self.n_rounds, report)
         else:
             program = self._grower(X, positive, weight)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
