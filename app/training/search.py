@@ -113,7 +113,7 @@ def _positive(given: Mapping[str, Any], name: str, default: float | None, limit:
 
 
 def searches(spec: TrainSpec) -> bool:
-    """Return True if the job chooses among candidates; jobs of earlier versions have no entry `search`."""
+    """Return True if the job chooses among candidates."""
     return spec.get("search") is not None or spec["algorithm"]["name"] == AUTO
 
 

@@ -306,16 +306,6 @@ class TreeSum(Ensemble):
         for t, (start, stop) in enumerate(pairwise([0, *stops])):
             yield self.splits[start - t : stop - t - 1], slice(start, stop)
 
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
-    ) -> Self:
-        """Read trees; in artifacts of trees with at most 256 leaves the leaf numbers may be uint8."""
-        leaf = arrays["split_leaf"]
-        if leaf.dtype == np.uint8:
-            arrays = {**arrays, "split_leaf": leaf.astype(np.uint16)}
-        return super().from_arrays(arrays, known, meta)
-
     def check(self) -> None:
         """Raise ArtifactError for splits that make no trees."""
         splits, n_splits = self.splits, self.rounds["n_leaves"] - 1

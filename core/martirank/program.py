@@ -464,5 +464,5 @@ class Programs(State):
         room = np.repeat(self.n_words, n_nodes(self.n_layers))[sets] - count_words(categories[sets])
         if (word[sets] > room).any():
             raise ArtifactError("word must leave room for its set among its program's n_words")
-        # 0 in artifacts from before sets stored their number of categories
-        self.nodes["threshold"][sets] = categories[sets]
+        if (self.nodes["threshold"][sets] != categories[sets]).any():
+            raise ArtifactError("threshold must be the number of categories beside a set")

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
         misrank_fraction,
         partial_auc,
         roc_curve,
-        roc_hull,
         tpr_at_fpr,
     )
     from .estimates import Difference, Interval, wilson_interval

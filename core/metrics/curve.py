@@ -242,17 +242,6 @@ def roc_curve(
     return curve_of(group_by_score(y, scores, sample_weight), drop_collinear=drop_collinear)
 
 
-def roc_hull(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> RocCurve:
-    """Return the upper hull of the ROC curve of scores; parameters and errors as `roc_curve`.
-
-    Examples
-    --------
-    >>> roc_hull([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]).tpr
-    array([0. , 0.5, 1. , 1. ])
-    """
-    return roc_curve(y, scores, sample_weight).hull()
-
-
 def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
     """Return the ROC curve of tie groups, one point per distinct score after (0, 0)."""
     tp, fp = groups.flagged_positive, groups.flagged_negative

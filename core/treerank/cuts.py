@@ -64,7 +64,6 @@ class CutRules(Rules):
         The sets, in the order of the nodes: bit c % 64 of word c // 64 tells whether category c is above.
     merged_rule, merged_feature : ndarray of shape (n_merged,), int64
         Of each cut that LeafRank dropped, as both its leaves went to one side: the rule, ascending, and the feature.
-        Empty if read from an artifact that does not store them.
     merged_gain : ndarray of shape (n_merged,), float64
         Its Λ, in masses.
     """

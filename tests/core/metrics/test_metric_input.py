@@ -15,7 +15,6 @@ from core.metrics import (
     partial_auc,
     partial_auc_interval,
     roc_curve,
-    roc_hull,
     summarise,
     tpr_at_fpr,
 )
@@ -24,7 +23,6 @@ Y, SCORES = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8]
 
 METRICS = {
     "roc_curve": roc_curve,
-    "roc_hull": roc_hull,
     "auc": auc,
     "misrank_fraction": misrank_fraction,
     "partial_auc": lambda y, s, w=None: partial_auc(y, s, sample_weight=w),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import InvalidData, InvalidParameter
-from core.metrics import RocCurve, roc_curve, roc_hull
+from core.metrics import RocCurve, roc_curve
 from core.metrics.curve import GuideTable
 from tests.core.metrics.naive import rankings, repeat_rows, roc_points, windows
 from tests.sentences import Sentences
@@ -177,7 +177,8 @@ def test_hull_is_the_least_concave_curve_above(
     ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
     y, scores, weights = ranking
-    curve, hull = roc_curve(y, scores, weights), roc_hull(y, scores, weights)
+    curve = roc_curve(y, scores, weights)
+    hull = curve.hull()
     check_hull(curve, hull)
     # Its height is the greatest over all chords between two points of the curve.
     for x in np.linspace(0, 1, 21):
