@@ -5,8 +5,8 @@ positives' mean stands --shift standard deviations away in a random direction, f
 On each the programme ½‖w‖² + C R(w) is solved to within tol · C of its minimum, tol = 1e-4, at C = 1, 10 and 100, for
 FPR 0 to .05, .02 to .05, and 0 to 1.
 
-- ours: `core.svm`, standardisation, intercept and all: seconds of CPU and of the clock, iterations, and by how much the
-  process grew at most, as a share of the table (Linux only);
+- ours: `core.linear`, standardisation, intercept and all: seconds of CPU and of the clock, iterations, and by how much
+  the process grew at most, as a share of the table (Linux only);
 - plain: the one-slack cutting plane method of Joachims (2006) as the paper uses it, written here: the most violated
   constraint by a sort and prefix sums, one plane an iteration, no line search; stopped by ξ as in Algorithm 1. It
   gets the standardised table and the same solver of the small programme. --plain-seconds bounds it; where it was
@@ -30,9 +30,9 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from benchmarks import at_least_one, is_here
+from core.linear import AUCSVM, PAUCSVM
+from core.linear.cutting_planes import solve_simplex_qp
 from core.metrics.window import window_counts
-from core.svm import AUCSVM, PAUCSVM
-from core.svm.cutting_planes import solve_simplex_qp
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]

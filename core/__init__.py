@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble import RankAverage
     from .linear.greedy_pairs import GreedyPairs
+    from .linear.smooth import AsymmetricSVM, Logistic, PNormPush
+    from .linear.svm import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
     from .martirank.martirank import MartiRank
     from .martirank.sampled import SampledMartiRank
-    from .svm.baselines import AsymmetricSVM, Logistic, PNormPush
-    from .svm.estimators import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
     from .treerank.forest import TreeRankForest
     from .treerank.treerank import TreeRank
 

@@ -151,7 +151,7 @@ assert set(sys.modules) == before
     "package",
     [
         *("core", "core.boosting", "core.bounds", "core.explain", "core.kernels", "core.linear"),
-        *("core.metrics", "core.probability", "core.selection", "core.svm"),
+        *("core.metrics", "core.probability", "core.selection"),
     ],
 )
 def test_lazy_names_are_found(package: str) -> None:

@@ -53,8 +53,8 @@ WARM_MODULES = (
     "app.jobs.execution",
     "app.training.tasks",
     "app.datasets.tasks",
-    "core.svm.baselines",
-    "core.svm.estimators",
+    "core.linear.smooth",
+    "core.linear.svm",
     "core.boosting.rankboost",
     "core.metrics.intervals",
 )

@@ -29,7 +29,7 @@ so one pass over m + n rows tells what m·n pairs would.
 - max |2 S(t) - S|, S(t) the signed weight of all rows above t and S that of all: AdaBoost's edge,
   where the classes keep the shares of the weight that they have.
 
-*Violations* (`core.svm.surrogates`): which pairs stand inside the margin? In the order of scores, each positive is
+*Violations* (`core.linear.surrogates`): which pairs stand inside the margin? In the order of scores, each positive is
 held against the run of highest negatives that it pays most for; the running sums of the negatives' masses and scores
 tell which.
 

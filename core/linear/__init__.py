@@ -1,6 +1,31 @@
-"""Linear machines: the design matrix of a table, Newton's method for smooth losses, and rankers of a linear score.
+"""Linear machines: rankers of a linear score, by Newton's method for smooth losses or by cutting planes.
 
-`GreedyPairs` finds its combination of columns by search: a control that papers compare with.
+`design` lays out the table as coordinates of a linear score, `newton` descends smooth losses (`smooth`: logistic,
+squared hinge, p-norm push), and `ranker` is what all share. `greedy_pairs` finds its combination of columns by search:
+a control that papers compare with.
+
+**Support vector machines** for the AUC and the partial AUC are one program, min ½‖w - center‖² + C R(w): center is 0,
+or an anchor; R is a convex bound of the area above the ROC curve in a window of false positive rates.
+
+    s_1 ... s_m       scores of the positives                    low = ⌊nα⌋, high = ⌈nβ⌉
+    z_1 >= ... >= z_n scores of the negatives, the highest first
+
+    R(w) = 1/(m (high - low)) Σ_i max_r [ Σ_{j <= r} (z_j - s_i) + (min(r, high) - low)₊ ]
+
+Each positive is held against the run of the r highest negatives that it pays most for: r <= high is the tight
+surrogate (eqs. 14 and 18 of the paper), r <= n the naive one (eq. 11). With low = 0 and r <= high it is the mean of
+the pairwise hinge loss (1 - (s_i - z_j))₊ over the `high` highest negatives. The best runs are the third reader of the
+library's primitive, prefix sums along an order.
+
+`surrogates` evaluates R and its plane from scores, and of rows (`core.linear.design`) as a function of w;
+`cutting_planes` solves the quadratic program, and knows when w = 0 is the optimum; `solvers` walks a path of C, with
+convex surrogates and others; `svm_selection` chooses C and the anchor; the estimators (`svm`) are made more than
+linear by `feature_maps`.
+
+References
+----------
+H. Narasimhan and S. Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+arXiv:1605.04337.
 """
 
 from typing import TYPE_CHECKING
@@ -9,5 +34,14 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .greedy_pairs import GreedyPairs
+    from .smooth import AsymmetricSVM, Logistic, PNormPush
+    from .svm import (
+        AUCSVM,
+        PAUCSVM,
+        PAUCSVMDC,
+        SupportConvergenceWarning,
+        SupportWarning,
+        TopPush,
+    )
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

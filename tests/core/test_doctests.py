@@ -21,12 +21,11 @@ PACKAGES = (
     "core.boosting",
     "core.bounds",
     "core.explain",
-    "core.linear",
     "core.martirank",
     "core.metrics",
     "core.probability",
     "core.selection",
-    "core.svm",
+    "core.linear",
     "core.treerank",
 )
 

@@ -37,8 +37,8 @@ from core.base.monotone import check_monotone, find_directions
 from core.boosting.tree_sum import TreeSum
 from core.errors import InvalidParameter
 from core.linear.newton import minimise, squared_hinge_loss
+from core.linear.smooth import LinearClassifier
 from core.registry import ALGORITHMS
-from core.svm.baselines import LinearClassifier
 from core.trees.category_sets import NO_SET
 from core.trees.order import find_regions, order_leaves, pool_ratios, raise_values
 from tests.core.threads import on_one_thread_and_on_all

@@ -28,8 +28,8 @@ from core import (
 )
 from core.base.ranker import Ranker
 from core.explain import shapley_estimate
+from core.linear import PAUCSVM
 from core.registry import ALGORITHMS
-from core.svm import PAUCSVM
 
 FOLDER = Path(__file__).parent / "stored_artifacts"
 FEW = {"n_rounds": 6, "n_trees": 3, "n_bags": 2, "max_rounds": 200}

@@ -42,7 +42,7 @@ def test_all_that_has_a_path_is_tested() -> None:
 
 @pytest.mark.parametrize("name", FOLLOWING)
 @pytest.mark.parametrize("spread", [1.0, 6.0], ids=["signal", "collapse"])
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 def test_what_a_fit_makes_on_its_way_is_what_each_C_fits(name: str, spread: float) -> None:
     """Negatives that lie on all sides of the positives make a window of the highest collapse."""
     algorithm = ALGORITHMS[name]

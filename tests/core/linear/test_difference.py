@@ -8,8 +8,8 @@ import pytest
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
 from core.base.ranker import ignore
 from core.linear.design import Sample, fit_design
-from core.svm.solvers import DifferenceSolver, Limits, Progress
-from tests.core.svm.surrogate_oracle import hinge
+from core.linear.solvers import DifferenceSolver, Limits, Progress
+from tests.core.linear.surrogate_oracle import hinge
 
 WINDOW = (0.1, 0.4)
 LOW, HIGH = 4, 16

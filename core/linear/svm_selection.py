@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from core.base.ranker import Floats
-from core.linear.design import Sample
 from core.metrics.window import MIN_RISE, WHOLE
 
 from .cutting_planes import Solution
+from .design import Sample
 from .solvers import Solver
 
 # C if "auto" and no rows can be held out to choose it.

@@ -22,9 +22,11 @@ from core.base.ranker import Callback, Groups, StopFit, warn_stopped
 from core.base.splits import hold_out
 from core.base.state import FINITE, Floats, Value
 from core.coding.crosses import CROSSES_DOC, MAX_CROSSES, find_crosses
-from core.linear.crossed import CrossedCoordinates, fit_crossed
-from core.linear.design import Coordinates, Rows, Sample
-from core.linear.newton import (
+from core.metrics.window import MIN_RISE, FprMax, FprMin, check_window
+
+from .crossed import CrossedCoordinates, fit_crossed
+from .design import Coordinates, Rows, Sample
+from .newton import (
     LOOSE_TOLERANCE,
     MAX_STEPS,
     TOLERANCE,
@@ -37,10 +39,8 @@ from core.linear.newton import (
     minimise_loss,
     squared_hinge_loss,
 )
-from core.linear.ranker import LinearRanker, NonNegative
-from core.metrics.window import MIN_RISE, FprMax, FprMin, check_window
-
-from .estimators import (
+from .ranker import LinearRanker, NonNegative
+from .svm import (
     Cost,
     HeldFraction,
     JudgedFprMax,
@@ -48,7 +48,7 @@ from .estimators import (
     RandomState,
     Standardize,
 )
-from .selection import DEFAULT_COST
+from .svm_selection import DEFAULT_COST
 
 LogisticCost = Annotated[
     float, Gt(0), Le(1e6), Doc("Weight of the sum of losses relative to ½‖w‖², as in scikit-learn.")

@@ -9,12 +9,12 @@ from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
 from core.errors import InvalidData
+from core.linear import feature_maps
 from core.linear.design import fit_design
-from core.svm import feature_maps
-from core.svm.estimators import SupportVectorParameters, fit_map
-from core.svm.feature_maps import fit_binned
-from tests.core.svm.generic_solver import minimum
-from tests.core.svm.mapped_tables import NAMES, mixed_table, xor
+from core.linear.feature_maps import fit_binned
+from core.linear.svm import SupportVectorParameters, fit_map
+from tests.core.linear.generic_solver import minimum
+from tests.core.linear.mapped_tables import NAMES, mixed_table, xor
 from tests.sentences import Sentences
 
 N_CATEGORIES = np.array([0, 3, 0, 2], dtype=np.int64)

@@ -21,10 +21,9 @@ from core.base.ranker import Callback, Floats, Groups
 from core.base.splits import hold_out
 from core.base.state import FINITE, Value
 from core.errors import ArtifactError, InvalidData, InvalidParameter
-from core.linear.design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
-from core.linear.ranker import LinearRanker, NonNegative
 from core.metrics.window import WHOLE, FprMax, FprMin, check_window
 
+from .design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
 from .feature_maps import (
     MAX_BINS,
     BinnedMap,
@@ -36,8 +35,9 @@ from .feature_maps import (
     fit_fourier,
     fit_nystroem,
 )
-from .selection import DEFAULT_COST, PATH, FittedProgram, Selection
+from .ranker import LinearRanker, NonNegative
 from .solvers import TOP, ConvexSolver, DifferenceSolver, Limits, Progress, SigmoidSolver, Solver
+from .svm_selection import DEFAULT_COST, PATH, FittedProgram, Selection
 
 MAPS: Mapping[MapName | None, type[FeatureMap]] = MappingProxyType(
     {None: Coordinates, "fourier": FourierMap, "nystroem": NystroemMap, "bins": BinnedMap}

@@ -9,12 +9,12 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from core.linear import AUCSVM, PAUCSVM, cutting_planes
+from core.linear.cutting_planes import CuttingPlanes, draw_by_mass, find_axes
 from core.linear.design import fit_design
-from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import CuttingPlanes, draw_by_mass, find_axes
-from core.svm.estimators import SupportVectorParameters, fit_map
-from core.svm.surrogates import Problem, Surrogate, window_of
-from tests.core.svm.mapped_tables import NAMES, mixed_table
+from core.linear.surrogates import Problem, Surrogate, window_of
+from core.linear.svm import SupportVectorParameters, fit_map
+from tests.core.linear.mapped_tables import NAMES, mixed_table
 
 
 def words(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:

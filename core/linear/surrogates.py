@@ -31,8 +31,9 @@ import numpy.typing as npt
 
 from core.base.ranker import Floats
 from core.kernels import kernel
-from core.linear.design import Ints, Rows, Sample
 from core.metrics.window import window_weights
+
+from .design import Ints, Rows, Sample
 
 # Blocks of negatives that the sigmoid surrogate compares positives with.
 MAX_BLOCKS = 100

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.svm.surrogates import (
+from core.linear.surrogates import (
     Surrogate,
     Violations,
     Window,
@@ -13,7 +13,7 @@ from core.svm.surrogates import (
     find_violations,
     window_of,
 )
-from tests.core.svm.surrogate_oracle import by_runs, hinge, naive, tight
+from tests.core.linear.surrogate_oracle import by_runs, hinge, naive, tight
 from tests.long_form import LONG_FORM
 
 

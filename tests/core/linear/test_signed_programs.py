@@ -10,10 +10,10 @@ from scipy.optimize import LinearConstraint, linprog, minimize
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
 from core.base.monotone import check_monotone
 from core.errors import InvalidParameter
+from core.linear import SupportWarning
+from core.linear.cutting_planes import solve_signed_model
 from core.linear.design import Sample, fit_design
-from core.svm import SupportWarning
-from core.svm.cutting_planes import solve_signed_model
-from core.svm.surrogates import problem_of, window_of
+from core.linear.surrogates import problem_of, window_of
 from tests.long_form import long_form
 from tests.sentences import Sentences
 
@@ -142,7 +142,7 @@ def test_under_constraints_the_collapse_is_that_of_a_linear_program() -> None:
 
 
 @pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC, TopPush])
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 def test_the_choice_of_C_the_anchor_and_missing_values_keep_the_signs(algorithm: Any) -> None:
     rng = np.random.default_rng(2)
     y = np.repeat([1, 0], [60, 140])

@@ -11,12 +11,12 @@ from scipy import sparse
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, save
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
-from tests.core.svm.mapped_tables import NAMES, frame_of, mixed_table, xor
+from tests.core.linear.mapped_tables import NAMES, frame_of, mixed_table, xor
 from tests.core.threads import on_one_thread_and_on_all
 from tests.sentences import Sentences
 
 
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 @pytest.mark.parametrize("algorithm", [AUCSVM, PAUCSVM, PAUCSVMDC])
 def test_xor_needs_a_kernel(algorithm: type[Any]) -> None:
     (X, y), (X_new, y_new) = xor(), xor(seed=1)
@@ -82,7 +82,7 @@ def test_bins_take_no_sparse_matrix(sentences: Sentences) -> None:
         AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
 
 
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_same_bits_on_any_number_of_threads(name: str) -> None:
     X, positive, weight = mixed_table(800)
@@ -129,7 +129,7 @@ EXTREMES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore::core.linear.SupportWarning")
 @pytest.mark.filterwarnings("ignore:.*encountered in reduce:RuntimeWarning:sklearn")
 @pytest.mark.parametrize("extreme", EXTREMES)
 @pytest.mark.parametrize("name", NAMES)

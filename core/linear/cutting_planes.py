@@ -51,8 +51,8 @@ import numpy.typing as npt
 from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.kernels import kernel
-from core.linear.design import Ints, Rows
 
+from .design import Ints, Rows
 from .surrogates import Plane, Problem, Scores, Violations
 
 # A plane without weight in the model for more than this number of iterations is dropped.

@@ -17,8 +17,8 @@ from core.base.splits import hold_out
 from core.base.table import to_matrix
 from core.linear.design import StoredRows, fit_design
 from core.linear.newton import logistic_loss, squared_hinge_loss
+from core.linear.smooth import ASYMMETRIES, COSTS
 from core.metrics import partial_auc
-from core.svm.baselines import ASYMMETRIES, COSTS
 from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import one_in
 from tests.sentences import Sentences

@@ -9,11 +9,11 @@ import pytest
 
 from core import PAUCSVM, load, save
 from core.errors import ArtifactError
+from core.linear import SupportWarning
 from core.linear.design import Sample, fit_design
+from core.linear.solvers import Limits, Progress, SigmoidSolver
+from core.linear.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
 from core.metrics import partial_auc
-from core.svm import SupportWarning
-from core.svm.solvers import Limits, Progress, SigmoidSolver
-from core.svm.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
 from tests.sentences import Sentences
 
 

@@ -44,7 +44,8 @@ from core.coding.bins import code_columns
 from core.errors import ArtifactError, InvalidData
 from core.explain.conditions import CategorySet, ValueRange, in_words
 from core.kernels import kernel
-from core.linear.design import (
+
+from .design import (
     MAX_DIFFERENCE,
     Columns,
     Coordinates,

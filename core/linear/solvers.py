@@ -30,7 +30,6 @@ import numpy as np
 
 from core.base.monotone import Directions
 from core.base.ranker import Callback, Floats
-from core.linear.design import Sample
 from core.metrics.window import WHOLE
 
 from .cutting_planes import (
@@ -42,6 +41,7 @@ from .cutting_planes import (
     half_square,
     leave_origin,
 )
+from .design import Sample
 from .surrogates import (
     SigmoidSurrogate,
     Surrogate,

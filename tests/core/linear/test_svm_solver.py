@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.linear.design import fit_design
-from core.svm import AUCSVM, PAUCSVM, cutting_planes
-from core.svm.cutting_planes import (
+from core.linear import AUCSVM, PAUCSVM, cutting_planes
+from core.linear.cutting_planes import (
     CuttingPlanes,
     Line,
     Point,
@@ -18,8 +17,9 @@ from core.svm.cutting_planes import (
     find_descent_direction,
     solve_simplex_qp,
 )
-from core.svm.surrogates import Problem, Surrogate, Window, window_of
-from tests.core.svm.generic_solver import minimum
+from core.linear.design import fit_design
+from core.linear.surrogates import Problem, Surrogate, Window, window_of
+from tests.core.linear.generic_solver import minimum
 from tests.long_form import LONG_FORM, one_in
 
 

@@ -32,7 +32,7 @@ def search(planner: GridSearch) -> tuple[dict[str, Any], list[Trial]]:
     return dict(chosen.members[0].parameters), [one.trial for one in tried]
 
 
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 def test_a_grid_over_map_bandwidth_and_cost() -> None:
     space = {"feature_map": [None, "fourier"], "bandwidth": [0.05, 1.0], "C": [0.1, 10.0]}
     fixed = {"fpr_max": 0.5, "n_components": 60}

@@ -14,15 +14,14 @@ from sklearn.exceptions import ConvergenceWarning
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush, load, save
 from core.base.ranker import StopFit
 from core.errors import InvalidData
-from core.linear import design
+from core.linear import SupportWarning, design
 from core.linear.design import DenseRows, Sample, fit_design
 from core.metrics import auc, partial_auc
-from core.svm import SupportWarning
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::core.svm.SupportWarning"),
+    pytest.mark.filterwarnings("ignore::core.linear.SupportWarning"),
     pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
 ]
 
@@ -323,7 +322,7 @@ def test_the_search_for_a_direction_of_descent_can_be_stopped() -> None:
 
 
 @pytest.mark.parametrize("surrogate", ["tight", "naive"])
-@pytest.mark.filterwarnings("ignore::core.svm.SupportWarning")
+@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
 def test_a_choice_of_C_collapses_where_each_C_does(surrogate: str) -> None:
     n_collapsed, seeds = 0, range(6) if LONG_FORM else (3, 4)
     for seed in seeds:

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 
 from core import AUCSVM, PAUCSVM, TopPush, load, save
 from core.errors import InvalidData
-from core.svm import SupportWarning
-from core.svm.surrogates import TopSurrogate, Window
+from core.linear import SupportWarning
+from core.linear.surrogates import TopSurrogate, Window
 from tests.sentences import Sentences
 
 Floats = np.ndarray
