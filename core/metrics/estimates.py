@@ -208,8 +208,10 @@ def proportion_interval(
         return logit_interval(value, variance, n, level, degrees)
     trials = effective_trials(value, variance, n)
     _, low, high = wilson_interval(value, trials, level)
-    if trials * min(value, 1.0 - value) <= ONE_ROW:
-        low, high = (0.0, high) if value < 0.5 else (low, 1.0)
+    nearest = min(value, 1.0 - value)
+    if trials * nearest <= ONE_ROW:  # at 0.5, where rounding would choose, to both sides
+        low = 0.0 if value <= nearest + EPSILON else low
+        high = 1.0 if 1.0 - value <= nearest + EPSILON else high
     return Interval(value, low, high)
 
 

@@ -381,3 +381,21 @@ def test_a_level_lies_strictly_between_0_and_1(level: Any, sentences: Sentences)
 def test_wilson_refuses_what_is_no_share_of_trials(value: float, n: float) -> None:
     with pytest.raises(InvalidParameter, match="must"):
         wilson_interval(value, n)
+
+
+@given(rankings(weighted=True, max_rows=12))
+def test_the_interval_of_reversed_scores_is_the_mirrored_one(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    y, scores, weights = ranking
+    value, low, high = auc_interval(y, scores, sample_weight=weights / 7.0)
+    mirrored = auc_interval(y, -scores, sample_weight=weights / 7.0)
+    assert tuple(mirrored) == pytest.approx((1.0 - value, 1.0 - high, 1.0 - low), abs=1e-9)
+
+
+def test_of_few_rows_the_interval_of_one_half_reaches_as_far_to_both_sides() -> None:
+    for weight in (1.0, 1.0 / 7.0, 3.0):
+        weights = np.full(4, weight)
+        value, low, high = auc_interval([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0], sample_weight=weights)
+        assert value == pytest.approx(0.5)
+        assert (low, high) == (0.0, 1.0)
