@@ -184,7 +184,7 @@ def put_together(
         "warnings": [
             *notes,
             *_search_notes(selection, finished),
-            *chosen.notes,
+            *(note.text for note in chosen.notes),
             *served["trial_notes"],
             *served["notes"],
             *_note_monotone(served.get("monotone")),

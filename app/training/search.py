@@ -226,7 +226,7 @@ def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardR
         "seconds": seconds,
         "candidates": [cast(documents.LeaderboardRow, asdict(row)) for row in chosen.candidates],
         "members": [cast(documents.Member, asdict(member)) for member in chosen.members],
-        "notes": list(chosen.notes),
+        "notes": [note.text for note in chosen.notes],
     }
 
 

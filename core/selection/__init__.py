@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         Chosen,
         LeaderboardRow,
         Member,
+        Note,
+        NoteKind,
         NothingFitted,
         Planner,
         Searched,

@@ -48,8 +48,6 @@ from .candidates import (
 )
 from .leaderboard import (
     MAX_MEMBER_GAP,
-    NO_BOUND_NOTE,
-    NO_TREES_NOTE,
     ROUNDS_FACTOR,
     SLOW_RATE,
     CandidateResult,
@@ -66,6 +64,8 @@ from .planner import (
     Chosen,
     LeaderboardRow,
     Member,
+    Note,
+    NoteKind,
     Searched,
     fit_chosen,
     read_rows,
@@ -133,11 +133,6 @@ MAX_ROUNDS = 5_000
 """Rounds of a trial."""
 MAX_LONGER = 3
 """Times that the best may be tried for longer: each has up to four times the rounds of the one before."""
-
-ENDED_NOTE = "the budget ended before these phases of the search were complete:"
-"""Start of the note that names the phases that the clock ended."""
-HURRIED_NOTE = "with more time, trials of these phases would have been others:"
-"""Start of the note that names the phases in which a trial had less time than it needed."""
 
 # The search
 MAX_CHANGES = 40
@@ -284,9 +279,10 @@ class Auto:
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
         left_out = [c.algorithm for c in families if monotone and not keeps_order(c)]
         families = [c for c in families if c.algorithm not in left_out]
-        self._note = (
+        self._note = Note(
+            NoteKind.LEFT_OUT,
             "these algorithms were left out, because they cannot keep monotone constraints: "
-            + ", ".join(left_out)
+            + ", ".join(left_out),
         )
         self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
         self._default = next(c for c in self._portfolio if c.is_boosted)
@@ -306,9 +302,11 @@ class Auto:
         notes = (*found.notes, self._note) if self._constraints else found.notes
         cost = total_cost(found.members, self._cost)
         if cost > self._max_cost:
-            notes += (
-                f"{NO_BOUND_NOTE} {self._max_cost:g} µs: the chosen one needs about {cost:.2g} µs",
+            text = (
+                f"no candidate is predicted to score a row in {self._max_cost:g} µs: the chosen one needs about "
+                f"{cost:.2g} µs"
             )
+            notes += (Note(NoteKind.NO_BOUND, text),)
         return replace(found, notes=notes, score_microseconds=cost)
 
     def _next(
@@ -682,9 +680,17 @@ class Auto:
         ended = self._ended_by_clock(history, trees, settings)
         hurried = [phase.name for phase in PHASES if phase.name in history.hurried]
         if ended := ended + ([] if is_complete else [LAST_FITS.name]):
-            note = f"{ENDED_NOTE} {', '.join(ended)}. A longer budget tries more; the same seed may give another model"
+            text = (
+                f"the budget ended before these phases of the search were complete: {', '.join(ended)}. A longer "
+                "budget tries more; the same seed may give another model"
+            )
+            note = Note(NoteKind.ENDED, text, tuple(ended))
         elif hurried:
-            note = f"{HURRIED_NOTE} {', '.join(hurried)}. The same seed may give another model"
+            text = (
+                f"with more time, trials of these phases would have been others: {', '.join(hurried)}. The same seed "
+                "may give another model"
+            )
+            note = Note(NoteKind.HURRIED, text, tuple(hurried))
         else:
             return chosen
         return replace(chosen, notes=(*chosen.notes, note))
@@ -744,12 +750,14 @@ class Auto:
                 n_rounds = min(n_rounds * max(ratio / more, 1.0), most)
             run = {"n_rounds": max(int(n_rounds), 1), "learning_rate": rate}
             members.append(replace(member, parameters={**member.parameters, **run}))
-        note = (
+        note = Note(
+            NoteKind.LONGER,
             "the best candidate was still improving when its time was up: it is fitted with as many rounds as the "
-            "budget allows"
+            "budget allows",
         )
         if rows < 1.0:
-            note = f"the budget was too short to learn from all rows: the model learns from {100 * rows:.2g} % of them"
+            text = f"the budget was too short to learn from all rows: the model learns from {100 * rows:.2g} % of them"
+            note = Note(NoteKind.FEWER_ROWS, text)
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
     def _parameters(self, candidate: Candidate) -> dict[str, Any]:
@@ -837,8 +845,8 @@ def auto_ranker(
     with when_compiling(working.listen):
         chosen, tried = run_search(rows, planner, window, figure, random_state, callback, working)
     for note in chosen.notes:
-        if not planner.n_splits or note.startswith((NO_TREES_NOTE, NO_BOUND_NOTE)):
-            warnings.warn(note, UserWarning, stacklevel=2)
+        if not planner.n_splits or note.kind in (NoteKind.NO_TREES, NoteKind.NO_BOUND):
+            warnings.warn(note.text, UserWarning, stacklevel=2)
     if chosen.rows < 1.0:
         _, positive = check_labels(y, len(y))
         drawn = np.zeros(len(positive))
@@ -872,4 +880,4 @@ def _can_split(rows: CheckedRows, random_state: int, n_splits: int, fraction: fl
 def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:
     """Return the choice of a ranker that was compared with no other."""
     row = LeaderboardRow(algorithm, parameters, state="chosen", reason=reason)
-    return Chosen((Member(algorithm, parameters),), (row,), (note,))
+    return Chosen((Member(algorithm, parameters),), (row,), (Note(NoteKind.UNCOMPARED, note),))

@@ -22,7 +22,7 @@ from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
 from .candidates import Candidate, TrialHistory, best_on_path, best_rounds, is_cut, key_of
-from .planner import Chosen, LeaderboardRow, Member, NothingFitted
+from .planner import Chosen, LeaderboardRow, Member, Note, NoteKind, NothingFitted, RowState
 from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 
 Scores = Sequence[Floats]
@@ -44,10 +44,6 @@ MEMBERS_TIME_FRACTION = 0.5
 """Fraction of the remaining time that the members may take as they were tried: the rest is for smaller steps."""
 MAX_COPIES = 2
 """Copies of a member with other seeds: a third one hardly reduces the variance further."""
-NO_TREES_NOTE = "all boosted trees failed, so the choice is among the other algorithms"
-"""Start of the note for a search whose boosted trees all failed."""
-NO_BOUND_NOTE = "no candidate is predicted to score a row in"
-"""Start of the note for a choice that costs more than `max_score_microseconds`."""
 
 RANK_MICROSECONDS = 0.17
 """µs in which a member's score becomes a rank."""
@@ -272,7 +268,7 @@ def finish(
             weights = {decision.best: 1.0}
     for k, result in enumerate(results):
         name = result.candidate.name
-        state = "chosen" if k in weights else "left"
+        state: RowState = "chosen" if k in weights else "left"
         rows[name] = replace(rows[name], state=state, reason=_explain(results, decision, k))
     own = [results[k] for k in weights]
     single = [results[k].member(weight) for k, weight in weights.items()]
@@ -282,14 +278,16 @@ def finish(
         is_complete &= chosen == _reseed(*_slow_down(single, own, timeless), timeless)
     ranked = sorted(rows.values(), key=lambda row: (row.value is None, -(row.value or 0.0)))
     board = (*average, *ranked)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
-        notes = (
+        text = (
             f"{copies} of the {len(chosen)} rankers in the mean rank {'is' if copies == 1 else 'are'} fitted like "
-            "another one, but with another random seed: a mean of more rankers varies less",
+            "another one, but with another random seed: a mean of more rankers varies less"
         )
+        notes = (Note(NoteKind.COPIES, text),)
     if (why := history.trees_failed()) is not None:
-        notes = (f"{NO_TREES_NOTE}: {why}", *notes)
+        text = f"all boosted trees failed, so the choice is among the other algorithms: {why}"
+        notes = (Note(NoteKind.NO_TREES, text), *notes)
     return Chosen(tuple(chosen), board, notes), own, is_complete
 
 

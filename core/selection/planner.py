@@ -9,9 +9,10 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,10 @@ class Member:
     """Weight in a `RankAverage`."""
 
 
+RowState = Literal["chosen", "left", "failed", "untried"]
+"""What became of a candidate; "left": others were better."""
+
+
 @dataclass(frozen=True)
 class LeaderboardRow:
     """A candidate's row on the leaderboard.
@@ -67,10 +72,39 @@ class LeaderboardRow:
     """Fraction of the inner training rows of its last trial; 0 if it was not tried."""
     seconds: float = 0.0
     """Of all its trials together."""
-    state: str = "left"
-    """"chosen", "left" (others were better), "failed", or "untried"."""
+    state: RowState = "left"
     reason: str = ""
     """Reason for the state, in words."""
+
+
+class NoteKind(StrEnum):
+    """What a note of a search is about."""
+
+    NO_TREES = "no_trees"  # all boosted trees failed
+    NO_BOUND = "no_bound"  # no candidate scores a row in the time that was asked for
+    ENDED = "ended"  # the budget ended before these phases were complete
+    HURRIED = "hurried"  # with more time, trials of these phases would have been others
+    LONGER = "longer"  # the best candidate is fitted with more rounds than were tried
+    FEWER_ROWS = "fewer_rows"  # the budget is too short to learn from all rows
+    COPIES = "copies"  # some members differ by their seed alone
+    LEFT_OUT = "left_out"  # algorithms that cannot keep the constraints
+    UNCOMPARED = "uncompared"  # nothing was compared
+
+
+class Note(NamedTuple):
+    """A remark for the user.
+
+    Attributes
+    ----------
+    kind : NoteKind
+    text : str
+    phases : tuple of str
+        The names of the phases of the search that it is about.
+    """
+
+    kind: NoteKind
+    text: str
+    phases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,8 +115,7 @@ class Chosen:
     """One ranker, or the members of a `RankAverage`; to be fitted on all training rows."""
     candidates: tuple[LeaderboardRow, ...]
     """The leaderboard; a search over one algorithm lists its candidates in their own order."""
-    notes: tuple[str, ...] = ()
-    """Remarks for the user."""
+    notes: tuple[Note, ...] = ()
     rows: float = 1.0
     """Fraction of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
     score_microseconds: float | None = None

@@ -14,7 +14,7 @@ from core.errors import InvalidParameter
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 
-from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted
+from .planner import CHOOSE_NOW, Chosen, LeaderboardRow, Member, NothingFitted, RowState
 from .trial import HeldOut, Trial, TrialResult, choose, path_parameter
 
 MAX_VALUES = 100
@@ -495,7 +495,7 @@ def conclude(
                 space.algorithm, full, rows=tried[0].trial.rows, seconds=seconds[k]
             )
             if failure:
-                state = "untried" if failure.skipped else "failed"
+                state: RowState = "untried" if failure.skipped else "failed"
                 row = replace(row, state=state, reason=failure.failed or "")
             else:
                 row = replace(

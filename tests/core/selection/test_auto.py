@@ -50,7 +50,6 @@ from core.selection import (
     run_plan,
     search_ranker,
 )
-from core.selection.auto import ENDED_NOTE, HURRIED_NOTE
 from core.selection.candidates import (
     LEAF_COUNTS,
     LONGER,
@@ -66,10 +65,18 @@ from core.selection.candidates import (
     portfolio,
 )
 from core.selection.leaderboard import Evaluator, SelectionContext, select_members
-from core.selection.planner import Searched
+from core.selection.planner import NoteKind, Searched
 from core.selection.trial import Trial, TrialKey
 from tests.long_form import one_in
 from tests.sentences import Sentences
+
+OF_THE_CLOCK = {NoteKind.ENDED, NoteKind.HURRIED}
+
+
+def kinds_of(chosen: Chosen) -> list[NoteKind]:
+    """What the notes of a choice are about."""
+    return [note.kind for note in chosen.notes]
+
 
 FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
 """All but the one that learns from lists."""
@@ -280,13 +287,12 @@ def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_mach
         return World(lambda t: 2.0 + 0.01 * len(name_of(t)), price=price).run(auto)[0]
 
     fast, slow = choose(1e-9), choose(5e-9)
-    assert not any(ENDED_NOTE in note for note in (*fast.notes, *slow.notes))
+    assert NoteKind.ENDED not in kinds_of(fast) + kinds_of(slow)
     assert fast.members == slow.members
     hurried = choose(1e-6, 20.0)
-    (note,) = [note for note in hurried.notes if note.startswith(ENDED_NOTE)]
-    assert "may give another model" in note
-    for name in note.removeprefix(f"{ENDED_NOTE} ").partition(".")[0].split(", "):
-        assert name in {phase.name for phase in PHASES}
+    (note,) = [note for note in hurried.notes if note.kind is NoteKind.ENDED]
+    assert "may give another model" in note.text
+    assert set(note.phases) <= {phase.name for phase in PHASES}
 
 
 RARE = {"n_rows": 80_000, "n_held": 500, "price": 2e-8, "setup": 0.14}
@@ -325,11 +331,11 @@ def test_a_budget_ends_before_its_time_only_if_every_phase_has_ended() -> None:
 
     (quick, seconds), (slow, _) = run(1e-6), run(3e-6)
     assert seconds < 300.0
-    assert not any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in quick.notes)
+    assert not OF_THE_CLOCK & set(kinds_of(quick))
     assert quick.members == slow.members
     assert "untried" not in {row.state for row in quick.candidates}
     hurried, seconds = run(1e-5, 20.0)
-    assert any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in hurried.notes)
+    assert OF_THE_CLOCK & set(kinds_of(hurried))
 
 
 @pytest.mark.parametrize("keeps", [False, True])
@@ -354,7 +360,7 @@ def test_what_its_limit_ended_comes_again_if_there_is_time(*, keeps: bool) -> No
 
     def run(factor: float) -> tuple[Chosen, list[TrialResult]]:
         chosen, tried = Slow(factor).run(planner(600.0, n_rows=1000, n_rare=100))
-        assert not any(note.startswith((ENDED_NOTE, HURRIED_NOTE)) for note in chosen.notes)
+        assert not OF_THE_CLOCK & set(kinds_of(chosen))
         return chosen, [one for one in tried if name_of(one.trial) == "treerank_forest"]
 
     (quick, in_turn), (slow, attempts) = run(1.0), run(20.0)
@@ -399,19 +405,18 @@ def test_what_is_chosen_scores_a_row_within_its_bound(sentences: Sentences) -> N
     for share in (0.5, 0.1):
         bound = share * free.score_microseconds
         assert choose(bound).score_microseconds <= bound
-    assert not any(ENDED_NOTE in note for note in choose(0.5 * free.score_microseconds).notes)
+    assert NoteKind.ENDED not in kinds_of(choose(0.5 * free.score_microseconds))
     learning = 60.0  # the best still gains: its last fit has more rounds than were tried
     for bound in (0.97, 0.54, 0.5, 0.3, 1e-6):
         chosen, _ = World(trees_alone, price=1e-6, learning=learning).run(
             planner(6.0, max_score_microseconds=bound)
         )
-        told = any("no candidate is predicted to score a row in" in n for n in chosen.notes)
-        assert told == (chosen.score_microseconds > bound)
+        assert (NoteKind.NO_BOUND in kinds_of(chosen)) == (chosen.score_microseconds > bound)
     for n_rare, n_features, bound in ((1250, 1, 0.2), (1250, 3000, 0.2), (3, 3000, 0.2)):
         auto = planner(1e-9, n_rare=n_rare, n_features=n_features, max_score_microseconds=bound)
         untried = auto.next([], [HeldOut(Y)], 1.0)
         assert isinstance(untried, Chosen)
-        told = any("no candidate is predicted to score a row in" in n for n in untried.notes)
+        told = NoteKind.NO_BOUND in kinds_of(untried)
         assert told == (untried.score_microseconds > bound) == (n_features == 3000)
     for bad in (0.0, -1.0, float("nan"), float("inf"), "5", True, 10**400):
         with sentences.raises(InvalidParameter):
@@ -447,7 +452,7 @@ def test_whatever_the_budget_it_holds_and_trees_on_all_rows_are_fitted(
     if not any(not one.failed for one in full(tried)):
         (member,) = chosen.members
         assert member.algorithm == default.algorithm
-        assert "too short" in chosen.notes[0]
+        assert "too short" in chosen.notes[0].text
         return
     assert first == {"logitboost"}
     world.now = 0.0
@@ -499,7 +504,7 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
     chosen, tried = World(trees, price=1e-6, learning=60.0).run(planner(6.0))
     longest = max(one.steps for one in full(tried))
     assert chosen.members[0].parameters["n_rounds"] > 1.5 * longest
-    assert any("still improving" in note for note in chosen.notes)
+    assert NoteKind.LONGER in kinds_of(chosen)
 
 
 @pytest.mark.parametrize("budget", one_in(2, [10.0, 600.0, 1e5]))
@@ -513,7 +518,7 @@ def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget:
     assert most < learning(chosen.members[0].parameters) <= 4.4 * most
     longer = [one for one in tried if phase_of(one.trial) == LONGER.name]
     assert sum(one.seconds for one in longer) <= LONGER.share * budget
-    assert any(note.startswith(ENDED_NOTE) for note in chosen.notes) == (budget == 10.0)
+    assert (NoteKind.ENDED in kinds_of(chosen)) == (budget == 10.0)
 
 
 def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_still_gain() -> None:
@@ -525,7 +530,7 @@ def test_with_folds_the_time_left_goes_into_smaller_steps_and_copies_if_all_stil
     chosen, _ = world.run(planner(600.0, n_rows=1000, n_rare=100))
     assert max(member.parameters["learning_rate"] for member in chosen.members) < 0.041
     assert len({member.parameters["random_state"] for member in chosen.members}) == 3
-    assert not any(ENDED_NOTE in note for note in chosen.notes)
+    assert NoteKind.ENDED not in kinds_of(chosen)
 
 
 def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
@@ -656,10 +661,10 @@ def test_failures_are_on_the_leaderboard_and_all_failing_is_an_error(sentences: 
 def test_it_is_said_that_all_boosted_trees_failed(sentences: Sentences) -> None:
     """The choice among the others looks like any other choice."""
     chosen, _ = World(fails={"logitboost", "rankboost"}).run(planner(60.0))
-    sentences(chosen.notes[0])
+    sentences(chosen.notes[0].text)
     for some in ({"rankboost"}, set(FAMILIES) - {"logitboost", "rankboost"}):
         chosen, _ = World(fails=some).run(planner(60.0))
-        assert not any("boosted trees failed" in note for note in chosen.notes)
+        assert NoteKind.NO_TREES not in kinds_of(chosen)
 
 
 def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
@@ -674,7 +679,7 @@ def test_who_asks_for_a_ranker_is_warned_that_all_boosted_trees_failed(
     # the last fit may be stopped by the clock, and says so, too
     with pytest.warns(UserWarning, match="boosted trees failed"):
         searched = auto_ranker(X, (X[:, 0] > 0).astype(int), budget_seconds=0.5)
-    assert "boosted trees failed" in searched.chosen.notes[0]
+    assert kinds_of(searched.chosen)[0] is NoteKind.NO_TREES
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**33, 1.0, True, "0", None])
@@ -852,7 +857,7 @@ def test_where_no_rows_can_judge_the_plainest_ranker_is_fitted_with_a_warning(
     with pytest.warns(UserWarning, match=said):
         searched = auto_ranker(X, y, group=group, budget_seconds=2.0)
     assert [member.algorithm for member in searched.chosen.members] == ["logistic"]
-    assert said in searched.chosen.notes[0]
+    assert said in searched.chosen.notes[0].text
     assert not searched.tried
     assert np.isfinite(searched.ranker.decision_function(X)).all()
 
