@@ -11,8 +11,8 @@ from sklearn.base import clone
 from core import Additive, load, save
 from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
-from core.boosting import additive
-from core.boosting.additive import CELLS, LEVEL_SMOOTHING, Bags, purify
+from core.boosting.additive_rounds import LEVEL_SMOOTHING, Bags
+from core.boosting.additive_shapes import CELLS, purify
 from core.errors import ArtifactError
 from core.metrics import auc
 
@@ -37,7 +37,9 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By brute force over all thresholds: with a step for the missing, and one for each word."""
-    monkeypatch.setattr(additive, "leave_out", lambda X, *_: np.zeros(len(X), bool))
+    monkeypatch.setattr(
+        "core.boosting.additive_rounds.leave_out", lambda X, *_: np.zeros(len(X), bool)
+    )
     table, y = make_table(60)
     weight = np.random.default_rng(1).uniform(1.0, 3.0, 60)
     columns = table[["word", "same", "a"]].assign(two=(table["b"] > 0) * 1.0)
