@@ -35,7 +35,7 @@ from benchmarks.stumps import peak_memory
 from core import TreeRankForest
 from core.base.ranker import Floats, ignore
 from core.metrics import auc
-from core.treerank.growth import Limits, Sample, grow
+from core.treerank.growth import TreeLimits, TreeRows, grow
 from core.treerank.leafrank import LeafRank, Shape, code_sample
 from core.treerank.tree import Booleans
 
@@ -57,7 +57,7 @@ def measure_tree(n_rows: int, n_features: int) -> dict[str, float]:
     weight = np.ones(n_rows)
     before = peak_memory()
     started = time.perf_counter()
-    table = code_sample(Sample(X, y, weight, np.zeros(n_features, dtype=np.int64)), 255)
+    table = code_sample(TreeRows(X, y, weight, np.zeros(n_features, dtype=np.int64)), 255)
     binned = time.perf_counter()
     bin_added = peak_memory() - before
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
@@ -70,7 +70,7 @@ def measure_tree(n_rows: int, n_features: int) -> dict[str, float]:
         weight,
         Shape(LEAFRANK_DEPTH, 2**LEAFRANK_DEPTH, LEAST),
     )
-    tree = grow(division, Limits(DEPTH, None, LEAST), ignore)
+    tree = grow(division, TreeLimits(DEPTH, None, LEAST), ignore)
     grown = time.perf_counter()
     grow_added = peak_memory() - held
     tree.find_leaves(X[:1])  # links the tree, once

@@ -307,7 +307,7 @@ def _pieces(array: npt.NDArray[Any], start: Integers, numbers: Integers) -> npt.
 ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
 
-class TrainingRows(NamedTuple):
+class ClassifierRows(NamedTuple):
     """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows.
 
     If there are many columns, they are a CSR matrix, in which the column of a category is 1 / scale for the rows of
@@ -363,7 +363,7 @@ def fit_classifier(
         center, scale = column_scales(columns, weight)
         standard = standardise(columns, center, scale)
         shift = np.zeros(len(center))
-        rows = TrainingRows(standard, shift, center, scale, positive, weight, n_categories, seed)
+        rows = ClassifierRows(standard, shift, center, scale, positive, weight, n_categories, seed)
     return _fit_random_forest(rows) if name == "random_forest" else _fit_linear(rows, name)
 
 
@@ -373,7 +373,7 @@ def _store_rows(
     weight: Floats,
     n_categories: Integers,
     seed: int,
-) -> TrainingRows:
+) -> ClassifierRows:
     """Return rows with many categories, standardised, as a sparse matrix."""
     from core.linear.design import column_scales, standardise
 
@@ -402,10 +402,10 @@ def _store_rows(
     stored = values.ravel(), indices.ravel().astype(whole), starts
     points = sparse.csr_array(stored, (len(X), first))
     points.eliminate_zeros()
-    return TrainingRows(points, shift, center, scale, positive, weight, n_categories, seed)
+    return ClassifierRows(points, shift, center, scale, positive, weight, n_categories, seed)
 
 
-def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
+def _fit_linear(rows: ClassifierRows, name: ClassifierName) -> LinearStack:
     """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), with x standardised and missing values at the mean; b has no penalty."""
     from core.linear.design import DenseRows, StoredRows, TableRows, identity_coordinates
     from core.linear.newton import LOOSE_TOLERANCE, logistic_loss, minimise, squared_hinge_loss
@@ -429,7 +429,7 @@ def _fit_linear(rows: TrainingRows, name: ClassifierName) -> LinearStack:
     )
 
 
-def _fit_random_forest(rows: TrainingRows) -> ForestStack:
+def _fit_random_forest(rows: ClassifierRows) -> ForestStack:
     from sklearn.ensemble import RandomForestClassifier
 
     # Shallow, as a classifier that overfits the rows of a node leaves nothing for the nodes below it.
@@ -453,7 +453,7 @@ def _fit_random_forest(rows: TrainingRows) -> ForestStack:
     )
 
 
-def _tree_of(tree: Any, rows: TrainingRows) -> npt.NDArray[np.void]:
+def _tree_of(tree: Any, rows: ClassifierRows) -> npt.NDArray[np.void]:
     """Return the nodes of a tree of scikit-learn's, which are in preorder, with thresholds on the scale of the data."""
     inside = tree.feature >= 0
     nodes = np.zeros(len(inside), dtype=NODE)

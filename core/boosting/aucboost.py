@@ -31,7 +31,7 @@ from core.errors import ArtifactError, InvalidParameter
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
-from .data import Rows
+from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 
@@ -172,7 +172,7 @@ class EstimatorLearner(WeakLearner):
     takes_categories = False
     changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 
-    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
         self._weak_ranker = template = parameters.weak_ranker
         scores = hasattr(template, "decision_function") or hasattr(template, "predict_proba")
         if not (scores or isinstance(template, str)):
@@ -234,7 +234,7 @@ class ClassifierLearner(EstimatorLearner):
     takes_categories = True
     changing = ("_log_weights", "_round")
 
-    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
         super().__init__(parameters, algorithm, data)
         self._seed = parameters.random_state
         self._round = 0

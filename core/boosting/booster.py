@@ -38,7 +38,7 @@ from core.trees.options import MAX_DEPTH
 
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
-from .data import Evaluation, Rows
+from .data import ClassRows, Evaluation
 from .loop import (
     Boosting,
     BoostingAlgorithm,
@@ -71,7 +71,7 @@ QUERY_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
 )
 """The same on rows of queries, or with grades."""
 
-TrainingData = Rows | ListedPairs | QueryRows
+TrainingData = ClassRows | ListedPairs | QueryRows
 
 # How trees choose their number of rounds, if n_rounds is None; each number was chosen on public tables
 # (docs/benchmarks.md).
@@ -218,7 +218,7 @@ class Booster(ContributionRanker):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
-        rows: Rows | QueryRows
+        rows: ClassRows | QueryRows
         if query is None and not graded:
             self.__dict__.pop("grades_", None)  # of an earlier fit
             rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
@@ -419,7 +419,7 @@ class Booster(ContributionRanker):
             warnings.warn(message, UserWarning, stacklevel=3)
         self._fit_data(data, callback)
 
-    def _list_rows(self, rows: ListRows) -> "Rows | QueryRows":
+    def _list_rows(self, rows: ListRows) -> "ClassRows | QueryRows":
         """Return the rows of queries; one query of two classes is an ordinary table."""
         n_categories = self._n_categories()
         if not rows.graded and rows.query.max() == 0:
@@ -440,8 +440,8 @@ class Booster(ContributionRanker):
         positive: npt.NDArray[np.bool_],
         weight: Floats,
         group: Groups | None,
-    ) -> Rows:
-        return Rows(X, positive, weight, self._n_categories(), group)
+    ) -> ClassRows:
+        return ClassRows(X, positive, weight, self._n_categories(), group)
 
     def _fit_data(
         self,
@@ -460,7 +460,7 @@ class Booster(ContributionRanker):
             training, validation, callback, self.early_stopping_rounds
         )
 
-    def _fit_chosen(self, rows: Rows | QueryRows, callback: Callback) -> None:
+    def _fit_chosen(self, rows: ClassRows | QueryRows, callback: Callback) -> None:
         """Choose the number of rounds by a validation part, then fit on all rows."""
         first = self._bounded(rows)
         try:
@@ -495,14 +495,14 @@ class Booster(ContributionRanker):
         self._adopt(kept)
         self._validation_auc, self.stop_reason_ = first._validation_auc, reason
 
-    def _chooses(self, rows: Rows | QueryRows) -> bool:
+    def _chooses(self, rows: ClassRows | QueryRows) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
-    def _bounded(self, rows: Rows | QueryRows) -> Self:
+    def _bounded(self, rows: ClassRows | QueryRows) -> Self:
         """Return a copy for the first fit, with parameters that are None chosen by the table."""
         chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
         if rows.X.shape[1] < MIN_FEATURES:

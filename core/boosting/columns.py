@@ -19,7 +19,7 @@ from core.coding import Criterion
 from core.coding.best_split import GAIN_RTOL, MIN_EDGE
 from core.errors import InvalidData
 
-from .data import Bools, Rows
+from .data import Bools, ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .pairs import ListedPairs
 
@@ -332,7 +332,7 @@ class ColumnLearner(ColumnSearch):
 
     changing = ("_f", "_weights")
 
-    def __init__(self, parameters: Any, algorithm: Any, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
         columns, classes = known(data.X), (data.positive, ~data.positive)
         self._lay_out(parameters, algorithm, columns, data.weight)
         totals = [data.weight[rows].sum() for rows in classes]

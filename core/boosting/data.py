@@ -46,7 +46,7 @@ class Evaluation(NamedTuple):
     name: str = "validation_auc"
 
 
-class Rows(NamedTuple):
+class ClassRows(NamedTuple):
     """Rows with classes, or labels, and weights.
 
     Attributes
@@ -106,7 +106,7 @@ class Rows(NamedTuple):
             X, self.positive.shape, n_rows, lambda scores: auc(positive, scores.ravel(), weight)
         )
 
-    def split_off(self, fraction: float, seed: int) -> tuple["Rows", "Rows"]:
+    def split_off(self, fraction: float, seed: int) -> tuple["ClassRows", "ClassRows"]:
         """Draw a validation part, a share of each class's rows; return the training and the validation rows, in order.
 
         Rows of a group stay on one side, or without groups equal rows: see `core.base.splits.number_inseparable`. If
@@ -149,10 +149,10 @@ class Rows(NamedTuple):
         has: Bools = self.positive if self.positive.ndim == 1 else np.any(self.positive, axis=1)
         return [mask for mask in (has, ~has) if mask.any()]
 
-    def _take(self, rows: Bools) -> "Rows":
+    def _take(self, rows: Bools) -> "ClassRows":
         group = None if self.group is None else self.group[rows]
         X = self.X.take(rows) if isinstance(self.X, ColumnTable) else self.X[rows]
         positive, weight = self.positive[rows], self.weight
         is_one_number = weight.strides == (0,)  # that takes no memory
         weight = np.broadcast_to(weight[0], len(positive)) if is_one_number else weight[rows]
-        return Rows(X, positive, weight, self.n_categories, group)
+        return ClassRows(X, positive, weight, self.n_categories, group)

@@ -38,7 +38,7 @@ from core.trees.order import Relation, pool_ratios
 from core.trees.splitting import Objective, SplitCriterion
 
 from .booster import Booster, TrainingData
-from .data import Bools, Evaluation, Rows
+from .data import Bools, ClassRows, Evaluation
 from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
@@ -354,7 +354,7 @@ class LambdaLearner(TreeLearner):
         super().__init__(
             parameters,
             algorithm,
-            Rows(data.X, data.positive, data.weight, data.n_categories, data.group),
+            ClassRows(data.X, data.positive, data.weight, data.n_categories, data.group),
             callback,
         )
         self._data = data._replace(X=np.empty((0, 0)))

@@ -27,7 +27,7 @@ from . import stumps
 from .algorithms import PairLossAlgorithm, RowLossAlgorithm
 from .booster import Booster
 from .columns import dot
-from .data import Bools, Rows
+from .data import Bools, ClassRows
 from .loop import BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
@@ -360,7 +360,7 @@ class LabelLearner(WeakLearner):
     ensemble = LabelSum
     changing = ("_weights",)
 
-    def __init__(self, parameters: Any, algorithm: LabelAlgorithm, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: LabelAlgorithm, data: ClassRows) -> None:
         X, has, weight, n_categories, _ = data
         rows = np.arange(len(X))
         self._bins, self._codes = fit_bins(X, rows, weight, parameters.max_bins, n_categories)

@@ -13,7 +13,7 @@ import numpy as np
 from core.base.ranker import Callback, Floats, ignore
 from core.trees.grower import TreeGrower
 
-from .data import Integers, Rows
+from .data import ClassRows, Integers
 from .pair_weights import PairWeights
 from .pairs import ListedPairs
 from .queries import QueryRows
@@ -96,7 +96,7 @@ class PairTreeLearner(TreeLearner):
         super().__init__(
             parameters,
             algorithm,
-            Rows(data.X[rows], is_better, weight, data.n_categories, group),
+            ClassRows(data.X[rows], is_better, weight, data.n_categories, group),
             callback,
         )
 

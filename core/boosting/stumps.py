@@ -40,7 +40,7 @@ from core.kernels import kernel
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
-from .data import Rows
+from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
 # Cells of a table from which it pays to list the rows of the smaller side of a cut.
@@ -71,7 +71,7 @@ class CodeRange(NamedTuple):
     width: int
 
 
-class Sides(NamedTuple):
+class CutSides(NamedTuple):
     """A column of codes, (n_rows,) uint8, and the intervals above and below a cut."""
 
     column: Codes
@@ -86,21 +86,21 @@ class Sides(NamedTuple):
         return is_above
 
 
-def sides_of(column: Codes, split: Split) -> Sides:
+def sides_of(column: Codes, split: Split) -> CutSides:
     """Return the sides of a cut; for a categorical feature, and for uint16, with marks in place of the codes."""
     missing = missing_code(column.dtype)
     if split.bins_above is not None:
         marks = np.zeros(missing + 1, dtype=np.uint8)
         marks[: len(split.bins_above)] = split.bins_above
         marks[missing] = split.missing_above
-        return Sides(marks[column], CodeRange(1, 0), CodeRange(2, 254))
+        return CutSides(marks[column], CodeRange(1, 0), CodeRange(2, 254))
     first = split.cut + 1
     width = missing - first - (0 if split.missing_above else 1)
     if column.dtype != np.uint8:
         inside = column - column.dtype.type(first) <= width
-        return Sides(inside.view(np.uint8), CodeRange(1, 0), CodeRange(2, 254))
+        return CutSides(inside.view(np.uint8), CodeRange(1, 0), CodeRange(2, 254))
     below = CodeRange((first + width + 1) % (missing + 1), missing - 1 - width)
-    return Sides(column, CodeRange(first, width), below)
+    return CutSides(column, CodeRange(first, width), below)
 
 
 _NO_BINS = np.empty(0, dtype=np.bool_)
@@ -505,7 +505,7 @@ class StumpMaker:
         return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
 
-class Step(NamedTuple):
+class WeightChange(NamedTuple):
     """What one round does to the weights of the rows.
 
     Attributes
@@ -535,7 +535,7 @@ class Step(NamedTuple):
         return [float(len(own) + 1), *map(float, own)]
 
     @classmethod
-    def read(cls, numbers: list[float]) -> "list[Step]":
+    def read(cls, numbers: list[float]) -> "list[WeightChange]":
         """Return the steps of a list of `numbers`, one after the other. ArtifactError: it is no such list."""
         steps, start = [], 0
         try:
@@ -628,7 +628,7 @@ class StumpShard:
         weights[m:] /= total_n
         return self._fill()
 
-    def take(self, step: Step) -> Floats:
+    def take(self, step: WeightChange) -> Floats:
         """Change weights by a step, and return the sums; see `start`."""
         if not step.is_change:
             self._rescale(step)
@@ -645,7 +645,7 @@ class StumpShard:
         change_histograms(self._codes, rows[:n], changes[:n], n_p, self._histograms)
         return self._sum_up()
 
-    def repeat(self, steps: list[Step]) -> Floats:
+    def repeat(self, steps: list[WeightChange]) -> Floats:
         """Take steps from the start on, and return the sums; histograms are summed from the last filling on alone."""
         filled = max((k for k, step in enumerate(steps) if not step.is_change), default=-1)
         for step in steps[: filled + 1]:
@@ -656,11 +656,11 @@ class StumpShard:
             self.take(step)
         return self._sums
 
-    def _side(self, step: Step) -> tuple[Codes, CodeRange]:
+    def _side(self, step: WeightChange) -> tuple[Codes, CodeRange]:
         column, above, below = sides_of(self._codes[step.split.feature], step.split)
         return column, above if step.is_above else below
 
-    def _rescale(self, step: Step) -> None:
+    def _rescale(self, step: WeightChange) -> None:
         m, weights = self._n_positives, self._weights
         column, side = self._side(step)
         for k, rows in enumerate((slice(m), slice(m, None))):
@@ -746,7 +746,7 @@ class StumpLearner(WeakLearner):
     reads_shards = True
     changing = ("_steps", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
-    def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: Rows) -> None:
+    def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: ClassRows) -> None:
         self._algorithm = algorithm
         self._directions: Directions | None = parameters.find_directions()
         self._shards = self._divide(data, parameters.max_bins)
@@ -764,7 +764,7 @@ class StumpLearner(WeakLearner):
         shares = self._share_p * first[:, 0] + (1.0 - self._share_p) * first[:, 1]
         self._maker = StumpMaker(bins, data.n_categories, shares)
 
-    def _divide(self, data: Rows, max_bins: int) -> Shards:
+    def _divide(self, data: ClassRows, max_bins: int) -> Shards:
         """Learn the bins, and return the shards of the rows."""
         n_rows, n_categories = len(data.positive), data.n_categories
         self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
@@ -812,7 +812,7 @@ class StumpLearner(WeakLearner):
         if best is not None and not self._is_sure(best):
             assert best.masses is not None
             to_one = 1.0 / best.masses.total_p, 1.0 / best.masses.total_n
-            self._take(Step(best.split, True, to_one, to_one, is_change=False))
+            self._take(WeightChange(best.split, True, to_one, to_one, is_change=False))
             best = self._find()
         if best is not None and breaks(best, self._directions):  # by rounding alone: it has no edge
             best = None
@@ -904,9 +904,9 @@ class StumpLearner(WeakLearner):
         if not is_change:
             inside = (inside[0] / total_p, inside[1] / total_n)
             outside = (1 / total_p, 1 / total_n)
-        self._take(Step(weak_ranker.split, is_above, inside, outside, is_change))
+        self._take(WeightChange(weak_ranker.split, is_above, inside, outside, is_change))
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: WeightChange) -> None:
         """Let the shards take a step."""
         self._read(self._shards.add_up("take", step))
         self._steps += step.numbers()
@@ -921,7 +921,7 @@ class StumpLearner(WeakLearner):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from the state of another run; the shards, which are at their start, take its steps."""
         super().set_state(state)
-        self._read(self._shards.add_up("repeat", Step.read(self._steps)))
+        self._read(self._shards.add_up("repeat", WeightChange.read(self._steps)))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
         """Sum up the stumps of a run of the loop."""

@@ -20,7 +20,7 @@ from core.trees.shards import MakeTreeShards, ShardedGrower
 from core.trees.splitting import BY_SUBSET
 from core.trees.target_encoding import Encoded, encode
 
-from .data import Rows
+from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner
 from .tree_losses import TreeLoss
 from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
@@ -47,7 +47,7 @@ class TreeLearner(WeakLearner):
     """Whether the parameter `target_encoding` is used."""
 
     def __init__(
-        self, parameters: Any, algorithm: Any, data: Rows, callback: Callback = ignore
+        self, parameters: Any, algorithm: Any, data: ClassRows, callback: Callback = ignore
     ) -> None:
         X, positive, weight, self._n_categories, group = data
         self._parameters = given = parameters
@@ -149,7 +149,7 @@ class TreeLearner(WeakLearner):
         )
         return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
 
-    def _add_crosses(self, encoded: Encoded, data: Rows, callback: Callback) -> Encoded:
+    def _add_crosses(self, encoded: Encoded, data: ClassRows, callback: Callback) -> Encoded:
         """Find crosses, and return the columns of the trees with those of the crosses behind them."""
         given, n_features = self._parameters, len(self._n_categories)
         is_free = np.ones(n_features, dtype=np.bool_)

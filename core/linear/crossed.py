@@ -17,7 +17,7 @@ from core.base.ranker import Floats
 from core.base.state import Known, Nested
 from core.coding.crosses import COLUMNS, Crossed, Crosses
 
-from .design import Columns, Coordinates, FeatureMap, Rows, TableRows, fit_design
+from .design import Columns, Coordinates, FeatureMap, LinearRows, TableRows, fit_design
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class CrossedCoordinates(FeatureMap):
         """Number of coordinates."""
         return self.coordinates.size
 
-    def transform(self, X: Any) -> Rows:
+    def transform(self, X: Any) -> LinearRows:
         """Return the rows of a table as points; see `FeatureMap.transform`."""
         return self.coordinates.transform(self.extend(X))
 

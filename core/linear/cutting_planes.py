@@ -52,7 +52,7 @@ from core.base.monotone import Directions
 from core.base.ranker import Floats
 from core.kernels import kernel
 
-from .design import Ints, Rows
+from .design import Ints, LinearRows
 from .surrogates import Plane, Problem, Scores, Violations
 
 # A plane without weight in the model for more than this number of iterations is dropped.
@@ -151,7 +151,7 @@ class Point(NamedTuple):
     """Of the tangent plane of R at w. Shape (size,), float64."""
 
 
-class Trial(NamedTuple):
+class TriedPoint(NamedTuple):
     """A coefficient vector at which R is known, but no plane was added."""
 
     w: Floats
@@ -264,16 +264,16 @@ class CuttingPlanes:
     def point(self, w: Floats) -> Point:
         """Return R and its gradient at w; add the plane there."""
         scores = self.problem.scores(w)
-        return self.linearise(Trial(w, scores, self.problem.at(scores)))
+        return self.linearise(TriedPoint(w, scores, self.problem.at(scores)))
 
     def stretch(self, point: Point, factor: float, C: float) -> Point:
         """Return the point at factor · w if ½‖w‖² + C R(w) is less there, else `point`."""
         scores = point.scores.scaled(factor)
-        trial = Trial(factor * point.w, scores, self.problem.at(scores))
+        trial = TriedPoint(factor * point.w, scores, self.problem.at(scores))
         there = half_square(trial.w) + C * trial.violations.value
         return self.linearise(trial) if there < half_square(point.w) + C * point.risk else point
 
-    def linearise(self, trial: Trial) -> Point:
+    def linearise(self, trial: TriedPoint) -> Point:
         """Add the tangent plane of R at a trial, and return the trial as a point."""
         plane = self.problem.plane(trial.violations)
         self.add(plane)
@@ -494,7 +494,7 @@ class Line:
         self.first = self._at(0.0, start.risk, float((start.gradient * self._step).sum()))
         self.last = self._at(1.0, end.risk, float((end.gradient * self._step).sum()))
 
-    def try_at(self, t: float) -> tuple[LinePoint, Trial]:
+    def try_at(self, t: float) -> tuple[LinePoint, TriedPoint]:
         """Return the objective and the trial at t."""
         start, end = self._ends
         scores = start.toward(end, t)
@@ -502,7 +502,7 @@ class Line:
         here = violations.value - violations.loss  # g·w
         to, span = (end, 1.0 - t) if t < 0.5 else (start, -t)
         slope = (violations.slope(*to) - here) / span
-        trial = Trial(self._start.w + t * self._step, scores, violations)
+        trial = TriedPoint(self._start.w + t * self._step, scores, violations)
         return self._at(t, violations.value, slope), trial
 
     def _at(self, t: float, risk: float, slope: float) -> LinePoint:
@@ -511,7 +511,7 @@ class Line:
         return LinePoint(t, value, linear + t * square + self._C * slope)
 
 
-def search(line: Line) -> tuple[LinePoint, Trial | None] | None:
+def search(line: Line) -> tuple[LinePoint, TriedPoint | None] | None:
     """Return the lowest point tried on a line, and its trial (None at the line's end); None if t = 0 is the minimum.
 
     The function is convex, so its slopes bracket the minimum, and the crossing of the tangents at both ends of the
@@ -623,12 +623,12 @@ def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> 
     slope = -float((descent.gradient * descent.direction).sum())
     length = min(C * slope / float((descent.direction * descent.direction).sum()), 1.0 / slope)
     far = descent.scores.scaled(length)
-    end = planes.linearise(Trial(length * descent.direction, far, problem.at(far)))
+    end = planes.linearise(TriedPoint(length * descent.direction, far, problem.at(far)))
     return planes.descend(start, end, C, start.w)[0]
 
 
 def find_axes(
-    rows: Rows, positive: Floats, negative: Floats, *, turn: bool = True
+    rows: LinearRows, positive: Floats, negative: Floats, *, turn: bool = True
 ) -> PrincipalAxes | None:
     """Return the principal axes of the covariance of x₊ - x₋, which is the sum of the two classes' covariances.
 

@@ -109,7 +109,7 @@ class FeatureMap(State, ABC):
         """Number of coordinates."""
 
     @abstractmethod
-    def transform(self, X: Any) -> "Rows":
+    def transform(self, X: Any) -> "LinearRows":
         """Return the rows of X as points with coordinates.
 
         Parameters
@@ -271,7 +271,7 @@ class Coordinates(FeatureMap):
         return len(terms), terms[:limit]
 
 
-class Rows(ABC):
+class LinearRows(ABC):
     """The rows of a table as points with `size` coordinates."""
 
     size: int
@@ -302,7 +302,7 @@ class Rows(ABC):
         return w
 
 
-class TableRows(Rows):
+class TableRows(LinearRows):
     """Rows whose coordinates are those of the columns (`Coordinates`)."""
 
     coordinates: Coordinates
@@ -450,10 +450,10 @@ class StoredRows(TableRows):
         return np.asarray(products)
 
 
-class Sample(NamedTuple):
+class LinearSample(NamedTuple):
     """Rows to learn from."""
 
-    rows: Rows
+    rows: LinearRows
     positives: Ints
     """Indices into `rows`, ascending."""
     negatives: Ints
@@ -466,7 +466,7 @@ class Sample(NamedTuple):
         alike = self.weight[0] == self.weight[-1] and (self.weight == self.weight[0]).all()
         return self.weight[: len(rows)] if alike else self.weight[rows]
 
-    def without(self, validation_mask: npt.NDArray[np.bool_]) -> "Sample":
+    def without(self, validation_mask: npt.NDArray[np.bool_]) -> "LinearSample":
         """Return the sample without the validation rows; stored rows are copied, so that no pass reads the others."""
         positives = self.positives[~validation_mask[self.positives]]
         negatives = self.negatives[~validation_mask[self.negatives]]
@@ -475,7 +475,7 @@ class Sample(NamedTuple):
         kept = np.flatnonzero(~validation_mask)
         new_index = np.cumsum(~validation_mask) - 1
         rows = self.rows.take(kept)
-        return Sample(rows, new_index[positives], new_index[negatives], self.weight[kept])
+        return LinearSample(rows, new_index[positives], new_index[negatives], self.weight[kept])
 
     def mean(self) -> Floats:
         """Return the weighted mean of the rows' coordinates, shape (size,)."""

@@ -1,7 +1,7 @@
 """Feature maps: they make a linear machine non-linear in the columns.
 
-A map is learnt at fit and stored. It turns a table into `Rows` (`core.linear.design`), of which the solvers need scores
-and weighted sums only.
+A map is learnt at fit and stored. It turns a table into `LinearRows` (`core.linear.design`), of which the solvers need
+scores and weighted sums only.
 
 `BinnedMap` divides each column at quantiles. A row has a 1 for the bin of each of its values, so its score is a sum of
 one step function per column. Rows are stored as codes, a byte per value.
@@ -52,7 +52,7 @@ from .design import (
     DenseRows,
     FeatureMap,
     Ints,
-    Rows,
+    LinearRows,
     StoredRows,
     identity_coordinates,
     store_points,
@@ -104,7 +104,7 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 _OUT_2 = numba.float64[:, ::1]
 
 
-class DenseMapRows(Rows):
+class DenseMapRows(LinearRows):
     """Rows whose features are computed block by block for each product, or kept if asked for and memory allows."""
 
     def __init__(self, feature_map: "GaussianMap", X: Any, *, keep: bool) -> None:
@@ -282,7 +282,7 @@ class BinnedMap(FeatureMap):
         return where, in_words(name, inside, None, mentions_missing=False)
 
 
-class BinnedRows(Rows):
+class BinnedRows(LinearRows):
     """Rows as codes, shape (n_features, n_rows); the code 255, missing, is replaced in place by the column's n_bins."""
 
     def __init__(self, feature_map: BinnedMap, codes: Codes) -> None:
@@ -334,7 +334,7 @@ def fit_binned(
     return feature_map, BinnedRows(feature_map, codes)
 
 
-class TrainingRows(NamedTuple):
+class MapRows(NamedTuple):
     """The rows that a map is learnt from; X is an array or a CSR matrix, the weights are above 0."""
 
     X: Any
@@ -384,7 +384,7 @@ class Points:
         fill_squares(X, *known, self._points, self._gaps, float(bandwidth), out)
 
 
-def choose_bandwidth(rows: TrainingRows, bandwidth: float | Literal["auto"]) -> float:
+def choose_bandwidth(rows: MapRows, bandwidth: float | Literal["auto"]) -> float:
     """Return the bandwidth h.
 
     "auto": the median distance of `MAX_BANDWIDTH_ROWS` distinct rows, or fewer if there are very many columns; 1 if no
@@ -446,7 +446,7 @@ class GaussianMap(FeatureMap):
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
 
-    def transform(self, X: Any) -> Rows:
+    def transform(self, X: Any) -> LinearRows:
         """Return the rows of X, whose features are computed when needed."""
         return DenseMapRows(self, X, keep=False)
 
@@ -513,8 +513,8 @@ class FourierMap(GaussianMap):
 
 
 def fit_fourier(
-    rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
-) -> tuple[FourierMap, Rows]:
+    rows: MapRows, n_components: int, bandwidth: float | Literal["auto"]
+) -> tuple[FourierMap, LinearRows]:
     """Return the map with random frequencies, and the training rows in it.
 
     A column's frequencies are drawn by Philox from its key, which depends on its values alone, and the seed: the same
@@ -590,13 +590,13 @@ class NystroemMap(GaussianMap):
         return self.size, terms
 
 
-class MixedRows(Rows):
+class CombinedRows(LinearRows):
     """Rows whose coordinates are linear combinations of a map's features: mixᵀ · features.
 
     `mix` has shape (n_map_features, size), float64.
     """
 
-    def __init__(self, rows: Rows, mix: Floats) -> None:
+    def __init__(self, rows: LinearRows, mix: Floats) -> None:
         self.size, self.n_rows = mix.shape[1], rows.n_rows
         self._rows, self._mix = rows, mix
 
@@ -622,8 +622,8 @@ class MixedRows(Rows):
 
 
 def fit_nystroem(
-    rows: TrainingRows, n_components: int, bandwidth: float | Literal["auto"]
-) -> tuple[NystroemMap, Rows]:
+    rows: MapRows, n_components: int, bandwidth: float | Literal["auto"]
+) -> tuple[NystroemMap, LinearRows]:
     """Return the map with landmarks drawn from the distinct rows, and the training rows in it; O(n_components³).
 
     The draw depends on the rows' values and the seed alone. All distinct rows are landmarks if there are not more. The
@@ -639,7 +639,7 @@ def fit_nystroem(
     values, vectors = eigh(products)
     kept = values > MIN_EIGENVALUE * values[-1]
     mix = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
-    return feature_map, MixedRows(DenseMapRows(feature_map, rows.X, keep=True), mix)
+    return feature_map, CombinedRows(DenseMapRows(feature_map, rows.X, keep=True), mix)
 
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, numba.float64[::1]))

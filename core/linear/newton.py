@@ -31,7 +31,7 @@ from core.base.monotone import Directions
 from core.base.ranker import Floats, StopFit
 
 from .blas import one_blas_thread
-from .design import Ints, Rows, Sample, TableRows
+from .design import Ints, LinearRows, LinearSample, TableRows
 
 # Length of the gradient, as a fraction of that at w = 0, b = 0, at which a fit ends: nine digits of the objective.
 TOLERANCE = 1e-6
@@ -121,7 +121,7 @@ class Minimum(NamedTuple):
 
 
 def minimise(
-    rows: Rows,
+    rows: LinearRows,
     positive: npt.NDArray[np.bool_],
     cost: Floats,
     loss: Callable[[Floats], Loss],
@@ -138,7 +138,7 @@ def minimise(
 
     Parameters
     ----------
-    rows : Rows
+    rows : LinearRows
         Those of a table (`TableRows`).
     positive : ndarray of shape (n_rows,), bool
         y_i = 1 where True, else -1.
@@ -166,7 +166,7 @@ def minimise(
 
 
 def minimise_loss(
-    rows: Rows,
+    rows: LinearRows,
     loss: "ScoreLoss",
     *,
     C: float = 1.0,
@@ -265,7 +265,7 @@ class PushLoss(ScoreLoss):
     2009.
     """
 
-    sample: Sample
+    sample: LinearSample
     push: float
 
     def at(self, scores: Floats) -> LocalLoss:

@@ -17,7 +17,7 @@ from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 
 from .blas import one_blas_thread
-from .design import Columns, Coordinates, FeatureMap, Rows, Sample, fit_design
+from .design import Columns, Coordinates, FeatureMap, LinearRows, LinearSample, fit_design
 
 # Terms that `structure` lists; the others are only counted.
 MAX_TERMS = 1000
@@ -123,7 +123,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
         return Columns(names, self.categories_)
 
-    def _signs(self, rows: Rows) -> Directions | None:
+    def _signs(self, rows: LinearRows) -> Directions | None:
         """Return the direction of each coordinate of the columns; None without monotone constraints."""
         directions = self.find_directions()
         if directions is None:
@@ -150,14 +150,14 @@ class LinearRanker(ContributionRanker, PathEstimator):
     ) -> None:
         with one_blas_thread():
             rows = self._fit_design(X, positive, weight, group, callback)
-            sample = Sample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
+            sample = LinearSample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
             self._fit_sample(X, sample, positive, group, callback)
 
     @abstractmethod
     def _fit_sample(
         self,
         X: Any,
-        sample: Sample,
+        sample: LinearSample,
         positive: npt.NDArray[np.bool_],
         group: Groups | None,
         callback: Callback,
@@ -171,13 +171,13 @@ class LinearRanker(ContributionRanker, PathEstimator):
         weight: Floats,
         group: Groups | None,
         callback: Callback,
-    ) -> Rows:
+    ) -> LinearRows:
         """Learn the coordinates, and return the training rows as points."""
         rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
         self.map_ = rows.coordinates
         return rows
 
-    def _take_fit(self, sample: Sample, w: Floats, intercept: float | None = None) -> None:
+    def _take_fit(self, sample: LinearSample, w: Floats, intercept: float | None = None) -> None:
         """Take over coefficients fitted on all rows; find the intercept if None."""
         mean = sample.mean()
         self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
@@ -230,7 +230,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return tags
 
 
-def find_intercept(sample: Sample, w: Floats) -> float:
+def find_intercept(sample: LinearSample, w: Floats) -> float:
     """Return the intercept that puts the Youden point of the rows' scores at 0."""
     rows, positives, _, weight = sample
     positive = np.zeros(len(weight), dtype=np.bool_)

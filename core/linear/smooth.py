@@ -25,7 +25,7 @@ from core.coding.crosses import CROSSES_DOC, MAX_CROSSES, find_crosses
 from core.metrics.window import MIN_RISE, FprMax, FprMin, check_window
 
 from .crossed import CrossedCoordinates, fit_crossed
-from .design import Coordinates, Rows, Sample
+from .design import Coordinates, LinearRows, LinearSample
 from .newton import (
     LOOSE_TOLERANCE,
     MAX_STEPS,
@@ -171,7 +171,7 @@ class Logistic(LogisticParameters, LinearClassifier):
         weight: Floats,
         group: Groups | None,
         callback: Callback,
-    ) -> Rows:
+    ) -> LinearRows:
         if not self.crosses:
             return super()._fit_design(X, positive, weight, group, callback)
         n_categories, directions = self._n_categories(), self.find_directions()
@@ -201,7 +201,7 @@ class Logistic(LogisticParameters, LinearClassifier):
     def _fit_sample(
         self,
         X: Any,
-        sample: Sample,
+        sample: LinearSample,
         positive: npt.NDArray[np.bool_],
         group: Groups | None,
         callback: Callback,
@@ -301,7 +301,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     def _fit_sample(
         self,
         X: Any,
-        sample: Sample,
+        sample: LinearSample,
         positive: npt.NDArray[np.bool_],
         group: Groups | None,
         callback: Callback,
@@ -332,7 +332,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
     def _choose(
         self,
-        sample: Sample,
+        sample: LinearSample,
         validation_mask: npt.NDArray[np.bool_],
         pairs: list[tuple[float, float]],
         report: Callable[[float], None],
@@ -425,7 +425,7 @@ class PNormPush(PushParameters, LinearRanker):
     def _fit_sample(
         self,
         X: Any,
-        sample: Sample,
+        sample: LinearSample,
         positive: npt.NDArray[np.bool_],
         group: Groups | None,
         callback: Callback,
@@ -464,7 +464,7 @@ class PNormPush(PushParameters, LinearRanker):
 
     def _choose(
         self,
-        sample: Sample,
+        sample: LinearSample,
         validation_mask: npt.NDArray[np.bool_],
         report: Callable[[float], None],
     ) -> tuple[float, Affine, int | None]:
@@ -501,7 +501,7 @@ def _count_steps(callback: Callback, n_fits: int) -> Report:
 
 
 def _fit_pair(
-    sample: Sample,
+    sample: LinearSample,
     pair: tuple[float, float],
     start: Affine | None,
     tol: float,

@@ -41,7 +41,7 @@ from .cutting_planes import (
     half_square,
     leave_origin,
 )
-from .design import Sample
+from .design import LinearSample
 from .surrogates import (
     SigmoidSurrogate,
     Surrogate,
@@ -125,7 +125,7 @@ class Progress:
         self._report(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
 
 
-class Limits(NamedTuple):
+class SolverLimits(NamedTuple):
     """A program ends within tol · C of its minimum, or after max_iter iterations; its coefficients keep their signs."""
 
     tol: float
@@ -143,7 +143,11 @@ class Solver(ABC):
     """Whether w = 0 is the optimum for every C; if R is not convex, for the machine for the whole AUC, the start."""
 
     def __init__(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> None:
         self.sample = sample
         self._limits, self._progress = limits, progress
@@ -188,9 +192,9 @@ class ConvexSolver(Solver):
 
     def __init__(
         self,
-        sample: Sample,
+        sample: LinearSample,
         window: tuple[float, float],
-        limits: Limits,
+        limits: SolverLimits,
         progress: Progress,
         *,
         naive: bool = False,
@@ -276,7 +280,11 @@ class LocalSolver(Solver):
     """Finds a local minimum of a risk that is not convex, from the machine for the whole AUC with the same C."""
 
     def __init__(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> None:
         super().__init__(sample, window, limits, progress)
         self._auc = ConvexSolver(sample, WHOLE, limits, progress)
@@ -305,7 +313,11 @@ class DifferenceSolver(LocalSolver):
     """Solves programs of the hinge loss of a window; a solution's gap is that of its last convex program."""
 
     def __init__(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> None:
         super().__init__(sample, window, limits, progress)
         low, high, total = self._window
@@ -387,7 +399,11 @@ class SigmoidSolver(LocalSolver):
     """
 
     def __init__(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> None:
         super().__init__(sample, window, limits, progress)
         self.problem = problem_of(sample, self._window, SigmoidSurrogate)

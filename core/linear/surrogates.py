@@ -33,7 +33,7 @@ from core.base.ranker import Floats
 from core.kernels import kernel
 from core.metrics.window import window_weights
 
-from .design import Ints, Rows, Sample
+from .design import Ints, LinearRows, LinearSample
 
 # Blocks of negatives that the sigmoid surrogate compares positives with.
 MAX_BLOCKS = 100
@@ -306,7 +306,7 @@ class Plane(NamedTuple):
 class Problem:
     """The risk R as a function of w, for the rows `positives` and `negatives`; the surrogate has their weights."""
 
-    rows: Rows
+    rows: LinearRows
     positives: Ints
     negatives: Ints
     surrogate: Surrogate
@@ -351,7 +351,7 @@ class Problem:
 
 
 def problem_of(
-    sample: Sample, window: Window, kind: type[Surrogate] = Surrogate, *, naive: bool = False
+    sample: LinearSample, window: Window, kind: type[Surrogate] = Surrogate, *, naive: bool = False
 ) -> Problem:
     """Return the risk of a sample's rows on a window, with a surrogate of a kind."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)

@@ -23,20 +23,28 @@ from core.base.state import FINITE, Value
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics.window import WHOLE, FprMax, FprMin, check_window
 
-from .design import Coordinates, FeatureMap, Ints, Rows, Sample, learn_coordinates
+from .design import Coordinates, FeatureMap, Ints, LinearRows, LinearSample, learn_coordinates
 from .feature_maps import (
     MAX_BINS,
     BinnedMap,
     FourierMap,
     MapName,
+    MapRows,
     NystroemMap,
-    TrainingRows,
     fit_binned,
     fit_fourier,
     fit_nystroem,
 )
 from .ranker import LinearRanker, NonNegative
-from .solvers import TOP, ConvexSolver, DifferenceSolver, Limits, Progress, SigmoidSolver, Solver
+from .solvers import (
+    TOP,
+    ConvexSolver,
+    DifferenceSolver,
+    Progress,
+    SigmoidSolver,
+    Solver,
+    SolverLimits,
+)
 from .svm_selection import DEFAULT_COST, PATH, FittedProgram, Selection
 
 MAPS: Mapping[MapName | None, type[FeatureMap]] = MappingProxyType(
@@ -215,7 +223,11 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return True
 
     def _solver(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> Solver:
         """Return a solver of the programs of a window."""
         return ConvexSolver(sample, window, limits, progress)
@@ -223,7 +235,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _fit_sample(
         self,
         X: Any,
-        sample: Sample,
+        sample: LinearSample,
         positive: npt.NDArray[np.bool_],
         group: Groups | None,
         callback: Callback,
@@ -243,11 +255,11 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         signs = self._signs(sample.rows)
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
-        def make(part: Sample, window: tuple[float, float]) -> Solver:
-            limits = Limits(self.tol, self.max_iter, signs)
+        def make(part: LinearSample, window: tuple[float, float]) -> Solver:
+            limits = SolverLimits(self.tol, self.max_iter, signs)
             if part is not sample:
                 max_iter = min(self.max_iter, MAX_CHOOSING_ITERATIONS)
-                limits = Limits(CHOOSING_TOLERANCE * self.tol, max_iter, signs)
+                limits = SolverLimits(CHOOSING_TOLERANCE * self.tol, max_iter, signs)
             if not values:
                 return self._solver(part, window, limits, progress)
             key = part is sample, window  # the validation rows are the same for every C
@@ -278,7 +290,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         progress.finish(self.objective_, self.gap_ or 0.0, self.n_iter_)
 
     def _take_fitted(
-        self, fitted: FittedProgram | None, C: float | None, sample: Sample, is_proven: bool
+        self, fitted: FittedProgram | None, C: float | None, sample: LinearSample, is_proven: bool
     ) -> None:
         """Set the fitted attributes; w = 0, where R is 1, if `fitted` is None. Warn of a departure from the parameters.
 
@@ -344,7 +356,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         weight: Floats,
         group: Groups | None,
         callback: Callback,
-    ) -> Rows:
+    ) -> LinearRows:
         if self.feature_map is None:
             return super()._fit_design(X, positive, weight, group, callback)
         self.map_, rows = fit_map(self, X, positive, weight, self._n_categories())
@@ -523,7 +535,11 @@ class PAUCSVM(WindowSVM):
         return self.surrogate != "sigmoid"
 
     def _solver(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> Solver:
         if self.surrogate == "sigmoid" and window == self._window():
             return SigmoidSolver(sample, window, limits, progress)
@@ -574,7 +590,11 @@ class PAUCSVMDC(WindowSVM):
     path = PATH[3:]
 
     def _solver(
-        self, sample: Sample, window: tuple[float, float], limits: Limits, progress: Progress
+        self,
+        sample: LinearSample,
+        window: tuple[float, float],
+        limits: SolverLimits,
+        progress: Progress,
     ) -> Solver:
         if window == WHOLE:
             return super()._solver(sample, window, limits, progress)
@@ -647,7 +667,7 @@ def fit_map(
     positive: npt.NDArray[np.bool_],
     weight: Floats,
     n_categories: Ints,
-) -> tuple[FeatureMap, Rows]:
+) -> tuple[FeatureMap, LinearRows]:
     """Return the feature map, learnt from the training rows, and these rows as points in its features.
 
     InvalidData: the map would take too much memory.
@@ -666,6 +686,6 @@ def fit_map(
     if parameters.feature_map == "bins":
         return fit_binned(X, weight, n_categories, parameters.max_bins)
     coordinates, _ = learn_coordinates(X, weight, n_categories, standardize=parameters.standardize)
-    rows = TrainingRows(X, positive, weight, coordinates, parameters.random_state)
+    rows = MapRows(X, positive, weight, coordinates, parameters.random_state)
     fit = fit_fourier if parameters.feature_map == "fourier" else fit_nystroem
     return fit(rows, parameters.n_components, parameters.bandwidth)

@@ -17,7 +17,7 @@ from core.base.ranker import Floats
 from core.metrics.window import MIN_RISE, WHOLE
 
 from .cutting_planes import Solution
-from .design import Sample
+from .design import LinearSample
 from .solvers import Solver
 
 # C if "auto" and no rows can be held out to choose it.
@@ -78,7 +78,7 @@ class Selection:
         better.
     """
 
-    sample: Sample
+    sample: LinearSample
     window: tuple[float, float]
     """Of the risk."""
     validation_window: tuple[float, float]
@@ -88,7 +88,7 @@ class Selection:
     anchor: float | Literal["auto"] | None
     path: tuple[float, ...]
     """Ascending."""
-    make: Callable[[Sample, tuple[float, float]], Solver]
+    make: Callable[[LinearSample, tuple[float, float]], Solver]
     """Returns a solver for a sample and a window."""
     draw_validation: Callable[[], npt.NDArray[np.bool_] | None]
     """Returns the mask of the validation rows; None if there are too few rows."""
@@ -116,7 +116,7 @@ class Selection:
         return self.sample.pauc(self.validation_window)
 
     @cached_property
-    def _training(self) -> Sample:
+    def _training(self) -> LinearSample:
         assert self._validation_mask is not None
         return self.sample.without(self._validation_mask)
 

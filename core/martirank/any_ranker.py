@@ -40,7 +40,7 @@ Positive = npt.NDArray[np.bool_]
 MIN_PRESENCE = 1e-6
 
 
-class WeakRankers(ABC):
+class NodeRankers(ABC):
     """The weak rankers of a program under construction, in the order in which they are fitted."""
 
     _fitted: list[Any]
@@ -68,7 +68,7 @@ class WeakRankers(ABC):
 
 
 @dataclass
-class NamedRankers(WeakRankers):
+class NamedRankers(NodeRankers):
     """Classifiers by name; the k-th fit draws by the k-th child of the seed, so that no two seeds share a draw.
 
     `stack` holds the classifiers that were read from an artifact.
@@ -84,7 +84,7 @@ class NamedRankers(WeakRankers):
         self._n_fits = 0
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more; see `WeakRankers.fit`."""
+        """Fit one more; see `NodeRankers.fit`."""
         draw = np.random.SeedSequence([self.seed, self._n_fits]).generate_state(1)
         self._n_fits += 1
         self._fitted.append(
@@ -108,7 +108,7 @@ class NamedRankers(WeakRankers):
         return f"{self.name} {number}"
 
 
-class EstimatorRankers(WeakRankers):
+class EstimatorRankers(NodeRankers):
     """Clones of a scikit-learn estimator; it sees X as it is, with NaN for missing values."""
 
     def __init__(self, template: BaseEstimator) -> None:
@@ -116,7 +116,7 @@ class EstimatorRankers(WeakRankers):
         self._fitted = []
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more; see `WeakRankers.fit`."""
+        """Fit one more; see `NodeRankers.fit`."""
         self._fitted.append(fit_estimator(self._template, X, positive, weight, "weak ranker"))
 
     def score(self, number: int, X: Floats) -> Floats:
@@ -146,13 +146,13 @@ class AnyProgram:
         The "feature" of a node that cuts scores is 0: the score.
     number : ndarray of shape (T(T+1)/2,), int64
         Number of the weak ranker of each node; -1 if it has none.
-    rankers : WeakRankers
+    rankers : NodeRankers
     """
 
     n_layers: int
     nodes: npt.NDArray[np.void]
     number: Integers
-    rankers: WeakRankers
+    rankers: NodeRankers
 
     def score(self, X: Floats, output: Output) -> Floats:
         """Return the scores of rows, in expectation over the coins; see `Program.score`."""
@@ -215,7 +215,7 @@ class AnyProgram:
 
 
 def grow(
-    rankers: WeakRankers,
+    rankers: NodeRankers,
     X: Floats,
     positive: Positive,
     weight: Floats,
@@ -253,7 +253,7 @@ def grow(
 
 
 def _grow_node(
-    rankers: WeakRankers,
+    rankers: NodeRankers,
     X: Floats,
     positive: Positive,
     mass: Floats,

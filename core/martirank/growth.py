@@ -234,7 +234,7 @@ def divide_rows(
     return bins, OwnShards(shards)
 
 
-class Step(NamedTuple):
+class LayerMove(NamedTuple):
     """How rows move from a layer to the next: its nodes, and the fraction that goes up, (n_nodes, n_codes), by code."""
 
     nodes: npt.NDArray[np.void]
@@ -303,7 +303,7 @@ class LayerShard:
         self._rows, self._masses = rows, start_masses(rows.weight, n_layers, rows.folder)
 
     def add(
-        self, step: Step | None, n_positions: int, drawn: tuple[Integers, int] | None
+        self, step: LayerMove | None, n_positions: int, drawn: tuple[Integers, int] | None
     ) -> Floats:
         """Move to the next layer, of so many positions, unless the step is None; return the numbers of `LayerSums`.
 
@@ -460,9 +460,9 @@ class Growth:
         for t in range(self.n_closed):
             self.step(t).move(codes, masses)
 
-    def step(self, t: int) -> Step:
+    def step(self, t: int) -> LayerMove:
         """Return how rows move from layer t, counted from 0, to the next."""
-        return Step(self.nodes[layer(t)], self._rises[layer(t)])
+        return LayerMove(self.nodes[layer(t)], self._rises[layer(t)])
 
     def is_satisfied(self, min_mass: float, max_shown: float) -> bool:
         """Return whether the open layer has seen enough rows.

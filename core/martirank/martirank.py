@@ -25,7 +25,7 @@ from core.coding.stored import StandIns, StoredCodes, store_codes
 from core.errors import InvalidParameter
 from core.explain import svg
 
-from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, WeakRankers
+from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, NodeRankers
 from .any_ranker import grow as grow_any
 from .growth import Draw, LayerShard, Report, code_rows, divide_rows, grow
 from .program import NO_NOISE, Noise, Output, Program, Programs, mean_error, n_nodes
@@ -157,7 +157,7 @@ class ProgramRanker(ProgramParameters, Ranker):
                 f"{type(weak).__name__} has neither"
             )
 
-    def _weak_rankers(self) -> WeakRankers:
+    def _weak_rankers(self) -> NodeRankers:
         """Return the weak rankers, without any fitted, of programs whose nodes are no stumps."""
         if isinstance(self.weak_ranker, str):
             name = cast(ClassifierName, self.weak_ranker)

@@ -95,7 +95,7 @@ class Mass(NamedTuple):
 NO_MASS = Mass(0.0, 0.0)
 
 
-class Sides(NamedTuple):
+class CutProbabilities(NamedTuple):
     """Probabilities of rising on both sides of a cut, and the error on either class."""
 
     rise_above: float
@@ -103,7 +103,7 @@ class Sides(NamedTuple):
     error: float
 
 
-def split(above: Mass, below: Mass) -> Sides:
+def split(above: Mass, below: Mass) -> CutProbabilities:
     """Return the two-sided classifier of a cut (Long & Servedio 2007, Lemma 4); positives may prefer either side.
 
     The masses are corrected for noise, and each class has some.
@@ -113,9 +113,9 @@ def split(above: Mass, below: Mass) -> Sides:
     below_p, below_n = below.positive / total.positive, below.negative / total.negative
     if above_p >= above_n:
         h = two_sided(below_p, above_n)
-        return Sides(_rise(h.above), _rise(h.below), h.error)
+        return CutProbabilities(_rise(h.above), _rise(h.below), h.error)
     h = two_sided(above_p, below_n)
-    return Sides(_rise(h.below), _rise(h.above), h.error)
+    return CutProbabilities(_rise(h.below), _rise(h.above), h.error)
 
 
 def _rise(expected: float) -> float:

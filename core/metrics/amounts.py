@@ -79,7 +79,7 @@ from core.metrics.estimates import (
 from core.metrics.functionals.top import NEAR_THE_CUT
 from core.metrics.groups import (
     FloatArray,
-    Rows,
+    JudgedRows,
     check_rows,
     effective_rows,
     finite_vector,
@@ -293,7 +293,7 @@ class WeightedRows:
     """Effective number of units."""
 
     @classmethod
-    def of(cls, rows: Rows) -> WeightedRows:
+    def of(cls, rows: JudgedRows) -> WeightedRows:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         sums = _sums_of(rows.unit, weight)
@@ -423,7 +423,7 @@ def rows_with(
     columns: Mapping[str, FloatArray],
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> tuple[Rows, list[FloatArray]]:
+) -> tuple[JudgedRows, list[FloatArray]]:
     """Return checked rows, and the columns without the rows of weight 0."""
     rows = check_rows(y, {**scores, **columns}, sample_weight, group)
     split = len(scores)
@@ -699,7 +699,7 @@ def choose(
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
 
 
-def deal(rows: Rows, random_state: int) -> NDArray[np.intp] | None:
+def deal(rows: JudgedRows, random_state: int) -> NDArray[np.intp] | None:
     """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:

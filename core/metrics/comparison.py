@@ -88,7 +88,7 @@ from core.metrics.estimates import (
 )
 from core.metrics.groups import (
     FloatArray,
-    Rows,
+    JudgedRows,
     check_rows,
     effective_units,
     inner,
@@ -410,7 +410,7 @@ def average_over_folds(
     y: ArrayLike,
     columns: Mapping[str, ArrayLike],
     fold: ArrayLike,
-    estimate: Callable[[Rows], tuple[FloatArray, FloatArray]],
+    estimate: Callable[[JudgedRows], tuple[FloatArray, FloatArray]],
     repeat: ArrayLike | None,
     row: ArrayLike | None,
     sample_weight: ArrayLike | None,
@@ -439,10 +439,10 @@ def average_over_folds(
 
 
 def _average(
-    rows: Rows,
+    rows: JudgedRows,
     folds: Sequence[NDArray[np.intp]],
     of_repeat: NDArray[np.intp],
-    estimate: Callable[[Rows], tuple[FloatArray, FloatArray]],
+    estimate: Callable[[JudgedRows], tuple[FloatArray, FloatArray]],
     *,
     clustered: bool,
 ) -> Estimates:

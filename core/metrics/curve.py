@@ -21,8 +21,8 @@ from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import (
     FloatArray,
+    JudgedRows,
     RowGroups,
-    Rows,
     ScoreGroups,
     effective_units,
     group_by_score,
@@ -405,7 +405,7 @@ class ClassTotals:
         return self.positive / (self.positive + self.negative)
 
 
-def totals_of(rows: Rows, groups: ScoreGroups) -> ClassTotals:
+def totals_of(rows: JudgedRows, groups: ScoreGroups) -> ClassTotals:
     """Return the class totals of rows and their tie groups."""
     return ClassTotals(
         float(groups.flagged_positive[-1]),

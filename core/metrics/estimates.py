@@ -77,7 +77,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.errors import InvalidParameter
 from core.metrics.groups import (
     FloatArray,
-    Rows,
+    JudgedRows,
     effective_units,
     inner,
     spans,
@@ -148,7 +148,7 @@ class Estimates:
 def estimates_of_units(
     values: FloatArray,
     influence: FloatArray,
-    rows: Rows,
+    rows: JudgedRows,
     effective: tuple[float, float],
     n_means: float,
     *,

@@ -73,7 +73,7 @@ from core.metrics.estimates import (
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
-    Rows,
+    JudgedRows,
     check_probabilities,
     check_rows,
     effective_rows,
@@ -262,7 +262,7 @@ class _GroupEstimate(NamedTuple):
 class _Group:
     """The rows of one group, and what is estimated on them."""
 
-    rows: Rows
+    rows: JudgedRows
     effective: tuple[float, float]
     units: NDArray[np.intp] | None
     """The number among all rows of each unit of the group, ascending."""
@@ -433,7 +433,7 @@ def _text(value: Any) -> str:
 
 
 def _target_rate(
-    rows: Rows, threshold: float | None, cuts: Cuts | None, rate: float | None
+    rows: JudgedRows, threshold: float | None, cuts: Cuts | None, rate: float | None
 ) -> float | None:
     """Return the rate of the groups' own cuts; None if there are none."""
     if cuts is None:
@@ -450,13 +450,13 @@ def _target_rate(
     return _flagged_share(rows, of_class, threshold)
 
 
-def _flagged_share(rows: Rows, of_class: NDArray[np.bool_], threshold: float) -> float:
+def _flagged_share(rows: JudgedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
     weight = None if rows.weight is None else rows.weight[of_class]
     return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
 
 def _group_of(
-    rows: Rows,
+    rows: JudgedRows,
     chosen: NDArray[np.intp],
     windows: Sequence[Window],
     probability: FloatArray | None = None,
@@ -470,7 +470,7 @@ def _group_of(
     return _Group(taken, effective, units, areas, probability)
 
 
-def _class_lacks(rows: Rows, effective: tuple[float, float]) -> tuple[str | None, str | None]:
+def _class_lacks(rows: JudgedRows, effective: tuple[float, float]) -> tuple[str | None, str | None]:
     """Return what the positives and the negatives lack for a figure; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
@@ -594,7 +594,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
     return GroupCalibration(predicted, _shown(observed, level), _shown(shift, level))
 
 
-def _effective_of_all(rows: Rows) -> float:
+def _effective_of_all(rows: JudgedRows) -> float:
     """Return the effective number of units of the rows of both classes."""
     if rows.weight is None and rows.unit is None:
         return float(rows.positive.size)
@@ -842,7 +842,7 @@ def _worst(
 
 
 def _cross_areas(
-    rows: Rows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
+    rows: JudgedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
 ) -> tuple[CrossArea, ...]:
     """Return the xAUC of every pair of groups."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
@@ -870,7 +870,7 @@ def _cross_areas(
 
 
 def cross_moments(
-    rows: Rows, codes: NDArray[np.intp], effective: FloatArray
+    rows: JudgedRows, codes: NDArray[np.intp], effective: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return xAUC(a, b) and its variance, shape (n_groups, n_groups) each: positives of a, negatives of b.
 
@@ -878,7 +878,7 @@ def cross_moments(
 
     Parameters
     ----------
-    rows : Rows
+    rows : JudgedRows
         With one scorer, by ascending score.
     codes : ndarray of shape (n_rows,), intp
         The group of each row.

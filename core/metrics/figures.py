@@ -57,7 +57,7 @@ from core.metrics.functionals.base import (
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     FloatArray,
-    Rows,
+    JudgedRows,
     check_rows,
     effective_units,
     group_rows,
@@ -426,7 +426,7 @@ def cross_validated_compare_figures(
     plain = [figure.plain() for figure in figures]
     of_folds: list[list[Masses]] = []
 
-    def estimate(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    def estimate(rows: JudgedRows) -> tuple[FloatArray, FloatArray]:
         values, influence, masses = figure_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )
@@ -507,7 +507,7 @@ def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
 
 
 def figure_influences(
-    rows: Rows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
+    rows: JudgedRows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
     """Return the figures, shape (n_scorers, n_figures), φ of each row, shape (n_scorers, n_figures, n_rows), and the
     masses of every scorer.
@@ -542,7 +542,7 @@ def figure_influences(
 
 
 def estimate_figures(
-    rows: Rows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
+    rows: JudgedRows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
     """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
     values, influence, every = figure_influences(rows, figures, fixed_prevalence=fixed_prevalence)

@@ -29,7 +29,7 @@ MIN_CLASS_ROWS = 10
 """Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
 
 
-class Rows(NamedTuple):
+class JudgedRows(NamedTuple):
     """Checked input of a metric: the rows of weight above 0, in the order given."""
 
     positive: NDArray[np.bool_]
@@ -41,9 +41,9 @@ class Rows(NamedTuple):
     unit: NDArray[np.intp] | None
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
-    def take(self, chosen: NDArray[np.intp]) -> Rows:
+    def take(self, chosen: NDArray[np.intp]) -> JudgedRows:
         """Return the chosen rows, with their units renumbered."""
-        return Rows(
+        return JudgedRows(
             self.positive[chosen],
             tuple(column[chosen] for column in self.scores),
             None if self.weight is None else self.weight[chosen],
@@ -244,7 +244,7 @@ def check_rows(
     scores: Mapping[str, ArrayLike],
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> Rows:
+) -> JudgedRows:
     """Return checked rows, without those of weight 0.
 
     InvalidData: as `group_by_score`, or `group` is not a vector of numbers, booleans or text.
@@ -270,10 +270,10 @@ def check_rows(
                 raise InvalidData(
                     f"sample_weight must leave each class some weight, got 0 for every {name} row"
                 )
-    return Rows(positive, tuple(values), weight, unit)
+    return JudgedRows(positive, tuple(values), weight, unit)
 
 
-def tie_groups(rows: Rows) -> RowGroups:
+def tie_groups(rows: JudgedRows) -> RowGroups:
     """Return the tie groups of rows that have one scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
@@ -294,7 +294,7 @@ def tie_groups(rows: Rows) -> RowGroups:
     )
 
 
-def group_rows(rows: Rows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
+def group_rows(rows: JudgedRows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
     """Return the tie groups of one scorer, and the indices of the rows from the highest score down."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
@@ -317,13 +317,13 @@ def group_rows(rows: Rows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
     return RowGroups(values[first_of_group], *classes, *flagged), order
 
 
-def effective_units(rows: Rows) -> tuple[float, float]:
+def effective_units(rows: JudgedRows) -> tuple[float, float]:
     """Return the effective numbers of units of the positives and of the negatives; 0 for a class without rows."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
 
-def _effective(rows: Rows, of_class: NDArray[np.bool_]) -> float:
+def _effective(rows: JudgedRows, of_class: NDArray[np.bool_]) -> float:
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]

@@ -36,7 +36,7 @@ from core.metrics.groups import (
     AT_ONCE,
     FloatArray,
     GroupBlock,
-    Rows,
+    JudgedRows,
     ScoreGroups,
     check_weights,
     finite_vector,
@@ -94,7 +94,7 @@ def sorted_run(
         is_positive, values, weight = is_positive[kept], values[kept], weight[kept]
     if not values.size:
         return Run(np.empty((3 if weight is None else 5, 0)), (0, 0), (np.inf, np.inf))
-    groups = tie_groups(Rows(is_positive, (values,), weight, None))
+    groups = tie_groups(JudgedRows(is_positive, (values,), weight, None))
     columns = [-groups.scores, groups.positive, groups.negative]
     least = [1.0, 1.0]
     if weight is not None:

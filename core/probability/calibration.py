@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
-from core.metrics.groups import FloatArray, Rows, check_rows, effective_units
+from core.metrics.groups import FloatArray, JudgedRows, check_rows, effective_units
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 
 Method = Literal["platt", "beta", "isotonic"]
@@ -344,7 +344,7 @@ def choose_calibration(
 
 
 def _out_of_fold(
-    rows: Rows, methods: Sequence[Method], generator: np.random.Generator
+    rows: JudgedRows, methods: Sequence[Method], generator: np.random.Generator
 ) -> dict[Method, FloatArray] | None:
     """Return each row's probability by the fits on the other folds; None if these lack a class."""
     fold = _folds(rows, generator)
@@ -366,9 +366,9 @@ def _out_of_fold(
     return found
 
 
-def _taken(rows: Rows, which: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:
+def _taken(rows: JudgedRows, which: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedRows:
     unit = None if rows.unit is None else np.unique(rows.unit[which], return_inverse=True)[1]
-    return Rows(
+    return JudgedRows(
         rows.positive[which],
         tuple(vector[which] for vector in rows.scores),
         None if rows.weight is None else rows.weight[which],
@@ -376,7 +376,7 @@ def _taken(rows: Rows, which: NDArray[np.bool_] | NDArray[np.intp]) -> Rows:
     )
 
 
-def _sample(rows: Rows, generator: np.random.Generator) -> Rows:
+def _sample(rows: JudgedRows, generator: np.random.Generator) -> JudgedRows:
     """Return at most `MAX_ROWS_OF_CHOICE` rows: of each class the same share, but all of a class with few."""
     n = rows.positive.size
     if n <= MAX_ROWS_OF_CHOICE:
@@ -388,7 +388,7 @@ def _sample(rows: Rows, generator: np.random.Generator) -> Rows:
     return _taken(rows, np.sort(np.concatenate(drawn)))
 
 
-def _folds(rows: Rows, generator: np.random.Generator) -> NDArray[np.intp]:
+def _folds(rows: JudgedRows, generator: np.random.Generator) -> NDArray[np.intp]:
     """Return the fold of each row: units are dealt out in a random order, those with a positive first."""
     positive = rows.positive
     if rows.unit is not None:
@@ -400,7 +400,7 @@ def _folds(rows: Rows, generator: np.random.Generator) -> NDArray[np.intp]:
     return fold if rows.unit is None else fold[rows.unit]
 
 
-def _effective_rows(rows: Rows) -> tuple[float, float]:
+def _effective_rows(rows: JudgedRows) -> tuple[float, float]:
     """Return the effective rows of the positives and of the negatives, where rows of a unit may say the same.
 
     A unit of copies counts as one row, and a unit whose rows differ by chance alone as all of its rows. The design

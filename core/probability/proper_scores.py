@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
 from core.metrics.estimates import Interval, normal_quantile, wilson_interval
-from core.metrics.groups import FloatArray, Rows, check_probabilities, check_rows, inner
+from core.metrics.groups import FloatArray, JudgedRows, check_probabilities, check_rows, inner
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
@@ -205,7 +205,7 @@ def _rows(
     probability: ArrayLike,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> Rows:
+) -> JudgedRows:
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
     check_probabilities(rows.scores[0])
     return rows

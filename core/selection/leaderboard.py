@@ -65,7 +65,7 @@ BEST_SINGLE = "the best single candidate"
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class CandidateMetrics:
     """Candidates evaluated on the same validation rows, by the AUC and by the area over a window or a figure."""
 
     areas: Sequence[Estimates]
@@ -114,7 +114,7 @@ class Evaluator:
         self,
         held: Sequence[HeldOut],
         candidates: Sequence[tuple[Hashable, Scores]],
-    ) -> Evaluation:
+    ) -> CandidateMetrics:
         """Return the evaluation of candidates, given as (key, scores), on the same splits.
 
         The areas of a key that was seen before are reused; the key None is never reused.
@@ -130,7 +130,7 @@ class Evaluator:
                 if key is not None:
                     self._known_sizes[key] = found
             evaluated.append(found)
-        return Evaluation(evaluated)
+        return CandidateMetrics(evaluated)
 
 
 class CandidateResult(NamedTuple):
@@ -302,7 +302,7 @@ class Decision(NamedTuple):
 
 
 def _choose(
-    results: Sequence[CandidateResult], evaluation: Evaluation, context: SelectionContext
+    results: Sequence[CandidateResult], evaluation: CandidateMetrics, context: SelectionContext
 ) -> list[int]:
     """Return the members that time and cost allow, the best first."""
     seconds = [context.seconds(result) for result in results]
@@ -344,7 +344,7 @@ def _choose(
 def _decide(
     results: Sequence[CandidateResult],
     members: Sequence[int],
-    evaluation: Evaluation,
+    evaluation: CandidateMetrics,
     held: Sequence[HeldOut],
     context: SelectionContext,
 ) -> Decision:
@@ -413,7 +413,7 @@ def _gap_in_words(gap: float) -> str:
 
 def evaluate_all(
     history: TrialHistory, held: Sequence[HeldOut], evaluator: Evaluator
-) -> tuple[list[CandidateResult], Evaluation]:
+) -> tuple[list[CandidateResult], CandidateMetrics]:
     """Return the results of the candidates that did not fail, at least one, and their evaluation."""
     results = []
     for candidate in history.finished():
@@ -510,7 +510,7 @@ def _average(
 def _fill_board(
     history: TrialHistory,
     results: Sequence[CandidateResult],
-    evaluation: Evaluation,
+    evaluation: CandidateMetrics,
     planned: Sequence[Candidate],
 ) -> dict[str, LeaderboardRow]:
     """Return the leaderboard row of every candidate, by name; those that did not fail are compared with the best."""

@@ -78,7 +78,13 @@ class LeaderboardRow:
 
 
 class NoteKind(StrEnum):
-    """What a note of a search is about."""
+    """What a note of a search is about.
+
+    Examples
+    --------
+    >>> NoteKind("no_trees") is NoteKind.NO_TREES
+    True
+    """
 
     NO_TREES = "no_trees"  # all boosted trees failed
     NO_BOUND = "no_bound"  # no candidate scores a row in the time that was asked for
@@ -100,6 +106,12 @@ class Note(NamedTuple):
     text : str
     phases : tuple of str
         The names of the phases of the search that it is about.
+
+    Examples
+    --------
+    >>> note = Note(NoteKind.FEWER_ROWS, "the model learns from 10 % of the rows")
+    >>> note.kind is NoteKind.ENDED
+    False
     """
 
     kind: NoteKind

@@ -15,16 +15,16 @@ from core.classifiers import STACKS, ClassifierName, Stack, fit_classifier, fit_
 from core.coding.categories import effective_counts
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 
-from .growth import Cell, Sample, Split, Splitter
-from .tree import Booleans, Integers, Rules, Tree
+from .growth import Cell, CellDivision, Splitter, TreeRows
+from .tree import Booleans, Integers, RankingTree, Rules
 
 
-def cost_weights(sample: Sample, cell: Cell) -> Floats:
+def cost_weights(sample: TreeRows, cell: Cell) -> Floats:
     """Return the weights of a cell's rows in the classification error L_ω, ω being its fraction of positives.
 
     Parameters
     ----------
-    sample : Sample
+    sample : TreeRows
     cell : Cell
 
     Returns
@@ -42,7 +42,7 @@ def cost_weights(sample: Sample, cell: Cell) -> Floats:
     return np.asarray(sample.weight[cell.rows] * cost)
 
 
-def row_weights(sample: Sample, cell: Cell, count: Floats) -> Floats:
+def row_weights(sample: TreeRows, cell: Cell, count: Floats) -> Floats:
     """Return `cost_weights`, scaled to sum to the number of rows; `count` has for how many rows each row stands."""
     cost = cost_weights(sample, cell)
     return np.asarray(cost * (count[cell.rows].sum() / cost.sum()))
@@ -54,18 +54,18 @@ class ClassifierSplitter(Splitter):
     Parameters
     ----------
     name : {"linear_svm", "logistic", "random_forest"}
-    sample : Sample
+    sample : TreeRows
     seed : int
         For the draws of a forest; each cell's draw depends on it and on the cell's rows.
     """
 
-    def __init__(self, name: ClassifierName, sample: Sample, seed: int) -> None:
+    def __init__(self, name: ClassifierName, sample: TreeRows, seed: int) -> None:
         super().__init__(sample)
         self._name: ClassifierName = name
         self._count = effective_counts(sample.weight)
         self._seed = seed
 
-    def split(self, cell: Cell) -> Split | None:
+    def split(self, cell: Cell) -> CellDivision | None:
         """Return the split by a classifier fitted to the cell."""
         rows = cell.rows
         draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
@@ -77,7 +77,7 @@ class ClassifierSplitter(Splitter):
             self.sample.n_categories,
             int(draw.generate_state(1)[0]),
         )
-        return Split(fitted.score(0, self.sample.X[rows]) > 0, fitted)
+        return CellDivision(fitted.score(0, self.sample.X[rows]) > 0, fitted)
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
         """Return the fitted classifiers as flat arrays."""
@@ -91,8 +91,8 @@ class RowwiseRules(Rules):
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
         """Return which of X[rows] go to the top child: shape (len(rows),), bool."""
 
-    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Return the leaf of each row; see `Tree.find_leaves`."""
+    def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
+        """Return the leaf of each row; see `RankingTree.find_leaves`."""
         return tree.send_down(len(X), lambda rule, rows: self.goes_top(rule, X, rows))
 
 
@@ -145,10 +145,10 @@ class EstimatorSplitter(Splitter):
     template : estimator
         A classifier with `predict`, whose `fit` takes sample weights; cloned for each node. It sees X
         as it is: missing values as NaN, and no categorical columns.
-    sample : Sample
+    sample : TreeRows
     """
 
-    def __init__(self, template: BaseEstimator, sample: Sample) -> None:
+    def __init__(self, template: BaseEstimator, sample: TreeRows) -> None:
         name = type(template).__name__
         if not hasattr(template, "predict") or not has_fit_parameter(template, "sample_weight"):
             raise InvalidParameter(
@@ -160,12 +160,12 @@ class EstimatorSplitter(Splitter):
         self._template = template
         self._count = effective_counts(sample.weight)
 
-    def split(self, cell: Cell) -> Split | None:
+    def split(self, cell: Cell) -> CellDivision | None:
         """Return the split by a clone fitted to the cell."""
         X, positive = self.sample.X[cell.rows], self.sample.positive[cell.rows]
         weight = row_weights(self.sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
-        return Split(_takes(estimator, X), estimator)
+        return CellDivision(_takes(estimator, X), estimator)
 
     def collect(self, rules: Sequence[Any]) -> "EstimatorRules":
         """Return the fitted estimators as rules."""

@@ -21,7 +21,7 @@ from core.explain.conditions import ANY_NUMBER, CategorySet, Condition, any_cate
 from core.trees import predictor
 from core.trees.predictor import Nodes
 
-from .tree import MAX_MASS, Booleans, Integers, Rules, Tree, are_trees, link, sum_up
+from .tree import MAX_MASS, Booleans, Integers, RankingTree, Rules, are_trees, link, sum_up
 
 # Nodes that may be visited for the exact Shapley values of a row: about a quarter of a second.
 MAX_VISITED = 20_000_000
@@ -119,7 +119,7 @@ class CutRules(Rules):
         """By cut node: mass of negatives."""
         return sum_up(self.below, self.leaf_negative)
 
-    def link(self, tree: Tree) -> Nodes:
+    def link(self, tree: RankingTree) -> Nodes:
         """Return one tree of all cuts: each cut leaf is replaced by the first cut of the child it sends rows to.
 
         Its leaves are those of the ranking tree, and the value of each is its number.
@@ -154,8 +154,8 @@ class CutRules(Rules):
             sets=self.words.copy(),  # as the kernels take no array that forbids writing
         )
 
-    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
-        """Return the leaf of each row; see `Tree.find_leaves`."""
+    def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
+        """Return the leaf of each row; see `RankingTree.find_leaves`."""
         numbers = np.zeros(len(X))
         predictor.add_scores(X, tree.linked, 0, 1, numbers)
         return numbers.astype(np.int64)  # whole numbers are exact
@@ -315,7 +315,7 @@ class CutRules(Rules):
             raise ArtifactError("cut_merged_rule must rise")
 
 
-def link_all(trees: Sequence[Tree]) -> Nodes:
+def link_all(trees: Sequence[RankingTree]) -> Nodes:
     """Return the linked cuts of several trees, one tree after the other; see `CutRules.link`."""
     linked: list[Nodes] = [tree.linked for tree in trees]
     n_nodes = np.cumsum([0, *(len(nodes.feature) for nodes in linked)]).tolist()
@@ -331,7 +331,7 @@ def link_all(trees: Sequence[Tree]) -> Nodes:
     return Nodes(*(np.concatenate(arrays) for arrays in zip(*moved, strict=True)))
 
 
-def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
+def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
     """Return the mean value of the training rows at each cut and leaf of a linked tree.
 
     On the way of a row from the root to its leaf, its mean value changes at each cut by mean(child) - mean(cut). These
@@ -340,7 +340,7 @@ def mean_values(tree: Tree, leaf_value: Floats) -> Floats:
 
     Parameters
     ----------
-    tree : Tree
+    tree : RankingTree
         With rules of class `CutRules`.
     leaf_value : ndarray of shape (n_leaves,), float64
 
@@ -379,12 +379,12 @@ class FeatureGains(NamedTuple):
     linear: Floats
 
 
-def sum_gains(trees: Sequence[Tree], n_features: int) -> FeatureGains:
+def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
     """Return the sum of the gains of each feature over all cuts of all nodes; the mean over several trees.
 
     Parameters
     ----------
-    trees : sequence of Tree
+    trees : sequence of RankingTree
         With rules of class `CutRules`.
     n_features : int
 

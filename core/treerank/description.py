@@ -17,7 +17,7 @@ from core.base.ranker import Floats
 from core.explain import svg
 
 from .pruning import critical_penalties
-from .tree import Integers, LeafOrder, Tree
+from .tree import Integers, LeafOrder, RankingTree
 
 MAX_LEAVES = 16
 """Leaves that a picture has: a larger tree is drawn without its weakest splits, which would be too small to read."""
@@ -43,7 +43,7 @@ class NamedTree:
 
     Attributes
     ----------
-    tree : Tree
+    tree : RankingTree
     order : {"tree", "concave"}
         How its leaves rank.
     name : callable (int) -> str
@@ -52,7 +52,7 @@ class NamedTree:
         None for a numeric feature, else the texts of its categories.
     """
 
-    tree: Tree
+    tree: RankingTree
     order: LeafOrder
     name: Callable[[int], str]
     categories: Sequence[Sequence[str] | None]
@@ -137,12 +137,12 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
     return rules
 
 
-def subtree_curves(tree: Tree) -> list[tuple[Floats, Floats]]:
+def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
     """Return the training ROC curves of the tree cut off at depth 0, 1, 2, ..., the whole tree last.
 
     Parameters
     ----------
-    tree : Tree
+    tree : RankingTree
 
     Returns
     -------
@@ -190,12 +190,12 @@ def _continue(stem: str) -> str:
     return stem.replace("├─ ", "│  ").replace("└─ ", "   ")
 
 
-def say_leaves(tree: Tree) -> str:
+def say_leaves(tree: RankingTree) -> str:
     """Return the number of leaves in words."""
     return "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
 
 
-def say_rows(tree: Tree, node: int) -> str:
+def say_rows(tree: RankingTree, node: int) -> str:
     """Return in words the training rows of a node, by weight, and those of them that are positive."""
     positive, negative = float(tree.positive[node]), float(tree.negative[node])
     fraction = positive / (positive + negative)
@@ -432,11 +432,11 @@ def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float
     return "M" + "L".join(points)
 
 
-def _positive_fraction(tree: Tree, node: int) -> float:
+def _positive_fraction(tree: RankingTree, node: int) -> float:
     return float(tree.positive[node] / (tree.positive[node] + tree.negative[node]))
 
 
-def _colour(tree: Tree, node: int) -> str:
+def _colour(tree: RankingTree, node: int) -> str:
     return svg.shade(_colour_position(_positive_fraction(tree, node), _positive_fraction(tree, 0)))
 
 

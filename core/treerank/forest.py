@@ -38,9 +38,9 @@ from core.trees.predictor import Nodes
 
 from . import options
 from .cuts import MAX_VISITED, CutRules, link_all, mean_values, sum_gains
-from .growth import Limits, Sample, grow
+from .growth import TreeLimits, TreeRows, grow
 from .leafrank import CodedSample, FeatureDraw, LeafRank, Shape, code_sample
-from .tree import MAX_MASS, Booleans, Integers, Tree
+from .tree import MAX_MASS, Booleans, Integers, RankingTree
 
 MAX_TREES = 10_000
 
@@ -48,7 +48,7 @@ MAX_TREES = 10_000
 class BaggedTree(NamedTuple):
     """A tree, the rows that it was not grown on, and the leaf of each of them."""
 
-    tree: Tree
+    tree: RankingTree
     unseen: Integers
     leaf: Integers
 
@@ -56,7 +56,7 @@ class BaggedTree(NamedTuple):
 class BaggedGrower:
     """Grows trees on rows drawn with replacement."""
 
-    def __init__(self, sample: Sample, seed: int) -> None:
+    def __init__(self, sample: TreeRows, seed: int) -> None:
         self._X = np.ascontiguousarray(sample.X)
         self._weight = sample.weight
         self._seed = seed
@@ -68,7 +68,7 @@ class BaggedGrower:
         self,
         numbers: range,
         coded: CodedSample,
-        limits: Limits,
+        limits: TreeLimits,
         shape: Shape,
         n_drawn_features: int,
     ) -> Generator[BaggedTree, None, None]:
@@ -107,7 +107,7 @@ class BaggedGrower:
         finally:  # also when a callback has stopped the fit
             pool.shutdown(cancel_futures=True)
 
-    def recall(self, trees: Iterable[tuple[Tree, Integers]]) -> Iterator[BaggedTree]:
+    def recall(self, trees: Iterable[tuple[RankingTree, Integers]]) -> Iterator[BaggedTree]:
         """Yield the trees of a forest, from number 0, as `grow` did; each comes with the leaves of its unseen rows.
 
         Raises
@@ -133,7 +133,7 @@ class BaggedGrower:
         return np.bincount(drawn, minlength=n), generator
 
 
-def rank_leaves(tree: Tree, order: str) -> Floats:
+def rank_leaves(tree: RankingTree, order: str) -> Floats:
     """Return the rank of each leaf: the fraction of the mass in leaves below it, plus half of its own."""
     best_first = tree.ranking(order)
     mass = (tree.leaf_positive + tree.leaf_negative)[best_first]
@@ -151,7 +151,7 @@ class Trees(State):
     ----------
     n_nodes : ndarray of shape (n_trees,), int64
     is_leaf, leaf_positive, leaf_negative, rules
-        Of all trees; see `Tree`.
+        Of all trees; see `RankingTree`.
     """
 
     n_nodes: Annotated[Integers, Array("n_trees"), Ge(1), Totals("n_all_nodes")]
@@ -161,7 +161,7 @@ class Trees(State):
     rules: Annotated[CutRules, Nested(n_rules="n_all_nodes - n_leaves")]
 
     @classmethod
-    def join(cls, trees: Sequence[Tree]) -> "Trees":
+    def join(cls, trees: Sequence[RankingTree]) -> "Trees":
         """Return several trees as one state."""
         return cls(
             np.array([tree.n_nodes for tree in trees]),
@@ -171,14 +171,16 @@ class Trees(State):
             CutRules.join([tree.rules for tree in trees if isinstance(tree.rules, CutRules)]),
         )
 
-    def split(self) -> tuple[Tree, ...]:
+    def split(self) -> tuple[RankingTree, ...]:
         """Return each tree, checked."""
         flags = pieces(self.is_leaf, self.n_nodes)
         n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
         positive = pieces(self.leaf_positive, n_leaves)
         negative = pieces(self.leaf_negative, n_leaves)
         rules = self.rules.split(self.n_nodes - n_leaves)
-        trees = tuple(Tree(*each) for each in zip(flags, positive, negative, rules, strict=True))
+        trees = tuple(
+            RankingTree(*each) for each in zip(flags, positive, negative, rules, strict=True)
+        )
         for tree in trees:
             tree.check()
         return trees
@@ -208,7 +210,7 @@ class TreeShare(State):
             np.concatenate([each.leaf for each in grown]).astype(np.uint32),
         )
 
-    def split(self) -> list[tuple[Tree, Integers]]:
+    def split(self) -> list[tuple[RankingTree, Integers]]:
         """Return each tree with the leaves of its unseen rows."""
         leaves = pieces(self.leaf.astype(np.int64), self.n_unseen)
         return list(zip(self.trees.split(), leaves, strict=True))
@@ -258,7 +260,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     Attributes
     ----------
-    trees_ : tuple of Tree
+    trees_ : tuple of RankingTree
     oob_auc_ : float
         AUC of the training rows, each ranked by the trees that were not grown on it; NaN if all such rows are of one
         class.
@@ -301,7 +303,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     keeps_when_stopped = True
 
-    trees_: tuple[Tree, ...]
+    trees_: tuple[RankingTree, ...]
     oob_auc_: Annotated[float, Value(nan_as_null=True), Ge(0.0), Le(1.0)]
     intercept_: Annotated[float, Value(), Ge(-1.0), Le(0.0)]
     _linked: "_LinkedTrees"
@@ -432,7 +434,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             A share is damaged or of another fit, or a tree is missing or there twice.
         """
         sample = self._sample(*self._take_rows(X, y, sample_weight)[:3])
-        trees: list[tuple[Tree, Integers]] = []
+        trees: list[tuple[RankingTree, Integers]] = []
         for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
             trees += TreeShare.from_arrays(
                 arrays, self._known_sizes() | {"n_trees": n_trees}
@@ -452,21 +454,21 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         with closing(self._grow(sample, range(self.n_trees))) as grown:
             self._gather(sample, grown, callback)
 
-    def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Sample:
-        return Sample(X, positive, weight, self._n_categories())
+    def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> TreeRows:
+        return TreeRows(X, positive, weight, self._n_categories())
 
-    def _bag(self, sample: Sample) -> BaggedGrower:
+    def _bag(self, sample: TreeRows) -> BaggedGrower:
         return BaggedGrower(sample, self.random_state)
 
-    def _grow(self, sample: Sample, numbers: range) -> Generator[BaggedTree, None, None]:
+    def _grow(self, sample: TreeRows, numbers: range) -> Generator[BaggedTree, None, None]:
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
-        limits = Limits(self.max_depth, self.max_leaves, shape.min_mass)
+        limits = TreeLimits(self.max_depth, self.max_leaves, shape.min_mass)
         coded = code_sample(sample, self.max_bins)
         n_drawn = max(1, round(self.max_features * coded.table.n_features))
         return self._bag(sample).grow(numbers, coded, limits, shape, n_drawn)
 
-    def _gather(self, sample: Sample, grown: Iterable[BaggedTree], callback: Callback) -> None:
+    def _gather(self, sample: TreeRows, grown: Iterable[BaggedTree], callback: Callback) -> None:
         """Take the trees in order, and rank each row by those that were not grown on it."""
         positive, weight = sample.positive, sample.weight
         totals, counts = np.zeros((2, len(positive)))
@@ -492,7 +494,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         more = weight[positive].sum() > weight[~positive].sum()
         self.intercept_ = -cut.value if cut is not None else (0.0 if more else -1.0)
 
-    def _take(self, trees: tuple[Tree, ...], intercept: float) -> None:
+    def _take(self, trees: tuple[RankingTree, ...], intercept: float) -> None:
         self.trees_, self.intercept_ = trees, intercept
         self._linked = _LinkedTrees(trees, self.order)
 
@@ -517,7 +519,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 class _LinkedTrees:
     """The trees of a forest, linked for scoring."""
 
-    trees: tuple[Tree, ...]
+    trees: tuple[RankingTree, ...]
     order: str
 
     def __getstate__(self) -> dict[str, Any]:

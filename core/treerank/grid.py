@@ -15,8 +15,8 @@ from core.base.state import FINITE, Array, Index, Nested, State
 from core.errors import ArtifactError
 from core.explain.conditions import spell_number
 
-from .growth import Cell, Sample, Split, Splitter
-from .tree import Booleans, Integers, Rules, Tree
+from .growth import Cell, CellDivision, Splitter, TreeRows
+from .tree import Booleans, Integers, RankingTree, Rules
 
 MAX_RESOLUTION = 16
 
@@ -60,7 +60,7 @@ class Grid(State):
             raise ArtifactError("grid_low must not exceed grid_high")
 
     @classmethod
-    def of(cls, sample: Sample, resolution: int) -> "Grid":
+    def of(cls, sample: TreeRows, resolution: int) -> "Grid":
         """Return the grid on the ranges of the features; a feature without any value has the range from 0 to 0."""
         low, high = np.zeros((2, sample.X.shape[1]))
         for j, column in enumerate(sample.X.T):
@@ -169,7 +169,7 @@ class GridSplitter(Splitter):
 
     Parameters
     ----------
-    sample : Sample
+    sample : TreeRows
     resolution : int
         J, 1 to 16. Only cubes with rows cost anything, but with q features their number grows as 2**(J q) as long as
         there are rows to fill them: use it for few features. The bound of Theorem 2 is smallest near
@@ -185,7 +185,7 @@ class GridSplitter(Splitter):
     Clémençon, Depecker & Vayatis 2011, §3.2: Fig. 4, Theorem 2, Remarks 6 and 8.
     """
 
-    def __init__(self, sample: Sample, resolution: int) -> None:
+    def __init__(self, sample: TreeRows, resolution: int) -> None:
         super().__init__(sample)
         self._grid = Grid.of(sample, resolution)
         cubes = self._grid.locate(sample.X)
@@ -194,7 +194,7 @@ class GridSplitter(Splitter):
         self._positive = np.where(sample.positive, sample.weight, 0.0)
         self._negative = np.where(sample.positive, 0.0, sample.weight)
 
-    def split(self, cell: Cell) -> Split | None:
+    def split(self, cell: Cell) -> CellDivision | None:
         """Return the split by the best union of the cubes that have rows in the cell; its rule is their numbers."""
         cubes, index = np.unique(self._cube[cell.rows], return_inverse=True)
         positive, negative = (
@@ -206,7 +206,7 @@ class GridSplitter(Splitter):
             return None
         in_top = np.zeros(len(cubes), dtype=np.bool_)
         in_top[union.order[: union.n_top]] = True
-        return Split(in_top[index], cubes[in_top])
+        return CellDivision(in_top[index], cubes[in_top])
 
     def collect(self, rules: Sequence[Any]) -> "GridRules":
         """Return the rules as flat arrays, with the grid and its cubes."""
@@ -244,7 +244,7 @@ class GridRules(Rules):
         """Return which of X[rows] lie in a cube that goes to the top: shape (len(rows),), bool."""
         return self._is_top(rule, self._find_cubes(X[rows]))
 
-    def find_leaves(self, tree: Tree, X: Floats) -> Integers:
+    def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
         """Return the leaf of each row; each cube goes down the tree once, not each of its rows."""
         cubes, cube_of_row = np.unique(self._find_cubes(X), return_inverse=True)
         leaf = tree.send_down(len(cubes), lambda rule, some: self._is_top(rule, cubes[some]))

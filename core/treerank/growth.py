@@ -16,13 +16,13 @@ import numpy as np
 from core.base.ranker import Callback, Floats, StopFit
 from core.coding.stored import StoredCodes
 
-from .tree import Booleans, Integers, Rules, Tree
+from .tree import Booleans, Integers, RankingTree, Rules
 
 # Least gain Λ that counts as one, as a fraction of P N (the masses of both classes): less is rounding.
 EPS_GAIN = 1e-11
 
 
-class Sample(NamedTuple):
+class TreeRows(NamedTuple):
     """The rows that a tree is grown on.
 
     Attributes
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
     n_categories: Integers
     stored: StoredCodes | None = None
 
-    def take(self, rows: Integers) -> "Sample":
+    def take(self, rows: Integers) -> "TreeRows":
         """Return the sample of some of the rows, ascending."""
         if self.stored is None:
             X = self.X[rows]
@@ -109,7 +109,7 @@ class CellSplitter(Protocol):
         """Return the rules of the tree's inside nodes, in preorder, as flat arrays."""
 
 
-class Split(NamedTuple):
+class CellDivision(NamedTuple):
     """How a `Splitter` splits a cell.
 
     Attributes
@@ -129,10 +129,10 @@ class Splitter(ABC):
 
     Parameters
     ----------
-    sample : Sample
+    sample : TreeRows
     """
 
-    def __init__(self, sample: Sample) -> None:
+    def __init__(self, sample: TreeRows) -> None:
         self.sample = sample
 
     @property
@@ -153,7 +153,7 @@ class Splitter(ABC):
         return splits
 
     @abstractmethod
-    def split(self, cell: Cell) -> Split | None:
+    def split(self, cell: Cell) -> CellDivision | None:
         """Return a split of a cell; None where there is none."""
 
     @abstractmethod
@@ -165,7 +165,7 @@ class Splitter(ABC):
         return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
-class Limits(NamedTuple):
+class TreeLimits(NamedTuple):
     """How large a ranking tree may become.
 
     Attributes
@@ -194,7 +194,7 @@ class _Node:
 
 
 class _Growth:
-    def __init__(self, splitter: CellSplitter, limits: Limits) -> None:
+    def __init__(self, splitter: CellSplitter, limits: TreeLimits) -> None:
         self._splitter = splitter
         self._limits = limits
         self.root = _Node(splitter.root, 0)
@@ -240,13 +240,13 @@ class _Growth:
         return {"leaves": float(self.n_leaves), "training_auc": 0.5 + 0.5 * self.gain / pairs}
 
 
-def grow(splitter: CellSplitter, limits: Limits, callback: Callback) -> Tree:
+def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> RankingTree:
     """Grow a ranking tree.
 
     Parameters
     ----------
     splitter : CellSplitter
-    limits : Limits
+    limits : TreeLimits
     callback : callable (step, of, info) -> None
         Called with the number of leaves and the training AUC: after each of max_depth levels, or after each of
         max_leaves - 1 splits. Where growth ends early, the last step is reported at once. StopFit ends growth, and the
@@ -304,7 +304,7 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
         callback(max_leaves - 1, max_leaves - 1, growth.report())
 
 
-def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
+def _flatten(root: _Node, splitter: CellSplitter) -> RankingTree:
     """Return the tree of the nodes, in preorder."""
     nodes: list[_Node] = []
     waiting = [root]
@@ -316,7 +316,7 @@ def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
     rules: list[Any] = [
         node.split.rule for node in nodes if node.children and node.split is not None
     ]
-    return Tree(
+    return RankingTree(
         np.array([not node.children for node in nodes]),
         np.array([leaf.positive for leaf in leaves]),
         np.array([leaf.negative for leaf in leaves]),
@@ -327,7 +327,7 @@ def _flatten(root: _Node, splitter: CellSplitter) -> Tree:
 class RankingTreeGrower(Protocol):
     """Grows trees on parts of one sample."""
 
-    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+    def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
         """Return a tree grown on some rows of the sample: an ascending array of their indices."""
 
 
@@ -335,9 +335,9 @@ class RankingTreeGrower(Protocol):
 class SplitterGrower:
     """Grows trees by a `Splitter`, which is made anew for each part of the rows."""
 
-    sample: Sample
-    make: Callable[[Sample], Splitter]
+    sample: TreeRows
+    make: Callable[[TreeRows], Splitter]
 
-    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+    def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
         """Return a tree grown on some rows; see `RankingTreeGrower`."""
         return grow(self.make(self.sample.take(rows)), limits, callback)

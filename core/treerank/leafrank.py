@@ -23,8 +23,8 @@ from core.trees.records import NODE
 from core.trees.splitting import SPLIT, Objective, SplitCriterion
 
 from .cuts import CutRules
-from .growth import EPS_GAIN, Cell, CellSplit, Limits, Sample, grow
-from .tree import Booleans, Integers, Tree
+from .growth import EPS_GAIN, Cell, CellSplit, TreeLimits, TreeRows, grow
+from .tree import Booleans, Integers, RankingTree
 
 MAX_NODES = 1 << 12  # of all cut trees that are grown in one call: bounds its memory
 
@@ -65,7 +65,7 @@ class CodedSample(NamedTuple):
     n_categories: Integers
 
 
-def code_sample(sample: Sample, max_bins: int) -> CodedSample:
+def code_sample(sample: TreeRows, max_bins: int) -> CodedSample:
     """Return the sample coded in at most `max_bins` bins a column, 255 at most.
 
     Notes
@@ -305,7 +305,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(
-        cls, depth: int, max_leaves: int | None, min_samples_leaf: float, sample: Sample
+        cls, depth: int, max_leaves: int | None, min_samples_leaf: float, sample: TreeRows
     ) -> "Shape":
         """Return the shape that the parameters give; weights of a mean below 1 are divided by their mean."""
         complete = 2**depth
@@ -461,7 +461,7 @@ class CutGrower:
     shape: Shape
 
     @classmethod
-    def of(cls, sample: Sample, max_bins: int, shape: Shape) -> Self:
+    def of(cls, sample: TreeRows, max_bins: int, shape: Shape) -> Self:
         """Return a grower on a sample, which it codes."""
         coded = code_sample(sample, max_bins)
         weight = sample.weight[coded.order]
@@ -476,7 +476,7 @@ class CutGrower:
         largest = self.shape.max_leaves
         return [*(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < largest), largest]
 
-    def grow(self, rows: Integers, limits: Limits, callback: Callback) -> Tree:
+    def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
         """Return a tree grown on some rows; see `TreeGrower`."""
         taken = np.zeros(len(self.weight), dtype=np.bool_)
         taken[rows] = True

@@ -24,8 +24,8 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.kernels import kernel
 
 from .grid import GridRules
-from .growth import Sample
-from .tree import Booleans, Integers, LeafOrder, Tree
+from .growth import TreeRows
+from .tree import Booleans, Integers, LeafOrder, RankingTree
 
 
 def _along(name: str) -> Array:
@@ -72,12 +72,12 @@ _LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 _GAINS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
-def critical_penalties(tree: Tree) -> Floats:
+def critical_penalties(tree: RankingTree) -> Floats:
     """Return for each node the λ from which on it is a leaf of the best subtree, or not in it.
 
     Parameters
     ----------
-    tree : Tree
+    tree : RankingTree
 
     Returns
     -------
@@ -127,7 +127,7 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
                 critical[node] = least
 
 
-def trace_path(tree: Tree, critical: Floats) -> PruningPath:
+def trace_path(tree: RankingTree, critical: Floats) -> PruningPath:
     """Return the subtrees of a tree that are best for some penalty; `critical` is from `critical_penalties`."""
     inside = ~tree.is_leaf
     penalty = np.unique(np.concatenate([[0.0], critical[inside]]))
@@ -137,7 +137,7 @@ def trace_path(tree: Tree, critical: Floats) -> PruningPath:
     return PruningPath(penalty, np.rint(n_inside).astype(np.int64) + 1, auc, missing)
 
 
-def keep_best(tree: Tree, penalty: float) -> Tree:
+def keep_best(tree: RankingTree, penalty: float) -> RankingTree:
     """Return the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13) on the rows the tree was grown on.
 
     A penalty of 0 keeps the whole tree, also splits that gain nothing.
@@ -152,17 +152,17 @@ def sum_above(critical: Floats, values: Floats, penalties: Floats) -> Floats:
     return np.asarray(sums[np.searchsorted(-critical[order], -penalties, side="left")])
 
 
-def reweigh(tree: Tree, sample: Sample) -> Tree:
+def reweigh(tree: RankingTree, sample: TreeRows) -> RankingTree:
     """Return the same tree with the masses of other rows, of both classes; on these Λ may be negative."""
     leaf = sample.find_leaves(tree.find_leaves)
     positive, negative = (
         np.asarray(np.bincount(leaf, sample.weight * of_class, tree.n_leaves), np.float64)
         for of_class in (sample.positive, ~sample.positive)
     )
-    return Tree(tree.is_leaf, positive, negative, tree.rules)
+    return RankingTree(tree.is_leaf, positive, negative, tree.rules)
 
 
-def best_subtree(tree: Tree, gain: Floats) -> Booleans:
+def best_subtree(tree: RankingTree, gain: Floats) -> Booleans:
     """Return which nodes to collapse for the subtree of greatest AUC on a pruning sample (eqs. 11, 12).
 
     Of several the smallest. `gain` is Λ of each node on that sample (see `reweigh`). A node's subtree adds Λ and what
@@ -188,38 +188,38 @@ def auc_along(critical: Floats, gain: Floats, penalties: Floats) -> Floats:
 
 
 # Grows a tree on the rows of these indices; the second argument counts the trees from 0.
-Grow = Callable[[Integers, int], Tree]
+Grow = Callable[[Integers, int], RankingTree]
 
 MIN_RISE = (
     1e-9  # an AUC counts as higher only if it exceeds the other by more than this: less is rounding
 )
 
 
-class Chosen(NamedTuple):
+class PrunedTree(NamedTuple):
     """The tree that pruning chose, and how its leaves rank.
 
     Attributes
     ----------
-    tree : Tree
+    tree : RankingTree
     path : PruningPath
     order : {"tree", "concave"}
         The order of the leaves that ranked better on validation rows.
     """
 
-    tree: Tree
+    tree: RankingTree
     path: PruningPath
     order: LeafOrder
 
 
-def validation_auc(chosen: Chosen) -> float:
+def validation_auc(chosen: PrunedTree) -> float:
     """Return the best AUC along the path on validation rows; 0 if there were none."""
     areas = chosen.path.validation_auc
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
 
 def choose_by_folds(
-    sample: Sample, group: Groups | None, grow: Grow, n_folds: int, seed: int
-) -> Chosen:
+    sample: TreeRows, group: Groups | None, grow: Grow, n_folds: int, seed: int
+) -> PrunedTree:
     """Return the subtree for the penalty per leaf that cross-validation finds best (§4.1); grows n_folds + 1 trees.
 
     If a class has fewer rows (or groups) than n_folds, there are as many folds; with one only, InvalidData is raised.
@@ -247,12 +247,12 @@ def choose_by_folds(
         for collapsed in [fold_critical <= penalties[best]]
     ]
     kept = tree.collapse(critical <= path.penalty[best])
-    return Chosen(kept, path._replace(validation_auc=means), better_order(pruned))
+    return PrunedTree(kept, path._replace(validation_auc=means), better_order(pruned))
 
 
 def choose_on_held_out(
-    sample: Sample, group: Groups | None, grow: Grow, fraction: float, seed: int
-) -> Chosen:
+    sample: TreeRows, group: Groups | None, grow: Grow, fraction: float, seed: int
+) -> PrunedTree:
     """Return the subtree that ranks a validation part best (eq. 12, Remark 10); the tree is grown on the other rows.
 
     The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
@@ -268,7 +268,7 @@ def choose_on_held_out(
     return choose_on(tree, reweigh(tree, sample.take(np.flatnonzero(validation_mask))))
 
 
-def _draw_folds(sample: Sample, group: Groups | None, n_folds: int, seed: int) -> Integers:
+def _draw_folds(sample: TreeRows, group: Groups | None, n_folds: int, seed: int) -> Integers:
     """Return the fold of each row. There are n_folds, or fewer, so that each has rows of both classes."""
     unit = _units(sample, group)
     classes = sample.positive, ~sample.positive
@@ -282,11 +282,11 @@ def _draw_folds(sample: Sample, group: Groups | None, n_folds: int, seed: int) -
     )
 
 
-def _units(sample: Sample, group: Groups | None) -> Integers | None:
+def _units(sample: TreeRows, group: Groups | None) -> Integers | None:
     return number_inseparable(sample.X, sample.positive, sample.weight, group)
 
 
-def choose_on(tree: Tree, validated: Tree) -> Chosen:
+def choose_on(tree: RankingTree, validated: RankingTree) -> PrunedTree:
     """Return the subtree that ranks validation rows best; `validated` is the tree with their masses (`reweigh`)."""
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
@@ -294,10 +294,10 @@ def choose_on(tree: Tree, validated: Tree) -> Chosen:
     collapsed = best_subtree(tree, validated.gain)
     kept = tree.collapse(collapsed)
     order = better_order([(kept, validated.collapse(collapsed))])
-    return Chosen(kept, path._replace(validation_auc=means), order)
+    return PrunedTree(kept, path._replace(validation_auc=means), order)
 
 
-def better_order(trees: Sequence[tuple[Tree, Tree]]) -> LeafOrder:
+def better_order(trees: Sequence[tuple[RankingTree, RankingTree]]) -> LeafOrder:
     """Return the order of the leaves that ranks validation rows better on average; the tree's own if they are equal.
 
     Takes pairs: a tree, and the same tree with the masses of validation rows.
@@ -414,8 +414,8 @@ def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
 
 
 def choose_by_penalty(
-    tree: Tree, scale: float, splitter: object, max_cuts: int, n_categories: Integers
-) -> Chosen:
+    tree: RankingTree, scale: float, splitter: object, max_cuts: int, n_categories: Integers
+) -> PrunedTree:
     """Return the subtree by structural AUC maximisation (§4.2), with the printed penalty times `scale`.
 
     The penalty depends on the splitter that the tree was grown with; max_cuts is κ. No rows are held out, so the order
@@ -437,7 +437,7 @@ def choose_by_penalty(
         assert isinstance(tree.rules, GridRules)  # the remaining tree
         penalty = penalty_of_cubes(path.n_leaves, mass, positive_fraction, len(tree.rules.cubes))
     kept = choose_subtree(path, penalty, scale)
-    return Chosen(tree.collapse(critical <= path.penalty[kept]), path, "tree")
+    return PrunedTree(tree.collapse(critical <= path.penalty[kept]), path, "tree")
 
 
 def check_splitter(splitter: object) -> None:

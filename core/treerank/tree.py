@@ -139,8 +139,8 @@ class Rules(State, ABC):
         """Number of rules."""
 
     @abstractmethod
-    def find_leaves(self, tree: "Tree", X: Floats) -> Integers:
-        """Return the leaf of each row; see `Tree.find_leaves`."""
+    def find_leaves(self, tree: "RankingTree", X: Floats) -> Integers:
+        """Return the leaf of each row; see `RankingTree.find_leaves`."""
 
     @abstractmethod
     def take(self, rules: Integers) -> Self:
@@ -155,13 +155,13 @@ class Rules(State, ABC):
         `name` returns a feature's name, `categories` has the texts of each categorical feature.
         """
 
-    def link(self, tree: "Tree") -> Any:
+    def link(self, tree: "RankingTree") -> Any:
         """Return what `find_leaves` needs as `tree.linked`, made once for a tree; None if nothing."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(State):
+class RankingTree(State):
     """A ranking tree, oriented: of two siblings the top one ranks higher.
 
     Attributes
@@ -368,7 +368,7 @@ class Tree(State):
                 waiting.append((int(self.bottom[node]), numbers[~top]))
         return leaf
 
-    def collapse(self, nodes: Booleans) -> "Tree":
+    def collapse(self, nodes: Booleans) -> "RankingTree":
         """Return the subtree that remains when some inside nodes become leaves.
 
         Parameters
@@ -386,4 +386,4 @@ class Tree(State):
         inside = kept & ~nodes & ~self.is_leaf
         terminal = kept & ~inside
         rules = self.rules.take(self.rule[inside])
-        return Tree(terminal[kept], self.positive[terminal], self.negative[terminal], rules)
+        return RankingTree(terminal[kept], self.positive[terminal], self.negative[terminal], rules)

@@ -33,10 +33,10 @@ from . import description, options, pruning
 from .classifiers import ClassifierRules, ClassifierSplitter, EstimatorRules, EstimatorSplitter
 from .cuts import MAX_VISITED, CutRules, FeatureGains, mean_values, sum_gains
 from .grid import GridRules, GridSplitter
-from .growth import Limits, RankingTreeGrower, Sample, SplitterGrower
+from .growth import RankingTreeGrower, SplitterGrower, TreeLimits, TreeRows
 from .leafrank import CutGrower, Shape
-from .pruning import SCALE, Chosen, PruningPath
-from .tree import Booleans, Integers, LeafOrder, Rules, Tree
+from .pruning import SCALE, PrunedTree, PruningPath
+from .tree import Booleans, Integers, LeafOrder, RankingTree, Rules
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -70,7 +70,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
 
     Attributes
     ----------
-    tree_ : Tree
+    tree_ : RankingTree
         The tree after pruning.
     order_ : {"tree", "concave"}
         How its leaves rank.
@@ -121,7 +121,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
 
     path_parameter = "leaf_penalty"
 
-    tree_: Annotated[Tree, Nested()]
+    tree_: Annotated[RankingTree, Nested()]
     order_: Annotated[LeafOrder, Value()]
     pruning_path_: Annotated[PruningPath, Nested()]
     _leaf_scores: Floats
@@ -174,7 +174,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                 f"y must hold the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
             )
         weight = check_weights(sample_weight, positive, classes)
-        sample = Sample(rows, positive, weight, self._n_categories())
+        sample = TreeRows(rows, positive, weight, self._n_categories())
         chosen = pruning.choose_on(self.tree_, pruning.reweigh(self.tree_, sample))
         self._take(chosen.tree, chosen.path, self._order(chosen))
         return self
@@ -333,22 +333,22 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         group: Groups | None,
         callback: Callback,
     ) -> None:
-        sample = Sample(X, positive, weight, self._n_categories())
+        sample = TreeRows(X, positive, weight, self._n_categories())
         if isinstance(X, ColumnTable):
             most = self.max_bins, self.max_bins
             sample = sample._replace(stored=store_table(X, weight, most, sample.n_categories))
         grower = self._grower(sample)
-        limits = Limits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
+        limits = TreeLimits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
         growers: Sequence[RankingTreeGrower] = [grower]
         if self.leafrank_pruning == "cv" and isinstance(grower, CutGrower):
             growers = [grower.with_leaves(size) for size in grower.sizes()]
         per_grower = self.n_folds + 1 if self.pruning == "cv" else 1
         n_trees = per_grower * len(growers)
         stopped = False
-        whole: list[Tree] = []  # the tree of all rows, by each grower
+        whole: list[RankingTree] = []  # the tree of all rows, by each grower
 
-        def choose(g: int) -> Chosen:
-            def grow(rows: Integers, number: int) -> Tree:
+        def choose(g: int) -> PrunedTree:
+            def grow(rows: Integers, number: int) -> RankingTree:
                 def report(step: int, of: int, info: Mapping[str, float]) -> None:
                     nonlocal stopped
                     done, all_steps = (g * per_grower + number) * of + step, n_trees * of
@@ -369,7 +369,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
 
             return self._choose(sample, group, grow)
 
-        choices: list[Chosen] = []
+        choices: list[PrunedTree] = []
         try:
             for g in range(len(growers)):
                 choices.append(choose(g))  # folds before a stop are kept
@@ -385,7 +385,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             if path_penalties:
                 self._add_to_path()
 
-    def _choose(self, sample: Sample, group: Groups | None, grow: pruning.Grow) -> Chosen:
+    def _choose(self, sample: TreeRows, group: Groups | None, grow: pruning.Grow) -> PrunedTree:
         if self.pruning == "cv":
             return pruning.choose_by_folds(sample, group, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
@@ -400,20 +400,20 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
         return _unpruned(tree)
 
-    def _order(self, chosen: Chosen) -> LeafOrder:
+    def _order(self, chosen: PrunedTree) -> LeafOrder:
         return chosen.order if self.order == "validation" else self.order
 
-    def _take(self, tree: Tree, path: PruningPath, order: LeafOrder) -> None:
+    def _take(self, tree: RankingTree, path: PruningPath, order: LeafOrder) -> None:
         self.tree_, self.pruning_path_, self.order_ = tree, path, order
         rank = np.empty(tree.n_leaves)
         rank[tree.ranking(order)] = np.arange(tree.n_leaves, 0, -1.0)
         self._leaf_scores = rank - _cut(rank, tree)
 
-    def _shape(self, sample: Sample) -> Shape:
+    def _shape(self, sample: TreeRows) -> Shape:
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
-    def _grower(self, sample: Sample) -> RankingTreeGrower:
+    def _grower(self, sample: TreeRows) -> RankingTreeGrower:
         splitter: Any = self.splitter
         if splitter in ("axis", "leafrank"):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))
@@ -439,11 +439,11 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         self._take(self.tree_, self.pruning_path_, self.order_)
 
 
-def _unpruned(tree: Tree) -> Chosen:
-    return Chosen(tree, pruning.trace_path(tree, pruning.critical_penalties(tree)), "tree")
+def _unpruned(tree: RankingTree) -> PrunedTree:
+    return PrunedTree(tree, pruning.trace_path(tree, pruning.critical_penalties(tree)), "tree")
 
 
-def _cut(rank: Floats, tree: Tree) -> float:
+def _cut(rank: Floats, tree: RankingTree) -> float:
     """Return the rank above which rows are predicted positive: the Youden point of the training curve."""
     masses = np.concatenate([tree.leaf_positive, tree.leaf_negative])
     positive: Booleans = np.arange(len(masses)) < tree.n_leaves

@@ -193,7 +193,7 @@ def test_a_sample_stands_for_rows_with_and_without_labels(
     X = np.arange(2000.0)[:, np.newaxis]
     y = np.full((2000, 3), rare == "without")
     y[::200] = rare == "with a label", False, False
-    rows = data.Rows(X, y, np.ones(2000), np.zeros(1, dtype=np.int64))
+    rows = data.ClassRows(X, y, np.ones(2000), np.zeros(1, dtype=np.int64))
     sample = rows.sample()
     places = sample.X[:, 0].astype(int)
     assert (places % 200 == 0).sum() == 10

@@ -15,7 +15,7 @@ from core.base.parameters import list_parameters
 from core.base.ranker import StopFit
 from core.boosting import data, loop
 from core.boosting.algorithms import RankingAlgorithm
-from core.boosting.data import Rows
+from core.boosting.data import ClassRows
 from core.boosting.stumps import StumpLearner
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
@@ -32,8 +32,8 @@ BOOSTERS = {
 EACH = pytest.mark.parametrize("algorithm", BOOSTERS.values(), ids=BOOSTERS)
 
 
-def rows_of(X: np.ndarray, y: np.ndarray) -> Rows:
-    return Rows(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
+def rows_of(X: np.ndarray, y: np.ndarray) -> ClassRows:
+    return ClassRows(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
 
 
 def noisy_table(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,8 @@ import pytest
 
 from core import AUCSVM, PAUCSVM, PAUCSVMDC
 from core.base.ranker import ignore
-from core.linear.design import Sample, fit_design
-from core.linear.solvers import DifferenceSolver, Limits, Progress
+from core.linear.design import LinearSample, fit_design
+from core.linear.solvers import DifferenceSolver, Progress, SolverLimits
 from tests.core.linear.surrogate_oracle import hinge
 
 WINDOW = (0.1, 0.4)
@@ -22,8 +22,8 @@ def make_solver(
     X = rng.normal(size=(m + n, d))
     X[:m, 0] += shift
     rows = fit_design(X, np.ones(m + n), np.zeros(d, np.int64), standardize=False)
-    sample = Sample(rows, np.arange(m), np.arange(m, m + n), np.ones(m + n))
-    solver = DifferenceSolver(sample, WINDOW, Limits(1e-6, 2000), Progress(ignore))
+    sample = LinearSample(rows, np.arange(m), np.arange(m, m + n), np.ones(m + n))
+    solver = DifferenceSolver(sample, WINDOW, SolverLimits(1e-6, 2000), Progress(ignore))
     return solver, X[:m], X[m:]
 
 

@@ -176,11 +176,11 @@ def test_the_bandwidth_is_the_median_distance() -> None:
     laid = fit_design(X, weight, N_CATEGORIES, standardize=True)
     at = points(laid)[first]
     distances = cdist(at, at)[np.triu_indices(len(at), 1)]
-    rows = feature_maps.TrainingRows(X, positive, weight, laid.coordinates, 0)
+    rows = feature_maps.MapRows(X, positive, weight, laid.coordinates, 0)
     chosen = feature_maps.choose_bandwidth(rows, "auto")
     assert chosen == pytest.approx(np.median(distances[distances > 0]))
     assert feature_maps.choose_bandwidth(rows, 3) == 3.0
-    one = feature_maps.TrainingRows(X[[0] * 60], positive, weight, laid.coordinates, 0)
+    one = feature_maps.MapRows(X[[0] * 60], positive, weight, laid.coordinates, 0)
     assert feature_maps.choose_bandwidth(one, "auto") == 1.0
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from core import PNormPush, load, save
 from core.base.monotone import check_monotone
 from core.base.ranker import StopFit
-from core.linear.design import Sample, fit_design
+from core.linear.design import LinearSample, fit_design
 from core.linear.newton import PushLoss
 from core.metrics import partial_auc
 from tests.core.oracles import pair_loss
@@ -32,7 +32,9 @@ def make_rows(seed: int, n: int = 40) -> tuple[Floats, Floats, Floats]:
 
 def loss_of(X: Floats, y: Floats, weight: Floats, push: float) -> PushLoss:
     rows = fit_design(X, weight, np.zeros(X.shape[1], np.int64), standardize=False)
-    return PushLoss(Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), weight), push)
+    return PushLoss(
+        LinearSample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), weight), push
+    )
 
 
 def explicit(scores: Floats, y: Floats, weight: Floats, push: float) -> float:

@@ -10,8 +10,8 @@ import pytest
 from core import PAUCSVM, load, save
 from core.errors import ArtifactError
 from core.linear import SupportWarning
-from core.linear.design import Sample, fit_design
-from core.linear.solvers import Limits, Progress, SigmoidSolver
+from core.linear.design import LinearSample, fit_design
+from core.linear.solvers import Progress, SigmoidSolver, SolverLimits
 from core.linear.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
 from core.metrics import partial_auc
 from tests.sentences import Sentences
@@ -120,8 +120,8 @@ def solver_of(
     X: np.ndarray, y: np.ndarray, window: tuple[float, float] = (0.0, 0.2)
 ) -> SigmoidSolver:
     rows = fit_design(X, np.ones(len(X)), np.zeros(X.shape[1], np.int64), standardize=True)
-    sample = Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(len(X)))
-    return SigmoidSolver(sample, window, Limits(1e-4, 1000), Progress(lambda *_: None))
+    sample = LinearSample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(len(X)))
+    return SigmoidSolver(sample, window, SolverLimits(1e-4, 1000), Progress(lambda *_: None))
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])

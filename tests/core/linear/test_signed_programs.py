@@ -12,7 +12,7 @@ from core.base.monotone import check_monotone
 from core.errors import InvalidParameter
 from core.linear import SupportWarning
 from core.linear.cutting_planes import solve_signed_model
-from core.linear.design import Sample, fit_design
+from core.linear.design import LinearSample, fit_design
 from core.linear.surrogates import problem_of, window_of
 from tests.long_form import long_form
 from tests.sentences import Sentences
@@ -86,7 +86,7 @@ def test_no_step_that_keeps_the_signs_lowers_the_objective_of_a_window(surrogate
     assert not machine.collapsed_
     assert machine.coef_[1] == machine.coef_[3] == 0.0
     rows = fit_design(X, np.ones(24), np.zeros(4, np.int64), standardize=False)
-    sample = Sample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(24))
+    sample = LinearSample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), np.ones(24))
     problem = problem_of(sample, window_of(np.ones(14), 0.0, 0.5), naive=surrogate == "naive")
 
     def objective(w: Floats) -> float:

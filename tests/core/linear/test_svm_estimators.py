@@ -15,7 +15,7 @@ from core import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush, load, save
 from core.base.ranker import StopFit
 from core.errors import InvalidData
 from core.linear import SupportWarning, design
-from core.linear.design import DenseRows, Sample, fit_design
+from core.linear.design import DenseRows, LinearSample, fit_design
 from core.metrics import auc, partial_auc
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
@@ -117,7 +117,7 @@ def test_what_is_left_out_is_not_learnt_from(words: bool) -> None:
     X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80)])
     y, held, weight = rng.random(80) < 0.4, rng.random(80) < 0.3, rng.uniform(1.0, 2.0, 80)
     rows = fit_design(X, weight, np.array([0, 3 if words else 0]), standardize=True)
-    whole = Sample(rows, np.flatnonzero(y), np.flatnonzero(~y), weight)
+    whole = LinearSample(rows, np.flatnonzero(y), np.flatnonzero(~y), weight)
     part = whole.without(held)
     assert part.rows.n_rows == (np.count_nonzero(~held) if words else 80)
     w = rng.normal(size=rows.size)

@@ -18,28 +18,28 @@ from core.treerank.classifiers import (
     EstimatorSplitter,
     cost_weights,
 )
-from core.treerank.growth import Cell, Sample, Split
-from core.treerank.tree import Tree
+from core.treerank.growth import Cell, CellDivision, TreeRows
+from core.treerank.tree import RankingTree
 from tests.sentences import Sentences
 
 
-def oblique(n: int = 500, seed: int = 0, share: float = 0.2) -> Sample:
+def oblique(n: int = 500, seed: int = 0, share: float = 0.2) -> TreeRows:
     """Few positives, most of them beyond a slanted line."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     score = X[:, 0] + X[:, 1] + 0.4 * rng.normal(size=n)
     positive = score > np.quantile(score, 1 - share)
-    return Sample(X, positive, rng.integers(1, 4, n).astype(float), np.zeros(3, dtype=np.int64))
+    return TreeRows(X, positive, rng.integers(1, 4, n).astype(float), np.zeros(3, dtype=np.int64))
 
 
-def cell_of(sample: Sample, rows: np.ndarray | None = None) -> Cell:
+def cell_of(sample: TreeRows, rows: np.ndarray | None = None) -> Cell:
     rows = np.arange(len(sample.X)) if rows is None else rows
     mass = sample.weight[rows]
     positive = sample.positive[rows]
     return Cell(rows, mass[positive].sum(), mass[~positive].sum())
 
 
-def gain(sample: Sample, split: Split) -> float:
+def gain(sample: TreeRows, split: CellDivision) -> float:
     weight = sample.weight
     tops = (
         weight[split.top & some].sum() / weight[some].sum()
@@ -50,7 +50,9 @@ def gain(sample: Sample, split: Split) -> float:
 
 
 def test_the_cost_is_the_cells_own_share_of_positives() -> None:
-    sample = Sample(np.zeros((4, 1)), np.array([1, 0, 0, 0], bool), np.array([2.0, 1, 2, 3]), None)
+    sample = TreeRows(
+        np.zeros((4, 1)), np.array([1, 0, 0, 0], bool), np.array([2.0, 1, 2, 3]), None
+    )
     assert cost_weights(sample, Cell(np.arange(4), 2.0, 6.0)) == pytest.approx(
         [1.5, 0.25, 0.5, 0.75]  # ω = ¼: the classes weigh the same
     )
@@ -60,7 +62,7 @@ def test_the_cost_is_the_cells_own_share_of_positives() -> None:
 def test_the_least_weighted_error_is_the_greatest_auc() -> None:
     """Eq. 9 on all splits of a few rows."""
     rng = np.random.default_rng(1)
-    sample = Sample(
+    sample = TreeRows(
         np.zeros((7, 1)), np.arange(7) < 3, rng.integers(1, 5, 7).astype(float), np.zeros(1)
     )
     cell = cell_of(sample)
@@ -97,8 +99,8 @@ def test_the_same_split_whatever_came_before(name: str) -> None:
 
 
 def two_levels(
-    splitter: ClassifierSplitter | EstimatorSplitter, sample: Sample
-) -> tuple[Tree, np.ndarray]:
+    splitter: ClassifierSplitter | EstimatorSplitter, sample: TreeRows
+) -> tuple[RankingTree, np.ndarray]:
     """A tree of two splits: the root's, and one of its bottom child."""
     root = splitter.split(cell_of(sample))
     rows = np.flatnonzero(~root.top)
@@ -110,7 +112,9 @@ def two_levels(
         for some in (sample.positive, ~sample.positive)
     ]
     rules = splitter.collect([root.rule, second.rule])
-    return Tree(np.array([False, True, False, True, True]), masses[0], masses[1], rules), leaf
+    return RankingTree(
+        np.array([False, True, False, True, True]), masses[0], masses[1], rules
+    ), leaf
 
 
 @pytest.mark.parametrize("name", STACKS)
@@ -118,7 +122,7 @@ def test_the_state_makes_the_same_rules(name: str) -> None:
     sample = oblique()
     tree, leaf = two_levels(ClassifierSplitter(name, sample, 0), sample)
     assert np.array_equal(tree.find_leaves(sample.X), leaf)
-    again = Tree.from_arrays(
+    again = RankingTree.from_arrays(
         tree.arrays(),
         {
             "rules": ClassifierRules,
@@ -138,7 +142,7 @@ def test_the_state_makes_the_same_rules(name: str) -> None:
 def test_categories_are_named() -> None:
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 3, 200).astype(float)
-    sample = Sample(
+    sample = TreeRows(
         np.column_stack([rng.normal(size=200), colour]), colour == 1, np.ones(200), np.array([0, 3])
     )
     splitter = ClassifierSplitter("logistic", sample, 0)
@@ -186,9 +190,9 @@ def test_what_cannot_split_is_refused(sentences: Sentences) -> None:
         EstimatorSplitter(KNeighborsClassifier(), sample)
     with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis has not"):
         EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
-    coded = Sample(*sample[:3], np.array([0, 0, 2]))
+    coded = TreeRows(*sample[:3], np.array([0, 0, 2]))
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), coded)
-    holed = Sample(np.where(sample.X > 1, np.nan, sample.X), *sample[1:])
+    holed = TreeRows(np.where(sample.X > 1, np.nan, sample.X), *sample[1:])
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))

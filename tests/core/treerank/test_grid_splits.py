@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.treerank.grid import MISSING_SLICE, Grid, GridSplitter, best_union
-from core.treerank.growth import Cell, Sample
-from core.treerank.tree import Tree
+from core.treerank.growth import Cell, TreeRows
+from core.treerank.tree import RankingTree
 from tests.sentences import Sentences
 
 
@@ -67,9 +67,9 @@ def sample_of(
     positive: list[int] | np.ndarray,
     weight: np.ndarray | None = None,
     n_categories: list[int] | None = None,
-) -> Sample:
+) -> TreeRows:
     X = np.asarray(X, dtype=float)
-    return Sample(
+    return TreeRows(
         X,
         np.asarray(positive, dtype=bool),
         np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float),
@@ -77,7 +77,7 @@ def sample_of(
     )
 
 
-def whole(sample: Sample) -> Cell:
+def whole(sample: TreeRows) -> Cell:
     return Cell(
         np.arange(len(sample.X)),
         sample.weight[sample.positive].sum(),
@@ -143,7 +143,7 @@ def test_missing_values_and_categories_are_slices() -> None:
     assert split.top.tolist() == [False, True, False, True, False, True]
 
 
-def grown() -> tuple[Tree, np.ndarray, np.ndarray]:
+def grown() -> tuple[RankingTree, np.ndarray, np.ndarray]:
     """A tree of two splits: the root's, and one of its bottom child."""
     X, positive = checkerboard()
     X = np.column_stack([X, np.random.default_rng(2).integers(0, 3, len(X))])
@@ -157,7 +157,11 @@ def grown() -> tuple[Tree, np.ndarray, np.ndarray]:
     leaf = np.where(root.top, 0, 2)
     leaf[rows[second.top]] = 1
     masses = [np.bincount(leaf, weights=some.astype(float)) for some in (positive, ~positive)]
-    return Tree(np.array([False, True, False, True, True]), masses[0], masses[1], rules), X, leaf
+    return (
+        RankingTree(np.array([False, True, False, True, True]), masses[0], masses[1], rules),
+        X,
+        leaf,
+    )
 
 
 def test_rows_end_where_training_put_them() -> None:

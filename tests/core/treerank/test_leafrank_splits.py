@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from core.base.ranker import ignore
-from core.treerank.growth import Limits, Sample, grow
+from core.treerank.growth import TreeLimits, TreeRows, grow
 from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code_sample
-from core.treerank.tree import Tree
+from core.treerank.tree import RankingTree
 from core.trees.coding import Kind
 from tests.core.threads import on_one_thread_and_on_all
 from tests.core.treerank.treerank_oracle import (
@@ -22,9 +22,13 @@ from tests.core.treerank.treerank_oracle import (
 
 
 def grow_cuts(
-    rows: Rows, limits: Limits, shape: Shape, taken: np.ndarray | None = None, count: float = np.inf
-) -> Tree:
-    sample = Sample(*rows)
+    rows: Rows,
+    limits: TreeLimits,
+    shape: Shape,
+    taken: np.ndarray | None = None,
+    count: float = np.inf,
+) -> RankingTree:
+    sample = TreeRows(*rows)
     table = code_sample(sample, 255)
     taken = np.ones(len(rows.positive), bool) if taken is None else taken
     places = np.flatnonzero(taken[table.order])
@@ -35,7 +39,7 @@ def grow_cuts(
     return grow(division, limits, ignore)
 
 
-def leaf_masks(tree: Tree, rows: Rows) -> list[np.ndarray]:
+def leaf_masks(tree: RankingTree, rows: Rows) -> list[np.ndarray]:
     leaf = tree.find_leaves(np.ascontiguousarray(rows.X))
     return [leaf == k for k in range(tree.n_leaves)]
 
@@ -46,7 +50,7 @@ def leaf_masks(tree: Tree, rows: Rows) -> list[np.ndarray]:
 )
 def test_equals_brute_force(seed: int, max_depth: int, max_leaves: int) -> None:
     rows = make_rows(60, seed=seed)
-    tree = grow_cuts(rows, Limits(3, None, 2.0), Shape(max_depth, max_leaves, 2.0))
+    tree = grow_cuts(rows, TreeLimits(3, None, 2.0), Shape(max_depth, max_leaves, 2.0))
     leaves, gain = treerank(rows, 3, max_depth, max_leaves, 2.0)
     assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
     assert tree.auc == pytest.approx(0.5 + 0.5 * gain, abs=1e-12)
@@ -56,7 +60,7 @@ def test_equals_brute_force(seed: int, max_depth: int, max_leaves: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_categories_equal_brute_force_over_all_sets(seed: int) -> None:
     rows = make_rows(50, seed=seed, n_categories=5)
-    tree = grow_cuts(rows, Limits(2, None, 2.0), Shape(1, 2, 2.0))
+    tree = grow_cuts(rows, TreeLimits(2, None, 2.0), Shape(1, 2, 2.0))
     leaves, gain = treerank(rows, 2, 1, 2, 2.0)
     assert tree.auc == pytest.approx(0.5 + 0.5 * gain, abs=1e-12)
     assert [mask.tolist() for mask in leaf_masks(tree, rows)] == [mask.tolist() for mask in leaves]
@@ -94,7 +98,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
             weight=np.ones(80),
             n_categories=np.array([5]),
         )
-        tree = grow_cuts(rows, Limits(1, None, 2.0), Shape(1, 2, 2.0), count=1.0)
+        tree = grow_cuts(rows, TreeLimits(1, None, 2.0), Shape(1, 2, 2.0), count=1.0)
         gains = shrunk_gains(rows, 2.0)
         chosen.append(tree.n_leaves == 2)
         assert chosen[-1] == bool(gains)
@@ -114,7 +118,7 @@ def test_an_identifier_never_splits() -> None:
             n_categories=np.array([n]),
         )
         for shape in (Shape(1, 2, 1.0), Shape(3, 8, 1.0)):
-            assert grow_cuts(rows, Limits(6, None, 1.0), shape, count=1.0).n_leaves == 1
+            assert grow_cuts(rows, TreeLimits(6, None, 1.0), shape, count=1.0).n_leaves == 1
 
 
 def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> None:
@@ -125,7 +129,7 @@ def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> 
     rows = Rows(
         X=town[:, None], positive=positive, weight=np.ones(200), n_categories=np.array([200])
     )
-    tree = grow_cuts(rows, Limits(6, None, 1.0), Shape(1, 2, 1.0), count=1.0)
+    tree = grow_cuts(rows, TreeLimits(6, None, 1.0), Shape(1, 2, 1.0), count=1.0)
     assert tree.n_leaves == 2
     known = tree.find_leaves(np.ascontiguousarray(rows.X)) == 1
     assert known.tolist() == (~np.isnan(town)).tolist()
@@ -133,7 +137,7 @@ def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> 
 
 def test_kernel_and_rules_one_by_one_agree() -> None:
     rows = make_rows(400, d=5, n_categories=70, values=50)
-    tree = grow_cuts(rows, Limits(5, None, 3.0), Shape(3, 8, 3.0))
+    tree = grow_cuts(rows, TreeLimits(5, None, 3.0), Shape(3, 8, 3.0))
     new = make_rows(300, d=5, seed=1, n_categories=70, values=50)
     X = np.ascontiguousarray(new.X)
     assert (tree.rules.word >= 0).any()
@@ -144,7 +148,7 @@ def test_kernel_and_rules_one_by_one_agree() -> None:
 def test_rows_of_a_part_are_those_grown_on() -> None:
     rows = make_rows(300, d=4)
     taken = np.random.default_rng(0).random(300) < 0.6
-    tree = grow_cuts(rows, Limits(4, None, 3.0), Shape(2, 4, 3.0), taken)
+    tree = grow_cuts(rows, TreeLimits(4, None, 3.0), Shape(2, 4, 3.0), taken)
     leaves = leaf_masks(tree, rows)
     assert tree.leaf_negative == pytest.approx([masses(rows, leaf & taken)[1] for leaf in leaves])
 
@@ -154,7 +158,7 @@ def test_more_columns_than_a_block_and_the_best_one_far_out() -> None:
     X = rng.normal(size=(200, 70))
     positive = X[:, 69] > 0.3
     rows = Rows(X=X, positive=positive, weight=np.ones(200), n_categories=np.zeros(70, np.int64))
-    tree = grow_cuts(rows, Limits(2, None, 1.0), Shape(2, 4, 1.0))
+    tree = grow_cuts(rows, TreeLimits(2, None, 1.0), Shape(2, 4, 1.0))
     assert tree.n_leaves == 2
     assert tree.auc == 1.0
     assert tree.rules.feature.tolist() == [69, -1, -1]
@@ -171,14 +175,14 @@ def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(
     X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
     X[:, 5] = 1.0 - X[:, 5]
     positive = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n) > 0.5
-    sample = Sample(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
+    sample = TreeRows(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
 
     def grow_coded() -> Any:
         coded = code_sample(sample, 255)
         draw = n_drawn and FeatureDraw(32, n_drawn, np.random.default_rng(1))
         weight = sample.weight[coded.order]
         division = LeafRank(coded, np.arange(n), weight, weight, Shape(3, 8, 5.0), draw)
-        return coded.table, grow(division, Limits(5, None, 5.0), ignore)
+        return coded.table, grow(division, TreeLimits(5, None, 5.0), ignore)
 
     bundled, own = grow_coded()
     monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
@@ -198,15 +202,15 @@ def test_leafrank_sees_an_exclusive_or_where_one_cut_cannot(n: int) -> None:
     X = np.repeat(XOR, n, axis=0)
     positive = X[:, 0] != X[:, 1]
     rows = Rows(X=X, positive=positive, weight=np.ones(4 * n), n_categories=np.zeros(2, np.int64))
-    assert grow_cuts(rows, Limits(5, None, 1.0), Shape(1, 2, 1.0)).n_leaves == 1
-    assert grow_cuts(rows, Limits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
+    assert grow_cuts(rows, TreeLimits(5, None, 1.0), Shape(1, 2, 1.0)).n_leaves == 1
+    assert grow_cuts(rows, TreeLimits(5, None, 1.0), Shape(2, 4, 1.0)).auc == 1.0
 
 
 def test_cuts_that_decide_nothing_are_left_out() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)).round(1)
     rows = Rows(X=X, positive=X[:, 0] > 0, weight=np.ones(500), n_categories=np.zeros(3, np.int64))
-    tree = grow_cuts(rows, Limits(3, None, 1.0), Shape(3, 8, 1.0))
+    tree = grow_cuts(rows, TreeLimits(3, None, 1.0), Shape(3, 8, 1.0))
     assert tree.auc == 1.0
     assert tree.rules.n_leaves.tolist() == [2]
 
@@ -222,7 +226,7 @@ def test_same_bits_whatever_the_threads(max_leaves: int | None) -> None:
         X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
     )
     one, many = on_one_thread_and_on_all(
-        lambda: grow_cuts(rows, Limits(6, max_leaves, 20.0), Shape(3, 8, 20.0))
+        lambda: grow_cuts(rows, TreeLimits(6, max_leaves, 20.0), Shape(3, 8, 20.0))
     )
     for name, array in one.arrays().items():
         assert array.tobytes() == many.arrays()[name].tobytes(), name
@@ -230,10 +234,10 @@ def test_same_bits_whatever_the_threads(max_leaves: int | None) -> None:
 
 def test_limits_hold() -> None:
     rows = make_rows(500, d=4, values=30)
-    tree = grow_cuts(rows, Limits(9, 8, 12.0), Shape(2, 4, 12.0))
+    tree = grow_cuts(rows, TreeLimits(9, 8, 12.0), Shape(2, 4, 12.0))
     assert tree.n_leaves == 8
     assert (tree.leaf_positive + tree.leaf_negative).min() >= 12.0
-    assert grow_cuts(rows, Limits(3, None, 1.0), Shape(2, 4, 1.0)).depth.max() == 3
+    assert grow_cuts(rows, TreeLimits(3, None, 1.0), Shape(2, 4, 1.0)).depth.max() == 3
 
 
 def test_columns_without_a_cut() -> None:
@@ -242,13 +246,13 @@ def test_columns_without_a_cut() -> None:
     nothing = np.full((40, 1), np.nan)
     for column in (constant, nothing):
         alone = Rows(column, rows.positive, rows.weight, np.zeros(1, np.int64))
-        tree = grow_cuts(alone, Limits(4, None, 1.0), Shape(3, 8, 1.0))
+        tree = grow_cuts(alone, TreeLimits(4, None, 1.0), Shape(3, 8, 1.0))
         assert tree.n_leaves == 1
         assert tree.auc == 0.5
     known = np.where(rows.positive, 3.0, np.nan)[:, None]  # only whether it is missing tells
     tree = grow_cuts(
         Rows(known, rows.positive, rows.weight, np.zeros(1, np.int64)),
-        Limits(4, None, 1.0),
+        TreeLimits(4, None, 1.0),
         Shape(3, 8, 1.0),
     )
     assert tree.auc == 1.0

@@ -10,11 +10,11 @@ from core.errors import ArtifactError
 from core.metrics import auc
 from core.treerank import pruning
 from core.treerank.cuts import CutRules
-from core.treerank.tree import Tree, are_trees
+from core.treerank.tree import RankingTree, are_trees
 from tests.sentences import Sentences
 
 
-def make_tree(shape: str, seed: int = 0, whole: bool = True) -> Tree:
+def make_tree(shape: str, seed: int = 0, whole: bool = True) -> RankingTree:
     """A tree of a shape in preorder ("i" inside, "l" leaf), each rule a cut of one feature."""
     rng = np.random.default_rng(seed)
     is_leaf = np.array([flag == "l" for flag in shape])
@@ -43,7 +43,7 @@ def make_tree(shape: str, seed: int = 0, whole: bool = True) -> Tree:
         np.zeros(min(n_rules, 1), np.int64),
         np.ones(min(n_rules, 1)),
     )
-    return Tree(is_leaf, positive, negative, rules)
+    return RankingTree(is_leaf, positive, negative, rules)
 
 
 def random_shape(n_inside: Any, seed: Any) -> Any:
@@ -100,7 +100,7 @@ def test_the_paper_sums_the_last_level_only() -> None:
     assert abs(tree.gain[0]) > 0.01
 
 
-def subtrees(tree: Tree, node: int = 0) -> Iterator[frozenset[Any]]:
+def subtrees(tree: RankingTree, node: int = 0) -> Iterator[frozenset[Any]]:
     """Every way to collapse what hangs below a node: sets of inside nodes that stay."""
     yield frozenset()
     if tree.rule[node] >= 0:
@@ -109,11 +109,11 @@ def subtrees(tree: Tree, node: int = 0) -> Iterator[frozenset[Any]]:
                 yield top | bottom | {node}
 
 
-def rising(tree: Tree) -> Tree:
+def rising(tree: RankingTree) -> RankingTree:
     """The same tree with what growth guarantees: each split gains."""
     share = np.linspace(0.95, 0.05, tree.n_leaves)
     mass = tree.leaf_positive + tree.leaf_negative + 1.0
-    return Tree(tree.is_leaf, mass * share, mass * (1 - share), tree.rules)
+    return RankingTree(tree.is_leaf, mass * share, mass * (1 - share), tree.rules)
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])
@@ -174,7 +174,7 @@ def test_flags_that_are_no_tree(flags: str, sentences: Sentences) -> None:
     masses = np.ones(int(is_leaf.sum()))
     arrays = tree.arrays() | {"leaf_positive": masses, "leaf_negative": masses}
     with sentences.raises(ArtifactError):
-        Tree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
+        RankingTree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
 
 
 def test_several_trees_follow_one_another() -> None:
@@ -186,19 +186,19 @@ def test_a_tree_too_deep_is_refused(sentences: Sentences) -> None:
     shape = "i" * 63 + "l" * 64
     tree = make_tree(shape)
     with sentences.raises(ArtifactError):
-        Tree.from_arrays(tree.arrays(), KNOWN)
+        RankingTree.from_arrays(tree.arrays(), KNOWN)
 
 
 def test_sets_must_be_where_features_are_categorical(sentences: Sentences) -> None:
     arrays = make_tree("iillill").arrays()
     known = KNOWN | {"n_categories": np.array([70])}
     with sentences.raises(ArtifactError):
-        Tree.from_arrays(arrays, known)
+        RankingTree.from_arrays(arrays, known)
     arrays["cut_n_words"] = 2 * (arrays["cut_feature"] >= 0)
     with sentences.raises(ArtifactError):
-        Tree.from_arrays(arrays, known)
+        RankingTree.from_arrays(arrays, known)
     arrays["cut_words"] = np.zeros(6, np.uint64)
     with sentences.raises(ArtifactError):
-        Tree.from_arrays(arrays, known)
+        RankingTree.from_arrays(arrays, known)
     arrays["cut_threshold"] = np.where(arrays["cut_feature"] >= 0, 70.0, arrays["cut_threshold"])
-    assert (Tree.from_arrays(arrays, known).rules.threshold[[0, 3, 6]] == 70).all()
+    assert (RankingTree.from_arrays(arrays, known).rules.threshold[[0, 3, 6]] == 70).all()

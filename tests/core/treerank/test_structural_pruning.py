@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from core.errors import InvalidParameter
 from core.treerank import TreeRank, pruning
 from core.treerank.pruning import critical_penalties, trace_path
-from core.treerank.tree import Tree
+from core.treerank.tree import RankingTree
 
 FOUR = np.array([4])
 
@@ -50,7 +50,7 @@ def test_penalties_rise_less_and_less(penalty: Callable[..., Any]) -> None:
     assert (np.diff(values, 2) < 1e-15).all()
 
 
-def random_tree(n_inside: int, seed: int) -> Tree:
+def random_tree(n_inside: int, seed: int) -> RankingTree:
     """A tree in preorder with masses alone: rules are never asked."""
     rng = np.random.default_rng(seed)
     shape = [False]
@@ -60,10 +60,10 @@ def random_tree(n_inside: int, seed: int) -> Tree:
     inside = np.array(shape)
     share = np.sort(rng.random(n_inside + 1))[::-1]  # so that every split gains
     mass = rng.random(n_inside + 1) + 0.1
-    return Tree(~inside, mass * share, mass * (1 - share), rules=None)
+    return RankingTree(~inside, mass * share, mass * (1 - share), rules=None)
 
 
-def all_subtrees(tree: Tree) -> Iterator[tuple[float, int]]:
+def all_subtrees(tree: RankingTree) -> Iterator[tuple[float, int]]:
     """The AUC and the leaves of every subtree with the same root."""
     inside = np.flatnonzero(tree.rule >= 0)
     for flags in product([False, True], repeat=len(inside)):

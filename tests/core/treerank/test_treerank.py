@@ -12,7 +12,7 @@ from core.base.splits import draw_folds
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
 from core.treerank import pruning
-from core.treerank.growth import Sample
+from core.treerank.growth import TreeRows
 from tests.long_form import long_form
 from tests.sentences import Sentences
 
@@ -148,10 +148,10 @@ def test_better_order_by_hand() -> None:
     X, y = make_gaussians(500, 0)
     tree = TreeRank(max_depth=2).fit(X, y).tree_
     good = tree.concave_order
-    held = pruning.reweigh(tree, Sample(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
+    held = pruning.reweigh(tree, TreeRows(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
     expected = "concave" if (good != np.arange(tree.n_leaves)).any() else "tree"
     assert pruning.better_order([(tree, held)]) == expected
-    reversed_ = pruning.reweigh(tree, Sample(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
+    reversed_ = pruning.reweigh(tree, TreeRows(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
     assert pruning.better_order([(tree, reversed_)]) == "tree"
 
 

@@ -10,7 +10,7 @@ from core import TreeRank, TreeRankForest, load, save
 from core.metrics import auc
 from core.treerank import forest as forests
 from core.treerank.leafrank import FeatureDraw
-from core.treerank.tree import Tree
+from core.treerank.tree import RankingTree
 
 
 def make_table(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -117,13 +117,13 @@ def test_threads_that_grow_trees_share_those_of_the_fit(
     most = min(most, numba.config.NUMBA_NUM_THREADS)
     monkeypatch.setattr(forests, "PARALLEL_CELLS", 0)
     seen = []
-    find_leaves = Tree.find_leaves
+    find_leaves = RankingTree.find_leaves
 
     def watched(tree: Any, X: Any) -> Any:
         seen.append((numba.get_num_threads(), len(X)))
         return find_leaves(tree, X)
 
-    monkeypatch.setattr(Tree, "find_leaves", watched)
+    monkeypatch.setattr(RankingTree, "find_leaves", watched)
     X, y = make_table(60_000, 0, d=3)
     before = numba.get_num_threads()
     try:
