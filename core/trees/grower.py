@@ -284,7 +284,7 @@ class TreeGrower:
         n_runs = n_batch * TASKS_PER_PHASE + n_rows // PARTITION_ROWS + 1
         n_spare = (TASKS_PER_PHASE - 1) // n_groups
         # Rows are first partitioned and copied, and only then added up: both use the same memory.
-        room = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)), dtype=np.int64)
+        memory = np.empty(max(n_spare * n_numbers, -(-n_rows // 2)), dtype=np.int64)
         codes = CodeArrays(
             words=table.words,
             groups=table.groups,
@@ -301,13 +301,13 @@ class TreeGrower:
             scores=self.scores,
             leaves=self._leaves,
             listed=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
-            partitioned=room.view(np.uint32)[:n_rows],
+            partitioned=memory.view(np.uint32)[:n_rows],
             passes=np.array(bounds, dtype=PASS),
             n_drawn=np.zeros(len(bounds), dtype=np.int64),
         )
         sums = SumArrays(
             histograms=np.empty((n_histograms, n_numbers), dtype=np.int64),
-            spare=room[: n_spare * n_numbers].reshape(n_spare, n_numbers),
+            spare=memory[: n_spare * n_numbers].reshape(n_spare, n_numbers),
             by_leaf=np.zeros((len(bounds), 2 + n_weights, n_leaves)),
             by_pass=np.zeros((len(bounds), 3)),
             by_shard=np.zeros((division.n_shards if n_rows > 0 else 1, 2)),

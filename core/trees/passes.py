@@ -44,9 +44,9 @@ def _sum_sizes(numbers, start, stop, stride):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def list_run(place, t):  # type: ignore[no-untyped-def]
+def list_run(address, t):  # type: ignore[no-untyped-def]
     """Write the rows of run t to `listed`, and sum up their weights."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     n_weights, weights = fit.settings[0].n_weights, fit.rows.weights
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     for i in range(start, stop):
@@ -59,9 +59,9 @@ def list_run(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def draw_run(place, t):  # type: ignore[no-untyped-def]
+def draw_run(address, t):  # type: ignore[no-untyped-def]
     """Write the rows drawn from run t to `listed`, from the start of the run on, and sum up their weights."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     offset = settings.negatives_offset if fit.rows.passes[t].negative else settings.positives_offset
@@ -82,9 +82,9 @@ def draw_run(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def round_run(place, t):  # type: ignore[no-untyped-def]
+def round_run(address, t):  # type: ignore[no-untyped-def]
     """Write the weights of a run of the root's rows, in units, to `units`."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress, criterion = fit.settings[0], fit.progress[0], fit.criterion[0]
     root = fit.tree.nodes[fit.tree.pairs[0].added]
     start = root.start + PASS_ROWS * t
@@ -106,9 +106,9 @@ def round_run(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _write_leaves(place, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
+def _write_leaves(address, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from `first` to `last` in listed[listed_from:listed_to]; if s >= 0 split s decides."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     rows, leaves = fit.rows.listed, fit.rows.leaves
     at = np.uint64(find_first(rows, listed_from, listed_to, first))
     end = np.uint64(find_first(rows, listed_from, listed_to, last))
@@ -141,28 +141,28 @@ def _write_leaves(place, first, last, listed_from, listed_to, s, leaf):  # type:
 
 
 @numba.njit(**INNER)
-def _read_leaves(place, start, stop):  # type: ignore[no-untyped-def]
+def _read_leaves(address, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop, by the lists of the nodes; all rows must be listed."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     n_splits = fit.progress[0].n_leaves - 1
     for s in range(n_splits):
         split = fit.tree.splits[s]
         node = fit.tree.nodes[split.node]
         if not node.is_split:
-            _write_leaves(place, start, stop, node.start, node.stop, s, split.leaf)
+            _write_leaves(address, start, stop, node.start, node.stop, s, split.leaf)
     for leaf in range(n_splits + 1):
         if fit.tree.open_leaves[leaf] < 0:
             continue
         node = fit.tree.nodes[fit.tree.open_leaves[leaf]]
         middle = fit.tree.nodes[node.above].stop if node.is_split else node.stop
-        _write_leaves(place, start, stop, node.start, middle, -1, leaf)
-        _write_leaves(place, start, stop, middle, node.stop, -1, leaf)
+        _write_leaves(address, start, stop, node.start, middle, -1, leaf)
+        _write_leaves(address, start, stop, middle, node.stop, -1, leaf)
 
 
 @numba.njit(**INNER)
-def _find_leaves(place, start, stop):  # type: ignore[no-untyped-def]
+def _find_leaves(address, start, stop):  # type: ignore[no-untyped-def]
     """Write the leaf of the rows from start to stop, by their codes."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     n_columns, n_leaves = progress.n_columns, progress.n_leaves
     wide = False
@@ -170,7 +170,7 @@ def _find_leaves(place, start, stop):  # type: ignore[no-untyped-def]
         wide |= fit.codes.groups[fit.tree.split_columns[u] // LANES].row_words == 2
     narrow_codes = np.empty((0 if wide else n_columns, ROUTED_ROWS), dtype=np.uint8)
     wide_codes = np.empty((n_columns if wide else 0, ROUTED_ROWS), dtype=np.uint16)
-    room = np.empty(ROUTED_ROWS, dtype=np.uint8)
+    spare = np.empty(ROUTED_ROWS, dtype=np.uint8)
     splits = fit.tree.coded_splits[: n_leaves - 1]
     subsets = fit.tree.subsets.reshape(-1)
     for low in range(start, stop, ROUTED_ROWS):
@@ -193,25 +193,25 @@ def _find_leaves(place, start, stop):  # type: ignore[no-untyped-def]
                     narrow_codes[u, i] = np.uint8((words[i] >> shift) & np.uint64(0xFF))
         at = fit.rows.leaves[low : low + n]
         if wide:
-            find_leaves(wide_codes, splits, subsets, room, at)
+            find_leaves(wide_codes, splits, subsets, spare, at)
         else:
-            find_leaves(narrow_codes, splits, subsets, room, at)
+            find_leaves(narrow_codes, splits, subsets, spare, at)
 
 
 @numba.njit(**INNER)
-def route_run(place, t):  # type: ignore[no-untyped-def]
+def route_run(address, t):  # type: ignore[no-untyped-def]
     """Write the leaf of each row of run t, and sums of weights to by_leaf[t, :, leaf]: see `Splits.sums`.
 
     Sample weights are all 1 if there are none.
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     n_leaves = progress.n_leaves
     if progress.threshold > 0.0:
-        _find_leaves(place, start, stop)
+        _find_leaves(address, start, stop)
     else:
-        _read_leaves(place, start, stop)
+        _read_leaves(address, start, stop)
     two_weights, weighted = settings.n_weights == 2, len(fit.rows.sample_weight) > 0
     sums = fit.sums.by_leaf[t]
     for j in range(len(sums)):
@@ -230,9 +230,9 @@ def route_run(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def rescale_run(place, t):  # type: ignore[no-untyped-def]
+def rescale_run(address, t):  # type: ignore[no-untyped-def]
     """Multiply the weights of run t by factors[class, leaf]; write Σ weight² / sample weight to by_pass[t, 0]."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     weighted = len(fit.rows.sample_weight) > 0
     factor = fit.sums.factors[fit.rows.passes[t].negative]
     total = 0.0
@@ -244,12 +244,12 @@ def rescale_run(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def step_run(place, t):  # type: ignore[no-untyped-def]
+def step_run(address, t):  # type: ignore[no-untyped-def]
     """Add factors[0, leaf] to each score of run t, and write gradient and Hessian of the loss.
 
     Writes Σ loss, Σ Hessian and Σ Hessian² / sample weight to by_pass[t].
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     weighted = len(fit.rows.sample_weight) > 0
     values, derivatives = fit.sums.factors[0], fit.settings[0].derivatives
     sign = -1.0 if fit.rows.passes[t].negative else 1.0

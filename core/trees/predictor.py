@@ -76,11 +76,11 @@ _CODED_SPLITS = numba.from_dtype(CODED_SPLIT)[::1]
     ),
     inner=True,
 )
-def find_leaves(columns, splits, subsets, room, leaf_numbers):  # type: ignore[no-untyped-def]
+def find_leaves(columns, splits, subsets, spare, leaf_numbers):  # type: ignore[no-untyped-def]
     """Find the leaf of each row of a block.
 
     columns: (n_columns, n_rows or more) uint8 or uint16, codes of the columns that the tree splits on; splits:
-    (n_splits,) `CODED_SPLIT`; subsets: uint8, 1 for each code above, for all splits by subsets; room: (n_rows,) uint8,
+    (n_splits,) `CODED_SPLIT`; subsets: uint8, 1 for each code above, for all splits by subsets; spare: (n_rows,) uint8,
     memory; leaf_numbers: (n_rows,) uint16, written.
 
     All rows start in leaf 0 and meet each split once: those in its leaf and below its cut move on. This takes a few
@@ -108,7 +108,7 @@ def find_leaves(columns, splits, subsets, room, leaf_numbers):  # type: ignore[n
                 at = ways[at, 1 if above else 0]
             leaf_numbers[i] = ~at
         return
-    leaves = room[: len(leaf_numbers)]
+    leaves = spare[: len(leaf_numbers)]
     for i in range(len(leaves)):
         leaves[i] = 0
     for s in range(len(splits)):
@@ -246,7 +246,7 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
     wide = np.empty((0 if is_narrow else n_asked, CODED_AT_ONCE), dtype=np.uint16)
     column, codes = np.empty(CODED_AT_ONCE), np.empty(CODED_AT_ONCE, dtype=np.int64)
     leaves = np.empty(CODED_AT_ONCE, dtype=np.uint16)
-    room = np.empty(CODED_AT_ONCE, dtype=np.uint8)
+    spare = np.empty(CODED_AT_ONCE, dtype=np.uint8)
     for block in range(first, n_blocks, step):
         low = block * CODED_AT_ONCE
         n = min(CODED_AT_ONCE, len(X) - low)
@@ -273,9 +273,9 @@ def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # ty
             values = trees.values[s + t :]
             splits = trees.splits[s : s + trees.n_splits[t]]
             if is_narrow:
-                find_leaves(narrow, splits, trees.subsets, room, at)
+                find_leaves(narrow, splits, trees.subsets, spare, at)
             else:
-                find_leaves(wide, splits, trees.subsets, room, at)
+                find_leaves(wide, splits, trees.subsets, spare, at)
             s += trees.n_splits[t]
             for i in range(n):
                 scores[low + i] += values[at[i]]

@@ -6,8 +6,8 @@ gives the threads more to share, and they wait for each other less often.
 
 The threads of a fit form a parallel region (`core.coding.threads`). One of them leads it through the phases of a tree.
 A phase has many tasks, no two of which write to the same memory. All threads call the tasks by their address,
-so `run_worker` is compiled without them. `place` is the address of the arrays of the fit (`records`), `room` that of
-the thread's memory for scans.
+so `run_worker` is compiled without them. `address` is that of the arrays of the fit (`records`), `scratch_address`
+that of the memory of the thread for scans.
 """
 
 import numba
@@ -70,8 +70,8 @@ TASKS_PER_PHASE = 8
 
 
 @numba.njit(**INNER)
-def _scratch_of(place):  # type: ignore[no-untyped-def]
-    fit = arrays_at(place)
+def _scratch_of(address):  # type: ignore[no-untyped-def]
+    fit = arrays_at(address)
     n_codes = 1
     for g in range(len(fit.codes.groups)):
         n_codes = max(n_codes, fit.codes.groups[g].n_codes)
@@ -79,9 +79,9 @@ def _scratch_of(place):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _work(region, place, room):  # type: ignore[no-untyped-def]
+def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Do tasks of the phases that another thread leads through, while there are any."""
-    run_task = arrays_at(place).settings[0].run_task
+    run_task = arrays_at(address).settings[0].run_task
     idle = 0
     while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
         t = take_task(region)
@@ -91,49 +91,49 @@ def _work(region, place, room):  # type: ignore[no-untyped-def]
                 yield_core()
             continue
         idle = 0
-        if call_at(run_task, place, room, t):
+        if call_at(run_task, address, scratch_address, t):
             atomic_add(region.failed, 1)
         atomic_add(region.done, 1)  # even then: the leader waits for it
 
 
 @numba.njit(**INNER)
-def _do(place, room, phase, t):  # type: ignore[no-untyped-def]
+def _do(address, scratch_address, phase, t):  # type: ignore[no-untyped-def]
     """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
-    arrays_at(place).progress[0].phase = phase
-    if call_at(arrays_at(place).settings[0].run_task, place, room, t):
+    arrays_at(address).progress[0].phase = phase
+    if call_at(arrays_at(address).settings[0].run_task, address, scratch_address, t):
         raise MemoryError("a task of a tree failed, most likely for lack of memory")
 
 
 @numba.njit(**INNER)
-def _lead(region, place, room, phase, n_tasks):  # type: ignore[no-untyped-def]
+def _lead(region, address, scratch_address, phase, n_tasks):  # type: ignore[no-untyped-def]
     """Lead the workers through a phase of `n_tasks` tasks."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     fit.progress[0].phase = phase
     publish(region, n_tasks)
     t = take_task(region)
     while t >= 0:
-        _do(place, room, phase, t)
+        _do(address, scratch_address, phase, t)
         atomic_add(region.done, 1)
         t = take_task(region)
     wait_for_all(region, n_tasks)
 
 
 @numba.njit(**INNER)
-def _open_gain(place, number):  # type: ignore[no-untyped-def]
+def _open_gain(address, number):  # type: ignore[no-untyped-def]
     """Return the gain of a node's best split; -1 if it has none or lies too deep."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     split = fit.tree.node_splits[number]
     too_deep = fit.tree.nodes[number].depth >= fit.settings[0].max_depth
     return -1.0 if split.lane < 0 or too_deep else split.gain
 
 
 @numba.njit(**INNER)
-def _best_open_leaf(place, unsplit_only):  # type: ignore[no-untyped-def]
+def _best_open_leaf(address, unsplit_only):  # type: ignore[no-untyped-def]
     """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
 
     unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     best, least_gain = -1, 0.0
     for leaf in range(progress.n_leaves):
@@ -150,9 +150,9 @@ def _best_open_leaf(place, unsplit_only):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _commit(place, number, room):  # type: ignore[no-untyped-def]
+def _commit(address, number, scratch_address):  # type: ignore[no-untyped-def]
     """Add the split of a node to the tree."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     node, split = fit.tree.nodes[number], fit.tree.node_splits[number]
     s, new = progress.n_leaves - 1, progress.n_leaves
@@ -171,7 +171,7 @@ def _commit(place, number, room):  # type: ignore[no-untyped-def]
     coded.leaf, coded.column, coded.subset = node.leaf, index, -1
     if cut == BY_SUBSET:
         if not node.is_split:
-            _do(place, room, MARK, -1 - number)
+            _do(address, scratch_address, MARK, -1 - number)
         coded.first = coded.n_more = 0
         coded.subset = number * fit.tree.subsets.shape[1]
     elif column.kind == BUNDLE:
@@ -189,21 +189,21 @@ def _commit(place, number, room):  # type: ignore[no-untyped-def]
     if node.is_split:
         fit.tree.nodes[node.above].leaf = node.leaf
         fit.tree.nodes[node.below].leaf = new
-        fit.tree.open_gains[node.leaf] = _open_gain(place, node.above)
-        fit.tree.open_gains[new] = _open_gain(place, node.below)
+        fit.tree.open_gains[node.leaf] = _open_gain(address, node.above)
+        fit.tree.open_gains[new] = _open_gain(address, node.below)
     progress.n_leaves += 1
 
 
 @numba.njit(**INNER)
-def _choose(place, room):  # type: ignore[no-untyped-def]
+def _choose(address, scratch_address):  # type: ignore[no-untyped-def]
     """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     if progress.n_leaves == 1:
-        fit.tree.open_gains[0] = _open_gain(place, fit.tree.open_leaves[0])
+        fit.tree.open_gains[0] = _open_gain(address, fit.tree.open_leaves[0])
     node = -1
     while progress.n_leaves < settings.max_leaves:
-        node = _best_open_leaf(place, False)
+        node = _best_open_leaf(address, False)
         if node < 0:
             return 0
         children_matter = (
@@ -212,7 +212,7 @@ def _choose(place, room):  # type: ignore[no-untyped-def]
         )
         if children_matter and not fit.tree.nodes[node].is_split:
             break
-        _commit(place, node, room)
+        _commit(address, node, scratch_address)
     remaining = settings.max_leaves - progress.n_leaves
     if remaining == 0:
         return 0
@@ -230,7 +230,7 @@ def _choose(place, room):  # type: ignore[no-untyped-def]
     depth = 0
     while n < most:  # the first node is that which the tree waits for
         if n > 0:
-            node = _best_open_leaf(place, True)
+            node = _best_open_leaf(address, True)
         if node < 0 or (n > 0 and not settings.best_first and fit.tree.nodes[node].depth > depth):
             break
         depth = fit.tree.nodes[node].depth
@@ -241,9 +241,9 @@ def _choose(place, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _divide_masses(place, b):  # type: ignore[no-untyped-def]
+def _divide_masses(address, b):  # type: ignore[no-untyped-def]
     """Write the masses of both children of node b of the batch, from its histogram."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     parent = fit.tree.nodes[fit.tree.batch[b]]
     split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
     group = fit.codes.groups[split.group]
@@ -260,18 +260,18 @@ def _divide_masses(place, b):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _free_histogram(place, number):  # type: ignore[no-untyped-def]
+def _free_histogram(address, number):  # type: ignore[no-untyped-def]
     """Let another node have the histogram of a node that will not be split."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     fit.tree.free[progress.n_free] = fit.tree.nodes[number].histogram
     progress.n_free += 1
 
 
 @numba.njit(**INNER)
-def _take_histogram(place, number):  # type: ignore[no-untyped-def]
+def _take_histogram(address, number):  # type: ignore[no-untyped-def]
     """Let a node have a histogram that no other node needs."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     if progress.n_free > 0:
         progress.n_free -= 1
@@ -282,12 +282,12 @@ def _take_histogram(place, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _divide_rows(region, place, room, n_batch):  # type: ignore[no-untyped-def]
+def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
     """Partition the rows of the nodes of the batch, whose codes above are marked, and pair their children.
 
     The masses of the children are unknown: infinite.
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     n = 0
     gathers = False
@@ -304,7 +304,7 @@ def _divide_rows(region, place, room, n_batch):  # type: ignore[no-untyped-def]
             run.above = 0 if parts > 1 else -1
             run.n_above = 0
         n += parts
-    _lead(region, place, room, PARTITION, n)
+    _lead(region, address, scratch_address, PARTITION, n)
     r = 0
     for b in range(n_batch):
         parent = fit.tree.nodes[fit.tree.batch[b]]
@@ -333,43 +333,43 @@ def _divide_rows(region, place, room, n_batch):  # type: ignore[no-untyped-def]
         pair = fit.tree.pairs[b]
         pair.added = parent.above if fewer_above else parent.below
         pair.sibling = parent.below if fewer_above else parent.above
-        _take_histogram(place, pair.added)
+        _take_histogram(address, pair.added)
     if gathers:
-        _lead(region, place, room, GATHER, n)
+        _lead(region, address, scratch_address, GATHER, n)
 
 
 @numba.njit(**INNER)
-def _split_batch(region, place, room, n_batch):  # type: ignore[no-untyped-def]
+def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
     """Split the nodes of the batch, and pair their children; return the number of pairs.
 
     A pair is left out if neither child may be split.
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     for b in range(n_batch):
-        _do(place, room, MARK, b)
-    _divide_rows(region, place, room, n_batch)
+        _do(address, scratch_address, MARK, b)
+    _divide_rows(region, address, scratch_address, n_batch)
     if fit.progress[0].n_cells > 0:
-        _lead(region, place, room, SUM, n_batch)
+        _lead(region, address, scratch_address, SUM, n_batch)
     else:
         for b in range(n_batch):
-            _divide_masses(place, b)
+            _divide_masses(address, b)
     n_pairs = 0
     for b in range(n_batch):
         added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
-        if may_be_split(place, added) or may_be_split(place, sibling):
+        if may_be_split(address, added) or may_be_split(address, sibling):
             fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
             n_pairs += 1
         else:
             for number in (added, sibling):
                 fit.tree.node_splits[number].lane = -1
-                _free_histogram(place, number)
+                _free_histogram(address, number)
     return n_pairs
 
 
 @numba.njit(**INNER)
-def _add_runs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
+def _add_runs(region, address, scratch_address, n_pairs):  # type: ignore[no-untyped-def]
     """Divide the rows that the histograms of pairs are summed up from into runs, and add up those of more than one."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
     runs_each = (TASKS_PER_PHASE - 1) // (n_pairs * n_groups) + 1
@@ -377,9 +377,11 @@ def _add_runs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
         pair = fit.tree.pairs[p]
         node = fit.tree.nodes[pair.added]
         size = node.stop - node.start
-        parts = max(min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(room).share))), 1)
+        parts = max(
+            min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(scratch_address).share))), 1
+        )
         pair.first_run, pair.n_runs = n, parts
-        pair.is_summed = pair.sibling < 0 or parts > 1 or may_be_split(place, pair.added)
+        pair.is_summed = pair.sibling < 0 or parts > 1 or may_be_split(address, pair.added)
         for r in range(parts if parts > 1 else 0):
             run = fit.tree.runs[n]
             run.item = p
@@ -389,7 +391,7 @@ def _add_runs(region, place, room, n_pairs):  # type: ignore[no-untyped-def]
             n_spare += 1 if r > 0 else 0
             n += 1
     if n > 0:
-        _lead(region, place, room, ADD, n * n_groups)
+        _lead(region, address, scratch_address, ADD, n * n_groups)
 
 
 @numba.njit(**INNER)
@@ -403,9 +405,9 @@ def _comes_first(split, other, node, objective):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _choose_splits(place, n_pairs):  # type: ignore[no-untyped-def]
+def _choose_splits(address, n_pairs):  # type: ignore[no-untyped-def]
     """Choose the best split of each node of pairs among the best splits by the columns of each group."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     objective = fit.criterion[0].objective
     for p in range(n_pairs):
         for which in range(2):
@@ -421,13 +423,13 @@ def _choose_splits(place, n_pairs):  # type: ignore[no-untyped-def]
                     best = g
             fit.tree.node_splits[number] = splits[best]
             if splits[best].lane < 0:
-                _free_histogram(place, number)
+                _free_histogram(address, number)
 
 
 @numba.njit(**INNER)
-def _split_leaves(region, place, room):  # type: ignore[no-untyped-def]
+def _split_leaves(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Partition the rows of the splits whose children have no histograms: the last ones of a cell's tree."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress = fit.progress[0]
     n = 0
     for s in range(progress.n_leaves - 1):
@@ -437,7 +439,7 @@ def _split_leaves(region, place, room):  # type: ignore[no-untyped-def]
             fit.tree.batch[n] = number
             n += 1
         if n == len(fit.tree.batch) or (n > 0 and s == progress.n_leaves - 2):
-            _split_batch(region, place, room, n)
+            _split_batch(region, address, scratch_address, n)
             n = 0
     for s in range(progress.n_leaves - 1):
         node = fit.tree.nodes[fit.tree.splits[s].node]
@@ -445,9 +447,9 @@ def _split_leaves(region, place, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _allow(place, tree):  # type: ignore[no-untyped-def]
+def _allow(address, tree):  # type: ignore[no-untyped-def]
     """Write which columns a tree may split on, and at which cells of bundles it may cut."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     features = fit.codes.features[tree]
     for g in range(len(fit.codes.groups)):
         for k in range(LANES):
@@ -462,16 +464,16 @@ def _allow(place, tree):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _list_rows(region, place, room):  # type: ignore[no-untyped-def]
+def _list_rows(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """List the rows that a tree is grown on as those of the root, and sum up their weights, shard by shard."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     settings, progress, passes = fit.settings[0], fit.progress[0], fit.rows.passes
     n_rows = settings.n_rows
     if progress.threshold > 0.0:
-        _lead(region, place, room, DRAW, len(passes))
+        _lead(region, address, scratch_address, DRAW, len(passes))
         n_rows = close_up(fit.rows.listed, passes, fit.rows.n_drawn)
     else:
-        _lead(region, place, room, LIST, len(passes))
+        _lead(region, address, scratch_address, LIST, len(passes))
     fit.tree.nodes[0].start, fit.tree.nodes[0].stop = 0, n_rows
     by_shard, of_both = fit.sums.by_shard, settings.n_weights == 2
     by_shard[:] = 0.0
@@ -482,9 +484,9 @@ def _list_rows(region, place, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _choose_units(place):  # type: ignore[no-untyped-def]
+def _choose_units(address):  # type: ignore[no-untyped-def]
     """Choose the units of weights by their sums, which are added along the tree of `core.base.shards`."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     sums = fit.sums.by_shard
     width = len(sums)
     while width > 1:
@@ -499,11 +501,11 @@ def _choose_units(place):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _plant(place, number):  # type: ignore[no-untyped-def]
+def _plant(address, number):  # type: ignore[no-untyped-def]
     """Begin a tree, whose root is the node of this number."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress, root = fit.progress[0], fit.tree.nodes[number]
-    _allow(place, number)
+    _allow(address, number)
     root.histogram = root.depth = root.leaf = root.is_split = 0
     progress.n_leaves = progress.n_histograms = 1
     progress.n_columns = progress.n_free = 0
@@ -520,85 +522,91 @@ def _plant(place, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _round_root(region, place, room):  # type: ignore[no-untyped-def]
+def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Round the weights of the rows of the root that was planted last."""
-    root = arrays_at(place).tree.nodes[arrays_at(place).tree.pairs[0].added]
-    _lead(region, place, room, ROUND, (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS)
+    root = arrays_at(address).tree.nodes[arrays_at(address).tree.pairs[0].added]
+    _lead(
+        region,
+        address,
+        scratch_address,
+        ROUND,
+        (root.stop - root.start + PASS_ROWS - 1) // PASS_ROWS,
+    )
 
 
 @numba.njit(**INNER)
-def _split_next(region, place, room):  # type: ignore[no-untyped-def]
+def _split_next(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Choose the best split of each node of the present pairs, add splits to the tree, and split the next nodes."""
-    progress = arrays_at(place).progress[0]
-    _choose_splits(place, progress.n_pairs)
-    progress.n_batch = _choose(place, room)
+    progress = arrays_at(address).progress[0]
+    _choose_splits(address, progress.n_pairs)
+    progress.n_batch = _choose(address, scratch_address)
     progress.n_pairs = 0
     if progress.n_batch > 0:
-        progress.n_pairs = _split_batch(region, place, room, progress.n_batch)
+        progress.n_pairs = _split_batch(region, address, scratch_address, progress.n_batch)
 
 
 @numba.njit(**INNER)
-def _grow_trees(region, place, room):  # type: ignore[no-untyped-def]
+def _grow_trees(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     progress, n_groups = fit.progress[0], len(fit.codes.groups)
     if progress.n_cells == 0:
-        _list_rows(region, place, room)
-        _choose_units(place)
+        _list_rows(region, address, scratch_address)
+        _choose_units(address)
     else:
         progress.n_nodes = progress.n_cells
     for number in range(max(progress.n_cells, 1)):
-        _plant(place, number)
-        _round_root(region, place, room)
+        _plant(address, number)
+        _round_root(region, address, scratch_address)
         while progress.n_batch > 0:
             if progress.n_pairs > 0:
-                _add_runs(region, place, room, progress.n_pairs)
-                _lead(region, place, room, BUILD_AND_FIND, progress.n_pairs * n_groups)
-            _split_next(region, place, room)
+                _add_runs(region, address, scratch_address, progress.n_pairs)
+                _lead(region, address, scratch_address, BUILD_AND_FIND, progress.n_pairs * n_groups)
+            _split_next(region, address, scratch_address)
         if progress.n_cells > 0:
-            _split_leaves(region, place, room)
+            _split_leaves(region, address, scratch_address)
     if progress.n_cells == 0 and progress.n_leaves > 1:
-        _lead(region, place, room, ROUTE, len(fit.rows.passes))
+        _lead(region, address, scratch_address, ROUTE, len(fit.rows.passes))
 
 
 @kernel(numba.void(REGION_TYPE, numba.int64, numba.int64))
-def run_worker(region, place, part):  # type: ignore[no-untyped-def]
+def run_worker(region, address, part):  # type: ignore[no-untyped-def]
     """Work in a region (WORK), or lead it: through a tree (GROW), a part of it, or a pass over all rows.
 
-    place: the address of a laid out `FitArrays`. A pass is ROUTE, RESCALE or STEP. Where rows and splits are in
+    address: that of a laid out `FitArrays`. A pass is ROUTE, RESCALE or STEP. Where rows and splits are in
     different processes (`core.trees.shards`), the one that finds splits does PLANT (begin a tree) and ADVANCE (find the
     splits of nodes whose histograms are there, and choose which to split); the others do LIST_ROWS, ADD_ROOT (the
     histogram of the root), DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs).
     """
-    scratch = _scratch_of(place)
-    room = address_of(scratch)
-    progress, n_groups = arrays_at(place).progress[0], len(arrays_at(place).codes.groups)
+    scratch = _scratch_of(address)
+    scratch_address = address_of(scratch)
+    progress, n_groups = arrays_at(address).progress[0], len(arrays_at(address).codes.groups)
     if part == WORK:
-        _work(region, place, room)
+        _work(region, address, scratch_address)
     elif part == GROW:
-        _grow_trees(region, place, room)
+        _grow_trees(region, address, scratch_address)
     elif part == PLANT:
-        _choose_units(place)
-        _plant(place, 0)
-        arrays_at(place).tree.pairs[0].is_summed = 1
+        _choose_units(address)
+        _plant(address, 0)
+        arrays_at(address).tree.pairs[0].is_summed = 1
     elif part == ADVANCE:
-        _lead(region, place, room, FIND, progress.n_pairs * n_groups)
-        _split_next(region, place, room)
+        _lead(region, address, scratch_address, FIND, progress.n_pairs * n_groups)
+        _split_next(region, address, scratch_address)
         for p in range(progress.n_pairs):
-            arrays_at(place).tree.pairs[p].is_summed = 1  # by the others
+            arrays_at(address).tree.pairs[p].is_summed = 1  # by the others
     elif part == LIST_ROWS:
-        _list_rows(region, place, room)
+        _list_rows(region, address, scratch_address)
     elif part == ADD_ROOT:
-        _plant(place, 0)
-        _round_root(region, place, room)
-        _add_runs(region, place, room, 1)
-        _lead(region, place, room, BUILD, n_groups)
+        _plant(address, 0)
+        _round_root(region, address, scratch_address)
+        _add_runs(region, address, scratch_address, 1)
+        _lead(region, address, scratch_address, BUILD, n_groups)
     elif part == DIVIDE:
-        _divide_rows(region, place, room, progress.n_batch)
+        _divide_rows(region, address, scratch_address, progress.n_batch)
         progress.n_pairs = progress.n_batch
     elif part == ADD_PAIRS:
-        _add_runs(region, place, room, progress.n_pairs)
-        _lead(region, place, room, BUILD, progress.n_pairs * n_groups)
+        _add_runs(region, address, scratch_address, progress.n_pairs)
+        _lead(region, address, scratch_address, BUILD, progress.n_pairs * n_groups)
     else:
-        _lead(region, place, room, part, len(arrays_at(place).rows.passes))
+        _lead(region, address, scratch_address, part, len(arrays_at(address).rows.passes))
     keep_alive(scratch)

@@ -251,11 +251,11 @@ def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int)
 def _everywhere(builder: Any, number: Any) -> Any:
     """Return a vector of `LANES` times this number."""
     vector = llvmlite.ir.VectorType(number.type, LANES)
-    place = llvmlite.ir.IntType(32)
+    address = llvmlite.ir.IntType(32)
     first = builder.insert_element(
-        llvmlite.ir.Constant(vector, llvmlite.ir.Undefined), number, place(0)
+        llvmlite.ir.Constant(vector, llvmlite.ir.Undefined), number, address(0)
     )
-    zeros = llvmlite.ir.Constant(llvmlite.ir.VectorType(place, LANES), [0] * LANES)
+    zeros = llvmlite.ir.Constant(llvmlite.ir.VectorType(address, LANES), [0] * LANES)
     return builder.shuffle_vector(first, first, zeros)
 
 
@@ -446,12 +446,12 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
     error_model="numpy",
     fastmath={"nnan", "ninf", "nsz"},
 )
-def _value_cuts(objective, n, cuttable, criterion, room, value):  # type: ignore[no-untyped-def]
+def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # type: ignore[no-untyped-def]
     """Write the value of the cuts at n cells of a block to value, (n,) float64; `_NONE` if a cut is not allowed.
 
     cuttable: (n,) bool.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     masses_add = objective != GRADIENT
     above_p, above_q = scratch.above_p, scratch.above_q
     below_p, below_q = scratch.below_p, scratch.below_q
@@ -480,12 +480,14 @@ def _value_cuts(objective, n, cuttable, criterion, room, value):  # type: ignore
     forceinline=True,
     error_model="numpy",
 )
-def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion, room, value):  # type: ignore[no-untyped-def]
+def _scan_cuts(  # type: ignore[no-untyped-def]
+    objective, histogram, n_known, side, columns, cuttable, criterion, scratch_address, value
+):
     """Write the value of all cuts with the missing below (side 0) or above (1) to value, (8 · (n_known + 1),) float64.
 
     For the other arrays see `find_split`.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     whole, sums = scratch.whole, scratch.sums
     above_p, above_q = scratch.above_p, scratch.above_q
     below_p, below_q = scratch.below_p, scratch.below_q
@@ -496,7 +498,9 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion
         below_p[k], below_q[k] = masses_of(sums[k], criterion)
         above_p[k], above_q[k] = masses_of(whole[k] - sums[k], criterion)
     if missing_below:
-        _value_cuts(objective, LANES, cuttable[n_known * LANES :], criterion, room, value)
+        _value_cuts(
+            objective, LANES, cuttable[n_known * LANES :], criterion, scratch_address, value
+        )
     units = criterion.first_unit, criterion.second_unit
     for first in range(0, n_known * LANES, BLOCK):
         n = min(BLOCK, n_known * LANES - first)
@@ -507,7 +511,7 @@ def _scan_cuts(objective, histogram, n_known, side, columns, cuttable, criterion
                 for i in range(k, n, LANES):
                     above_p[i], above_q[i] = masses_of(cells[i], criterion)
                     below_p[i], below_q[i] = masses_of(whole[k] - cells[i], criterion)
-        given = cuttable[first:], criterion, room, value[LANES + first :]
+        given = cuttable[first:], criterion, scratch_address, value[LANES + first :]
         _value_cuts(objective, n, *given)
     _greatest(value, n_known + 1, scratch.best)
 
@@ -555,9 +559,9 @@ def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_
 
 
 @numba.njit(**INNER)
-def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, room):  # type: ignore[no-untyped-def]
+def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, scratch_address):  # type: ignore[no-untyped-def]
     """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     sums, whole, best = scratch.sums, scratch.whole, scratch.best
     least_mass = criterion.least_mass
     missing_below = len(histogram) > LANES * n_known and side == 0
@@ -615,13 +619,13 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     inner=True,
     error_model="numpy",
 )
-def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, room):  # type: ignore[no-untyped-def]
+def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch_address):  # type: ignore[no-untyped-def]
     """Set the value of cuts that break a monotone constraint to `_NONE`, and each column's best to its best other cut.
 
     For the arrays see `find_split`; the histogram has no empty codes. A cut breaks a constraint if the step of the side
     that may not be less is less. The cut that separates the missing from all values breaks none.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     whole = scratch.whole
     n_cuts = n_known + 1
     for k in range(LANES):
@@ -690,7 +694,7 @@ def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-de
     error_model="numpy",
 )
 def find_split(  # type: ignore[no-untyped-def]
-    histogram, group, columns, members, allowed, cuttable, criterion, room, best_split
+    histogram, group, columns, members, allowed, cuttable, criterion, scratch_address, best_split
 ):
     """Find the best split by the columns of a group.
 
@@ -700,7 +704,7 @@ def find_split(  # type: ignore[no-untyped-def]
     Writes all of `best_split` but its group. Among equals the lowest feature wins, then the missing below, then the
     lowest cut. If the leaf has no missing, later ones go to the side of greater mass.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     total, best, gain = scratch.total, scratch.best, scratch.gain
     is_youden = criterion.objective == YOUDEN
     n_known = group.n_codes - group.has_missing
@@ -737,7 +741,7 @@ def find_split(  # type: ignore[no-untyped-def]
     # Because the objective is a constant here, the compiler makes vector code.
     for side in range(n_sides if group.has_cuts else 0):
         value = scratch.value[side * n_cuts * LANES :]
-        given = cells, n_kept, side, columns, kept_cuttable, criterion, room, value
+        given = cells, n_kept, side, columns, kept_cuttable, criterion, scratch_address, value
         if criterion.objective == CLOSED:
             _scan_cuts(CLOSED, *given)
         elif criterion.objective == PUSH:
@@ -747,9 +751,9 @@ def find_split(  # type: ignore[no-untyped-def]
         elif criterion.objective == GRADIENT:
             _scan_cuts(GRADIENT, *given)
         else:
-            _scan_youden(histogram, n_known, side, columns, cuttable, criterion, room)
+            _scan_youden(histogram, n_known, side, columns, cuttable, criterion, scratch_address)
     if group.is_constrained:
-        _drop_falls(cells, n_kept, n_sides, columns, members, criterion, room)
+        _drop_falls(cells, n_kept, n_sides, columns, members, criterion, scratch_address)
     slack = MASS_RTOL * (total[0] * total[1] if is_youden else whole)
     tie = 10.0 * slack
     least_gain = -1.0 if is_youden else tie
@@ -762,7 +766,7 @@ def find_split(  # type: ignore[no-untyped-def]
         undivided = score_of(criterion.objective, criterion.push, criterion.smoothing, p, q)
         if columns[k].kind == CATEGORICAL:
             subset_gain, missing_above, _, _ = find_subset(
-                histogram, n_known, k, criterion, p, q, undivided, room
+                histogram, n_known, k, criterion, p, q, undivided, scratch_address
             )
             gain[k] = subset_gain
             scratch.side[k] = missing_above
@@ -866,14 +870,14 @@ def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(error_model="numpy", **INNER)
-def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, room):  # type: ignore[no-untyped-def]
+def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch_address):  # type: ignore[no-untyped-def]
     """Find the categorical column's best split for YOUDEN; see `find_subset`.
 
     The shares of positives of codes with enough mass are shrunk as far as chance explains them
     (`core.coding.categories`). The gain is that of the shrunken masses. If chance explains all differences, codes are
     not cut from each other, only from those that go with the missing.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     positive, negative, least = (
         criterion.class_positive,
         criterion.class_negative,
@@ -949,16 +953,18 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, r
     inner=True,
     error_model="numpy",
 )
-def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, room):  # type: ignore[no-untyped-def]
+def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, scratch_address):  # type: ignore[no-untyped-def]
     """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
     histogram: (8 · n_codes,) int64; undivided: score of the whole. Returns the gain less the penalty, whether the
     missing lie above, the number n of codes in the order, and the number m of those above the cut: `scratch.codes` in
     the order `scratch.order` are the n codes, and the first m of them lie above. All other codes go with the missing.
     """
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     if criterion.objective == YOUDEN:
-        return _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, room)
+        return _find_youden_subset(
+            histogram, n_known, lane, criterion, total_p, total_q, scratch_address
+        )
     masses_add = criterion.objective != GRADIENT
     # The codes in the order, by falling share, equal ones by code.
     smoothing = criterion.category_smoothing
@@ -1022,9 +1028,9 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     ),
     error_model="numpy",
 )
-def mark_codes(histogram, group, columns, members, criterion, room, split, above):  # type: ignore[no-untyped-def]
+def mark_codes(histogram, group, columns, members, criterion, scratch_address, split, above):  # type: ignore[no-untyped-def]
     """Write to above, (n_codes,) uint8, which codes lie above a split; histogram is that of the leaf."""
-    scratch = scratch_at(room)
+    scratch = scratch_at(scratch_address)
     lane = split.lane
     n_known = group.n_codes - group.has_missing
     column = columns[lane]
@@ -1035,7 +1041,9 @@ def mark_codes(histogram, group, columns, members, criterion, room, split, above
         p, q = masses_of(whole, criterion)
         if criterion.objective == YOUDEN:
             criterion = _with_some_mass(criterion, p + q)
-        _, missing_above, n, at = find_subset(histogram, n_known, lane, criterion, p, q, 0.0, room)
+        _, missing_above, n, at = find_subset(
+            histogram, n_known, lane, criterion, p, q, 0.0, scratch_address
+        )
         for code in range(group.n_codes):
             above[code] = missing_above
         for k in range(n):

@@ -32,9 +32,9 @@ SUMMED_ROWS = 1 << 15
 
 
 @numba.njit(**INNER)
-def criterion_of(place):  # type: ignore[no-untyped-def]
+def criterion_of(address):  # type: ignore[no-untyped-def]
     """Return the present `SplitCriterion`."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     criterion = fit.criterion[0]
     return SplitCriterion(
         criterion.objective,
@@ -54,9 +54,9 @@ def criterion_of(place):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def may_be_split(place, number):  # type: ignore[no-untyped-def]
+def may_be_split(address, number):  # type: ignore[no-untyped-def]
     """Return True if a node has both classes, and the mass of two leaves: without these no split has a gain."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
     least = 2.0 * fit.criterion[0].least_mass * (1.0 - MASS_RTOL)
     if fit.criterion[0].objective == GRADIENT:
@@ -65,9 +65,9 @@ def may_be_split(place, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _sum_weights(place, start, stop):  # type: ignore[no-untyped-def]
+def _sum_weights(address, start, stop):  # type: ignore[no-untyped-def]
     """Return the sum of the weights of listed[start:stop], summed up by runs."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     if len(fit.rows.sample_weight) == 0:
         return float(stop - start)
     total = 0.0
@@ -80,19 +80,19 @@ def _sum_weights(place, start, stop):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def sum_node(place, number):  # type: ignore[no-untyped-def]
+def sum_node(address, number):  # type: ignore[no-untyped-def]
     """Write both masses of a node."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     node = fit.tree.nodes[number]
     middle = find_first(fit.rows.listed, node.start, node.stop, fit.settings[0].n_positives)
-    node.positive = _sum_weights(place, node.start, middle)
-    node.negative = _sum_weights(place, middle, node.stop)
+    node.positive = _sum_weights(address, node.start, middle)
+    node.negative = _sum_weights(address, middle, node.stop)
 
 
 @numba.njit(**INNER)
-def _histogram_of(place, number, g):  # type: ignore[no-untyped-def]
+def _histogram_of(address, number, g):  # type: ignore[no-untyped-def]
     """Return the cells of group g in the histogram of a node."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     group = fit.codes.groups[g]
     first = group.first_cell
     return fit.sums.histograms[
@@ -101,22 +101,22 @@ def _histogram_of(place, number, g):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _sum_rows(place, p, g):  # type: ignore[no-untyped-def]
+def _sum_rows(address, p, g):  # type: ignore[no-untyped-def]
     """Sum up group g of the histogram of the node of pair p that has fewer rows.
 
     If this node will not be split, its rows are taken away from the histogram of their parent, which its sibling has.
     """
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     group, pair = fit.codes.groups[g], fit.tree.pairs[p]
     node = fit.tree.nodes[pair.added]
     words, rows = fit.codes.words[group.first_word :], fit.rows
     coded = words, group.row_words, rows.listed, rows.units, fit.settings[0].n_weights
     n_positives = fit.settings[0].n_positives
     if not pair.is_summed:
-        histogram = _histogram_of(place, pair.sibling, g)
+        histogram = _histogram_of(address, pair.sibling, g)
         add_rows(*coded, -1, n_positives, node.start, node.stop, histogram)
         return
-    histogram = _histogram_of(place, pair.added, g)
+    histogram = _histogram_of(address, pair.added, g)
     if pair.n_runs == 1:
         add_rows(*coded, 1, n_positives, node.start, node.stop, histogram)
         return
@@ -129,46 +129,49 @@ def _sum_rows(place, p, g):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _subtract(place, p, g):  # type: ignore[no-untyped-def]
+def _subtract(address, p, g):  # type: ignore[no-untyped-def]
     """Complete group g of the histogram of the sibling in pair p: that of the parent minus that of the other child."""
-    pair = arrays_at(place).tree.pairs[p]
-    if pair.sibling < 0 or not pair.is_summed or not may_be_split(place, pair.sibling):
+    pair = arrays_at(address).tree.pairs[p]
+    if pair.sibling < 0 or not pair.is_summed or not may_be_split(address, pair.sibling):
         return
-    added, histogram = _histogram_of(place, pair.added, g), _histogram_of(place, pair.sibling, g)
+    added, histogram = (
+        _histogram_of(address, pair.added, g),
+        _histogram_of(address, pair.sibling, g),
+    )
     for cell in range(len(histogram)):
         histogram[cell] -= added[cell]
 
 
 @numba.njit(**INNER)
-def _find_splits(place, p, g, room):  # type: ignore[no-untyped-def]
+def _find_splits(address, p, g, scratch_address):  # type: ignore[no-untyped-def]
     """Find the best split of each node of pair p by the columns of group g."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     group, pair = fit.codes.groups[g], fit.tree.pairs[p]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
-    criterion = criterion_of(place)
+    criterion = criterion_of(address)
     for which in range(2 if pair.sibling >= 0 else 1):
         number = pair.added if which == 0 else pair.sibling
         best_split = fit.tree.group_splits[2 * p + which, g]
-        if not may_be_split(place, number):
+        if not may_be_split(address, number):
             best_split.lane = -1
             continue
         find_split(
-            _histogram_of(place, number, g),
+            _histogram_of(address, number, g),
             group,
             fit.codes.columns[g],
             fit.codes.members,
             fit.codes.allowed[g],
             cuttable,
             criterion,
-            room,
+            scratch_address,
             best_split,
         )
         best_split.group = g
 
 
 @numba.njit(**INNER)
-def _partition(place, t):  # type: ignore[no-untyped-def]
-    fit = arrays_at(place)
+def _partition(address, t):  # type: ignore[no-untyped-def]
+    fit = arrays_at(address)
     run = fit.tree.runs[t]
     split = fit.tree.node_splits[fit.tree.batch[run.item]]
     group = fit.codes.groups[split.group]
@@ -191,38 +194,45 @@ def _partition(place, t):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _mark(place, t, room):  # type: ignore[no-untyped-def]
+def _mark(address, t, scratch_address):  # type: ignore[no-untyped-def]
     """Write which codes lie above the split of node t of the batch; if t < 0, of the node -1 - t, split BY_SUBSET."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     number = fit.tree.batch[t] if t >= 0 else -1 - t
     above = fit.tree.above[t] if t >= 0 else fit.tree.subsets[number]
     split = fit.tree.node_splits[number]
     g = split.group
-    group, histogram = fit.codes.groups[g], _histogram_of(place, number, g)
-    criterion = criterion_of(place)
+    group, histogram = fit.codes.groups[g], _histogram_of(address, number, g)
+    criterion = criterion_of(address)
     mark_codes(
-        histogram, group, fit.codes.columns[g], fit.codes.members, criterion, room, split, above
+        histogram,
+        group,
+        fit.codes.columns[g],
+        fit.codes.members,
+        criterion,
+        scratch_address,
+        split,
+        above,
     )
     if t >= 0 and split.cut == BY_SUBSET:
         fit.tree.subsets[number] = above
 
 
 @kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
-def run_task(place, room, t):  # type: ignore[no-untyped-def]
+def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
     """Do task t of the present phase."""
-    fit = arrays_at(place)
+    fit = arrays_at(address)
     phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
     if phase in (BUILD, FIND, BUILD_AND_FIND):
         p, g = t // n_groups, t % n_groups
         if phase != FIND:
-            _sum_rows(place, p, g)
-        _subtract(place, p, g)
+            _sum_rows(address, p, g)
+        _subtract(address, p, g)
         if phase != BUILD:
-            _find_splits(place, p, g, room)
+            _find_splits(address, p, g, scratch_address)
     elif phase == MARK:
-        _mark(place, t, room)
+        _mark(address, t, scratch_address)
     elif phase == PARTITION:
-        _partition(place, t)
+        _partition(address, t)
     elif phase == GATHER:
         run = fit.tree.runs[t]
         if run.above >= 0:
@@ -238,7 +248,7 @@ def run_task(place, room, t):  # type: ignore[no-untyped-def]
             )
     elif phase == ADD:
         run, group = fit.tree.runs[t // n_groups], fit.codes.groups[t % n_groups]
-        part = _histogram_of(place, fit.tree.pairs[run.item].added, t % n_groups)
+        part = _histogram_of(address, fit.tree.pairs[run.item].added, t % n_groups)
         if run.spare >= 0:
             first = group.first_cell
             part = fit.sums.spare[run.spare, first : first + LANES * group.n_codes]
@@ -255,17 +265,17 @@ def run_task(place, room, t):  # type: ignore[no-untyped-def]
             part,
         )
     elif phase == SUM:
-        sum_node(place, fit.tree.nodes[fit.tree.batch[t]].above)
-        sum_node(place, fit.tree.nodes[fit.tree.batch[t]].below)
+        sum_node(address, fit.tree.nodes[fit.tree.batch[t]].above)
+        sum_node(address, fit.tree.nodes[fit.tree.batch[t]].below)
     elif phase == ROUTE:
-        route_run(place, t)
+        route_run(address, t)
     elif phase == RESCALE:
-        rescale_run(place, t)
+        rescale_run(address, t)
     elif phase == STEP:
-        step_run(place, t)
+        step_run(address, t)
     elif phase == DRAW:
-        draw_run(place, t)
+        draw_run(address, t)
     elif phase == ROUND:
-        round_run(place, t)
+        round_run(address, t)
     else:
-        list_run(place, t)
+        list_run(address, t)
