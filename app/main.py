@@ -53,6 +53,7 @@ from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.service import describe_all
+from app.trash import endpoints as trash
 
 
 class Service(FastAPI):
@@ -138,6 +139,7 @@ def create_app(settings: Settings) -> Service:
         batch_scores.router,
         inference.router,
         inference.invocations_router,
+        trash.router,
         access.router,
         access.audit_router,
         overview.router,

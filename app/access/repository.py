@@ -144,22 +144,23 @@ _QUEUED_IN_ALL = select(func.count()).select_from(
 )
 _PARTS_OF_OWNER = UploadPart.upload_id.in_(
     # The parts of a closed upload count with its dataset.
-    select(Upload.id).where(Upload.readable_by(bindparam("of_owner")), Upload.dataset_id.is_(None))
+    select(Upload.id).where(Upload.belongs_to(bindparam("of_owner")), Upload.dataset_id.is_(None))
 )
+# What is in the trash is stored, too.
 _STORED = select(
     *(
         select(func.coalesce(func.sum(size), 0)).where(whose).scalar_subquery()
         for size, whose in (
             *(
-                (table.stored_bytes(), table.readable_by(bindparam("of_owner")))
+                (table.stored_bytes(), table.belongs_to(bindparam("of_owner")))
                 for table in output_tables()
             ),
             (UploadPart.bytes, _PARTS_OF_OWNER),
-            (Model.artifact_bytes, Model.readable_by(bindparam("of_owner"))),
+            (Model.artifact_bytes, Model.belongs_to(bindparam("of_owner"))),
             (
                 ModelOutOfFold.bytes,
                 ModelOutOfFold.model_id.in_(
-                    select(Model.id).where(Model.readable_by(bindparam("of_owner")))
+                    select(Model.id).where(Model.belongs_to(bindparam("of_owner")))
                 ),
             ),
         )

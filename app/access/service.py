@@ -204,7 +204,12 @@ def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
     ):
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
         raise _exceeded(
-            "bytes", "stored bytes", limit, stored, more, retry_after=BYTES_RETRY_SECONDS
+            "bytes",
+            "stored bytes, the trash included",
+            limit,
+            stored,
+            more,
+            retry_after=BYTES_RETRY_SECONDS,
         )
 
 

@@ -45,6 +45,8 @@ router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_cl
 R = TypeVar("R")
 COLUMNS = 100
 """Columns on a page."""
+MODELS = 50
+"""Most models that a dataset's page counts."""
 VERSIONS = 10
 """Versions on the page of one: the API tells all columns of each."""
 SORTS = {
@@ -197,7 +199,7 @@ async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
         if error.status == 404:
             raise
         return await _show(page, dataset_id, "dataset.html", error)
-    return page.go("/console/datasets")
+    return page.go("/console/datasets", deleted=dataset_id)
 
 
 async def _show(
@@ -209,10 +211,11 @@ async def _show(
 ) -> Response:
     table = page.client.datasets[dataset_id]
     dataset = await table.refresh()
-    versions, preview, profile = await asyncio.gather(
+    versions, preview, profile, models = await asyncio.gather(
         table.version_page(limit=VERSIONS),
         _if_ready(dataset, partial(table.preview, limit=10)),
         _if_ready(dataset, table.profile),
+        page.client.models.page(dataset_id=dataset_id, limit=MODELS),
     )
     shown = for_templates(page.request.app)
     said = said_of(dataset, shown["fields"])
@@ -222,6 +225,8 @@ async def _show(
         200 if error is None else error.status,
         dataset=dataset,
         versions=versions,
+        learnt=models,
+        live=[f"{each.name}@{alias}" for each in models.data for alias in each.aliases],
         preview=preview,
         profile=profile,
         columns=_columns(page, dataset, profiles),

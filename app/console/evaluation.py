@@ -173,7 +173,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
     """Delete a comparison."""
     await page.client.comparisons[comparison_id].delete()
-    return page.go("/console/comparisons")
+    return page.go("/console/comparisons", deleted=comparison_id)
 
 
 @dataclass(frozen=True)
@@ -417,6 +417,8 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
     found: list[Figure] = []
     if isinstance(metrics, EvaluatedCurve):
         found.append(Figure("AUC", metrics.auc, 0.5))
+        if metrics.gini is not None:
+            found.append(Figure("Gini", metrics.gini, 0.0))
         found += [
             Figure(_title(each), each, area_by_chance(each.fpr_min, each.fpr_max))
             for each in metrics.pauc
@@ -447,4 +449,4 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Delete an evaluation."""
     await page.client.evaluations[evaluation_id].delete()
-    return page.go("/console/evaluations")
+    return page.go("/console/evaluations", deleted=evaluation_id)

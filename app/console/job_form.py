@@ -18,7 +18,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from rankwright.types import Algorithm, Job
 
-from app.console.words import in_labels, title
+from app.console.words import in_labels, slug, title
 from app.http.schemas import LABELS
 
 Schema = Mapping[str, Any]
@@ -219,7 +219,8 @@ class JobForm:
         body: Json = {}
         for field in self.fields:
             if field.value.strip():
-                _put(body, field.path.split("."), _read(field))
+                value = slug(field.value) if field.path == "name" else _read(field)
+                _put(body, field.path.split("."), value)
         for name, usual in (
             ("objective", {"metric": "auc"}),
             ("validation", {"method": "holdout"}),

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from app.console.api import alias_segment, refusal
 from app.console.model_parts import model_page, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import slug
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -98,7 +99,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     its current threshold.
     """
     form = await page.form()
-    alias, revision = str(form.get("alias", "")).strip(), str(form.get("revision", ""))
+    alias, revision = slug(str(form.get("alias", ""))), str(form.get("revision", ""))
     model = await page.client.models[ref].read()
     try:
         if "threshold" in form:  # sent by a page that was opened before the service was upgraded

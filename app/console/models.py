@@ -53,7 +53,7 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 @router.get("")
 async def read_models(page: PageDep) -> Response:
     """List the models, newest first. A text in the name, a tag or an exact name may limit them."""
-    path, filters = "/console/models", ("name", "search", "tag")
+    path, filters = "/console/models", ("name", "search", "tag", "dataset_id")
     try:
         listed = await read_list(page, path, page.client.models.page, filters)
     except ProblemError as error:
@@ -231,7 +231,7 @@ async def delete_model(page: PageDep, ref: str) -> Response:
         if error.status != 409:
             raise
         return await _show_lineage(page, ref, error.status, error.problem)
-    return page.go("/console/models")
+    return page.go("/console/models", deleted=ref)
 
 
 @router.get("/{ref}/download/{name}")

@@ -22,6 +22,7 @@ from app.console import (
     start,
     top,
     train,
+    trash,
     uploads,
 )
 
@@ -41,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     admin.router,
     choices.router,
     lists.router,
+    trash.router,
     datasets.router,
     uploads.router,
     train.router,

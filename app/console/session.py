@@ -96,6 +96,7 @@ NAVIGATION = (
             NavLink("/console/comparisons", "Compare", "read"),
             NavLink("/console/evaluations", "Evaluations", "read"),
             NavLink("/console/batch-scores", "Batch scores", "score"),
+            NavLink("/console/trash", "Trash", "read"),
         ),
     ),
     Group(

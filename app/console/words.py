@@ -7,6 +7,7 @@ Templates have `title`, `figure` and `state` as filters and `METRICS` as a globa
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -316,3 +317,24 @@ def sentence(words: str) -> str:
     if first.isalpha() and first.islower():
         words = words[0].upper() + words[1:]
     return words if words.endswith((".", "!", "?", "…")) else f"{words}."
+
+
+_SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "đ": "d"})
+
+
+def slug(text: str) -> str:
+    """Return a name of models and aliases for a typed text; the text itself if nothing of it may stand in a name.
+
+    Examples
+    --------
+    >>> slug(" Kündiger 2026 (März) ")
+    'kuendiger-2026-maerz'
+    >>> slug("churn_v1.2")
+    'churn_v1.2'
+    >>> slug("???")
+    '???'
+    """
+    plain = unicodedata.normalize("NFKD", text.strip().lower().translate(_SPELT))
+    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    name = re.sub(r"[^a-z0-9._-]+", "-", kept).strip("-._")[:63]
+    return name or text.strip()

@@ -210,24 +210,40 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + "…"
 
 
-def delete(
-    session: Session, owner: str, dataset_id: str, check: Callable[[Session], None] | None = None
+def delete(session: Session, owner: str, dataset_id: str) -> None:
+    """Put the dataset into the trash, unless a queued or running job uses it. Its models stay."""
+    dataset = _find_unused(session, owner, dataset_id)
+    repository.trash_dataset(session, owner, dataset.id)
+
+
+def delete_for_good(
+    session: Session, owner: str, dataset_id: str, check: Callable[[Session], None]
 ) -> None:
     """Delete the dataset, unless a queued or running job uses it. Its models stay.
 
     The sweeper later removes the bytes, which no row names any more. `check` may refuse the deletion; it is called when
     the dataset is locked.
     """
+    dataset = _find_unused(session, owner, dataset_id)
+    check(session)
+    repository.delete_dataset(session, owner, dataset.id)
+
+
+def keep_references(session: Session, dataset_id: str) -> None:
+    """Let models keep the rows with which their reasons compare, of a dataset that is to be deleted for good."""
+    repository.keep_references(session, dataset_id)
+
+
+def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
+    """Lock and return the dataset; raises Conflict if a queued or running job uses it."""
     dataset = find(session, owner, dataset_id, lock=True)
-    if check is not None:
-        check(session)
     busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
         raise Conflict(
             f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
             code="dataset_in_use",
         )
-    repository.delete_dataset(session, owner, dataset.id)
+    return dataset
 
 
 def accept(

@@ -22,6 +22,7 @@ from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.objectives import Window
 from app.models.service import (
     artifact_key,
+    gini_of,
     heights_of,
 )
 from app.platform.blobs import BlobStore
@@ -147,6 +148,8 @@ class BipartiteMeasure:
             point = _point(found)
         return {
             "auc": _figures(auc),
+            "gini": gini_of(auc["value"], auc["low"], auc["high"]),
+            "ks": self.curve.ks,
             "pauc": [
                 _figures(area)
                 | {"empirical": metrics.empirical_area_of(self.curve, totals.negative, *window)}

@@ -21,7 +21,18 @@ from app.evaluation.service import (
     Seen,
     seen_in,
 )
-from app.http.schemas import Body, Interval, Kind, Rate, Resource, Text, Timestamp, one_of
+from app.http.schemas import (
+    GINI,
+    KS,
+    Body,
+    Interval,
+    Kind,
+    Rate,
+    Resource,
+    Text,
+    Timestamp,
+    one_of,
+)
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.schemas import (
     GradedOrder,
@@ -227,6 +238,12 @@ class EvaluatedCurve(Resource):
     """Quality of the ranking on rows with one label."""
 
     auc: Interval
+    gini: Interval | None = Field(
+        default=None, description=GINI + " Null for evaluations that were made before it was added."
+    )
+    ks: float | None = Field(
+        default=None, description=KS + " Null for evaluations that were made before it was added."
+    )
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None = Field(

@@ -56,6 +56,10 @@ INFO: dict[str, Any] = {
             "name": "overview",
             "description": "What is under way, what needs attention, and what is newest.",
         },
+        {
+            "name": "trash",
+            "description": "What was deleted in the last 30 days: restore it, or delete it for good.",
+        },
         {"name": "keys", "description": "API keys: create, rotate and revoke them."},
         {"name": "audit", "description": "The log of all changes: who changed what, and when."},
         {

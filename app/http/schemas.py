@@ -208,6 +208,10 @@ class Interval(Resource):
     high: float | None
 
 
+GINI = "2 AUC − 1: the Gini coefficient, or accuracy ratio."
+KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval."
+
+
 def bytes_of(*media_types: str) -> dict[str, Any]:
     """Describe a body of tables in these formats: bytes, for a client that is made from the document.
 

@@ -18,7 +18,7 @@ from app.platform.sql import (
     delete_some,
     fetch_page,
 )
-from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Role, Worker
+from app.platform.tables import Job, JobEvent, JobOutputRow, JobState, Role, Trashable, Worker
 
 Row = TypeVar("Row", bound=JobOutputRow)
 
@@ -211,8 +211,12 @@ def write_output(
 
 
 def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
-    """Delete the row and the rows that refer to it."""
-    session.execute(delete(table).where(table.readable_by(owner), table.id == id_))
+    """Put the row into the trash, or delete it if its table has none, with the rows that refer to it."""
+    whose = table.readable_by(owner), table.id == id_
+    if issubclass(table, Trashable):
+        session.execute(update(table).where(*whose).values(deleted_at=db_now()))
+    else:
+        session.execute(delete(table).where(*whose))
 
 
 def register(

@@ -105,6 +105,9 @@ def list_models(
     only: TaggedFilterDep,
     sort: ModelSort = NEWEST_FIRST,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
+    dataset_id: Annotated[
+        str | None, Query(description="Only models that learnt from this dataset.")
+    ] = None,
     aliased: Annotated[
         bool, Query(description="`true`: only models that an alias points to.")
     ] = False,
@@ -120,6 +123,7 @@ def list_models(
         models.list_page,
         caller.owner,
         name=name,
+        dataset_id=dataset_id,
         aliased=aliased,
         outdated=outdated,
         only=replace(only, sort=sort),

@@ -31,6 +31,7 @@ from app.platform.tables import (
     ModelPairMetrics,
     ModelPartialAuc,
     ModelReference,
+    ModelReferenceRows,
     ModelSample,
     ReasonCodes,
     output_tables,
@@ -95,18 +96,21 @@ def list_page(
     owner: str,
     *,
     name: str | None,
+    dataset_id: str | None = None,
     aliased: bool = False,
     outdated: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
-    that an alias points to, `outdated` those of them that have a newer version.
+    """Return the owner's models, newest first: all, those of one name or dataset, or as a filter says. `aliased` leaves
+    those that an alias points to, `outdated` those of them that have a newer version.
     """
     statement = only.apply(select(Model).where(Model.readable_by(owner)), Model)
     if name is not None:
         statement = statement.where(Model.name == name)
+    if dataset_id is not None:
+        statement = statement.where(Model.dataset_id == dataset_id)
     if aliased or outdated:
         pointed_at = select(ModelAlias.model_id).where(ModelAlias.readable_by(owner))
         statement = statement.where(Model.id.in_(pointed_at))
@@ -255,9 +259,18 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
     return list(session.scalars(statement))
 
 
-def delete(session: Session, owner: str, model_id: str) -> None:
-    """Delete the model with its metrics and curves."""
-    session.execute(sql_delete(Model).where(Model.readable_by(owner), Model.id == model_id))
+def trash(session: Session, owner: str, model_id: str) -> None:
+    """Put the model into the trash."""
+    session.execute(
+        update(Model)
+        .where(Model.readable_by(owner), Model.id == model_id)
+        .values(deleted_at=db_now())
+    )
+
+
+def has_version(session: Session, owner: str, name: str) -> bool:
+    """Return True if the name has a model, also one in the trash."""
+    return bool(session.scalar(select(exists().where(Model.belongs_to(owner), Model.name == name))))
 
 
 def find_alias(
@@ -497,7 +510,10 @@ def find_sample(session: Session, model_id: str, part: str) -> ModelSample | Non
 
 
 def read_first_rows(session: Session, model_id: str, part: str, n_rows: int) -> ModelSample | None:
-    """Return the first of the sampled rows of one part; the others are not read."""
+    """Return the first of the sampled rows of one part; the others are not read.
+
+    If their dataset was deleted for good, return those that have stayed.
+    """
     row_bytes = func.length(ModelSample.values, type_=Integer) // ModelSample.rows
     statement = select(
         ModelSample.rows,
@@ -506,7 +522,12 @@ def read_first_rows(session: Session, model_id: str, part: str, n_rows: int) -> 
     ).where(ModelSample.model_id == model_id, ModelSample.part == part)
     found = session.execute(statement).one_or_none()
     if found is None:
-        return None
+        kept = session.get(ModelReferenceRows, (model_id, part))
+        return (
+            None
+            if kept is None
+            else ModelSample(rows=kept.rows, values=kept.values, weight=kept.weight)
+        )
     rows, values, weight = found
     return ModelSample(rows=min(rows, n_rows), values=values, weight=weight)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 from pydantic import Field, StringConstraints, model_validator
 
 from app.http.schemas import (
+    GINI,
+    KS,
     Body,
     DatasetVersion,
     Interval,
@@ -1141,6 +1143,8 @@ class Metrics(Resource):
     )
     level: float = Field(description="Confidence level of the intervals.")
     auc: Interval
+    gini: Interval = Field(description=GINI)
+    ks: float | None = Field(description=KS + " Null without a curve.")
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: Cut | None = Field(

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from app.models import repository
 from app.models.objectives import figure_among, target_fpr, without_count
 from app.platform.documents import AliasCut, AliasPromise, ListFigures
+from app.platform.documents import Interval as StoredInterval
 from app.platform.errors import (
     NAME,
     Conflict,
@@ -23,6 +24,7 @@ from app.platform.errors import (
     NotFound,
     PreconditionFailed,
     PreconditionRequired,
+    check_id,
     check_name,
     invalid,
 )
@@ -130,21 +132,24 @@ def list_page(
     owner: str,
     *,
     name: str | None,
+    dataset_id: str | None = None,
     aliased: bool = False,
     outdated: bool = False,
     only: RowFilter = ALL_ROWS,
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return the owner's models, newest first: all, those of one name, or as a filter says. `aliased` leaves those
-    that an alias points to, `outdated` those of them that have a newer version.
+    """Return the owner's models, newest first: all, those of one name or dataset, or as a filter says. `aliased` leaves
+    those that an alias points to, `outdated` those of them that have a newer version.
     """
     if name is not None:
         check_name("name", name)
+    check_id("dataset_id", dataset_id, "ds")
     page = repository.list_page(
         session,
         owner,
         name=name,
+        dataset_id=dataset_id,
         aliased=aliased,
         outdated=outdated,
         only=only,
@@ -185,11 +190,7 @@ def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[Out
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:
-    """Delete a model by its id only, so that nobody deletes another version than the one they looked at.
-
-    The artifact is deleted when the dispatcher next sweeps blobs that no row names. The dictionary of reasons of a name
-    goes with its last version.
-    """
+    """Put a model into the trash, by its id only: nobody deletes another version than the one they looked at."""
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
     model = repository.find(session, owner, model_id, lock=True)
@@ -208,10 +209,13 @@ def delete(session: Session, owner: str, model_id: str) -> None:
             f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
             code="model_in_use",
         )
-    name = model.name
+    repository.trash(session, owner, model_id)
+
+
+def forget_name(session: Session, owner: str, name: str) -> None:
+    """Delete the dictionary of reasons of a name if its last version was deleted for good."""
     repository.lock_name(session, owner, name)
-    repository.delete(session, owner, model_id)
-    if repository.find_latest(session, owner, name) is None:
+    if not repository.has_version(session, owner, name):
         repository.empty_reason_codes(session, owner, name)
 
 
@@ -520,6 +524,8 @@ def _metrics_of(
         "approximate": is_approximate(model, part),
         "level": row.level,
         "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
+        "gini": gini_of(row.auc, row.auc_low, row.auc_high),
+        "ks": None if measured is None else measured.curve.ks,
         "pauc": [
             {
                 "fpr_min": window.fpr_min,
@@ -617,6 +623,11 @@ class CurveHeight(TypedDict):
     tpr: float
     low: float
     high: float
+
+
+def gini_of(value: float, low: float, high: float) -> StoredInterval:
+    """Return 2 AUC - 1 with its interval."""
+    return {"value": 2.0 * value - 1.0, "low": 2.0 * low - 1.0, "high": 2.0 * high - 1.0}
 
 
 def heights_of(

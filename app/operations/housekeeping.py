@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from app.access import repository as access_rows
@@ -91,6 +92,7 @@ class Housekeeper:
                 "jobs": self._prune_jobs(),
                 "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
+                "things in the trash": self._empty_trash(),
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
@@ -176,10 +178,26 @@ class Housekeeper:
 
         try:
             with access.by_command(dataset.owner, "housekeeping"):
-                self._db.writing(datasets.delete, dataset.owner, dataset.id, check)
+                self._db.writing(datasets.delete_for_good, dataset.owner, dataset.id, check)
         except (Conflict, NotFound):
             return 0
         return 1
+
+    def _empty_trash(self) -> int:
+        """Delete for good what has been in the trash for long."""
+        from app.trash import service as trash  # as above
+
+        total = 0
+        while not self._stop.wait(REST_SECONDS):
+            with self._db.read() as session:
+                page = trash.find_old(session, BATCH)
+            for entry in page:
+                with access.by_command(entry.owner, "housekeeping"), suppress(NotFound):
+                    self._db.writing(trash.delete, entry.owner, entry.id)
+                    total += 1
+            if len(page) < BATCH:
+                break
+        return total
 
 
 def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:

@@ -18,10 +18,12 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     UniqueConstraint,
+    exists,
     false,
     func,
     literal,
     select,
+    text,
 )
 from sqlalchemy.orm import (
     Mapped,
@@ -123,9 +125,56 @@ class Owned(Base):
     owner: Mapped[str]
 
     @classmethod
+    def belongs_to(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that a row belongs to this owner, also in the trash: what quotas count."""
+        return cls.owner == owner
+
+    @classmethod
     def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
         """Return the condition that a row is readable by this owner: it belongs to the owner."""
-        return cls.owner == owner
+        return cls.belongs_to(owner)
+
+    @classmethod
+    def stored_bytes(cls) -> ColumnElement[int]:
+        """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
+        sizes = [
+            func.coalesce(column, 0)
+            for column in cls.__table__.c
+            if column.name == "bytes" or column.name.endswith("_bytes")
+        ]
+        return functools.reduce(operator.add, sizes, literal(0))
+
+
+class Trashable(Owned):
+    """A table whose rows go into the trash when they are deleted (`app.trash`).
+
+    Nobody reads them there. They can be restored until they are deleted for good.
+    """
+
+    __abstract__ = True
+
+    deleted_at: Mapped[float | None]
+    """When the row was put into the trash; null outside it."""
+
+    @classmethod
+    def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that a row is readable by this owner: it belongs to the owner, and is not deleted."""
+        return cls.belongs_to(owner) & cls.deleted_at.is_(None)
+
+    @classmethod
+    def in_trash_of(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that a row is in the trash of this owner."""
+        return cls.belongs_to(owner) & cls.deleted_at.is_not(None)
+
+
+def _index_of_trash() -> Index:
+    return Index(
+        None,
+        "owner",
+        "deleted_at",
+        postgresql_where=text("deleted_at IS NOT NULL"),
+        sqlite_where=text("deleted_at IS NOT NULL"),
+    )
 
 
 class ApiKey(Owned):
@@ -194,16 +243,6 @@ class JobOutputRow(Owned):
         """Return the condition that a row belongs to this dataset."""
         return cls.__table__.c.dataset_id == dataset_id
 
-    @classmethod
-    def stored_bytes(cls) -> ColumnElement[int]:
-        """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
-        sizes = [
-            func.coalesce(column, 0)
-            for column in cls.__table__.c
-            if column.name == "bytes" or column.name.endswith("_bytes")
-        ]
-        return functools.reduce(operator.add, sizes, literal(0))
-
 
 class UploadRow(JobOutputRow):
     """Bytes that a job reads: the original bytes (`upload_key`) and, once ready, the Parquet file (`table_key`).
@@ -224,7 +263,7 @@ class UploadRow(JobOutputRow):
     errors: Mapped[list[Json]]
 
 
-class Dataset(UploadRow):
+class Dataset(Trashable, UploadRow):
     """An uploaded table.
 
     A later version is a row of its own; no version ever changes. `first_id` is the first version of the series,
@@ -236,6 +275,7 @@ class Dataset(UploadRow):
     __table_args__ = (
         UniqueConstraint("first_id", "version"),
         Index(None, "owner", "created_at", "id"),
+        _index_of_trash(),
     )
 
     name: Mapped[str]
@@ -323,6 +363,11 @@ class DatasetPairs(UploadRow):
         return column_property(own.correlate_except(Dataset).scalar_subquery())
 
     @classmethod
+    def belongs_to(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that the dataset belongs to this owner; it uses the index of the datasets."""
+        return cls.id.in_(select(Dataset.id).where(Dataset.belongs_to(owner)))
+
+    @classmethod
     def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
         """Return the condition that the dataset is readable by this owner; it uses the index of the datasets."""
         return cls.id.in_(select(Dataset.id).where(Dataset.readable_by(owner)))
@@ -348,6 +393,12 @@ class Upload(Owned):
     dataset_id: Mapped[str | None] = mapped_column(
         ForeignKey("datasets.id", ondelete="CASCADE"), unique=True
     )
+
+    @classmethod
+    def readable_by(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
+        """Return the condition that an upload is readable by this owner: its dataset, if any, is not in the trash."""
+        trashed = exists().where(Dataset.id == cls.dataset_id, Dataset.deleted_at.is_not(None))
+        return cls.belongs_to(owner) & ~trashed
 
 
 class UploadPart(Base):
@@ -549,7 +600,7 @@ OfModel = Annotated[
 ]
 
 
-class Model(Owned):
+class Model(Trashable):
     """A trained ranker. Its bytes are in the blob store under their hash."""
 
     __tablename__ = "models"
@@ -557,6 +608,7 @@ class Model(Owned):
         UniqueConstraint("owner", "name", "version"),
         UniqueConstraint("job_id"),
         Index(None, "owner", "created_at", "id"),
+        _index_of_trash(),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -856,12 +908,16 @@ class ModelLeaderboard(Base):
     notes: Mapped[list[str]]
 
 
+REFERENCE_ROWS = 64
+"""Rows of each class that stand for what is unknown of a row, where scores have no exact parts."""
+
+
 class ModelSample(Base):
     """A few rows of a part (`train`, `validation`), or of one class in it (`validation_negative`), in random order, in
     the form that the ranker reads.
 
     `values` has rows × features little-endian float64, row by row; `weight` has one float64 per row if rows have
-    weights. They are people's data, so they are deleted with the dataset.
+    weights. They are people's data, so they are deleted with the dataset, but for those of `ModelReferenceRows`.
     """
 
     __tablename__ = "model_samples"
@@ -871,6 +927,18 @@ class ModelSample(Base):
     dataset_id: Mapped[str] = mapped_column(
         ForeignKey("datasets.id", ondelete="CASCADE"), index=True
     )
+    rows: Mapped[int]
+    values: Mapped[bytes]
+    weight: Mapped[bytes | None]
+
+
+class ModelReferenceRows(Base):
+    """The first `REFERENCE_ROWS` of a sample whose dataset was deleted for good: reasons compare with them."""
+
+    __tablename__ = "model_reference_rows"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
     rows: Mapped[int]
     values: Mapped[bytes]
     weight: Mapped[bytes | None]
@@ -887,12 +955,13 @@ class ModelImportance(Base):
     features: Mapped[Document[list[FeatureImportance]]]
 
 
-class Evaluation(JobOutputRow):
+class Evaluation(Trashable, JobOutputRow):
     """An evaluation of a model on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
     __tablename__ = "evaluations"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
+        _index_of_trash(),
         Index(None, "model_id"),
     )
 
@@ -929,11 +998,11 @@ class EvaluationCurve(Base):
     """
 
 
-class Comparison(JobOutputRow):
+class Comparison(Trashable, JobOutputRow):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
-    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+    __table_args__ = (Index(None, "owner", "created_at", "id"), _index_of_trash())
 
     dataset_id: Mapped[str]
     dataset_name: Mapped[str]
@@ -975,7 +1044,7 @@ class ComparisonModel(Base):
     version: Mapped[int]
 
 
-class BatchScore(JobOutputRow):
+class BatchScore(Trashable, JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
     The rows belong to a dataset, or to an upload that is deleted as soon as it is scored; `file_name` is then the
@@ -986,6 +1055,7 @@ class BatchScore(JobOutputRow):
     __tablename__ = "batch_scores"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
+        _index_of_trash(),
         Index(None, "model_id"),
         Index(None, "dataset_id"),
     )

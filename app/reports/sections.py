@@ -436,6 +436,9 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
         yield Tile(f"{rows.capitalize()} rows by grade", document.count(total), note)
         return
     yield _tile("AUC", metrics["auc"])
+    yield _tile("Gini", metrics["gini"])
+    if metrics["ks"] is not None:
+        yield Tile("KS", document.figure(metrics["ks"]), "greatest difference of TPR and FPR")
     for found in metrics["pauc"]:
         yield _tile(f"Partial AUC, {document.window(found)}", found)
     if (named := metrics["figure"]) is not None:

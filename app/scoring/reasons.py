@@ -27,10 +27,10 @@ from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
 from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
-from app.platform.tables import Model, ModelReference
+from app.platform.tables import REFERENCE_ROWS, Model, ModelReference
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import take_parameters
-from app.training.interpretation import CLASSES, REFERENCE_ROWS, class_part, read_sample
+from app.training.interpretation import CLASSES, class_part, read_sample
 from core import explain
 from core.base.table import CodedTable
 from core.errors import InvalidParameter
@@ -227,9 +227,7 @@ ReferenceSamples = Mapping[str, ReferenceRows]
 
 
 def read_references(session: Session, model_id: str) -> ReferenceSamples:
-    """Return the rows of references that are stored with a model, as many as reasons use. The rows of a deleted dataset
-    are deleted, too.
-    """
+    """Return the rows of references that are stored with a model, as many as reasons use."""
     names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
     names["train"] = "train", AVERAGE
     found = {}
@@ -324,16 +322,13 @@ def check_options(
 
 def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
     if wanted == AVERAGE:
-        detail = "rows of the training data, which went with their dataset"
-        ways = "Train a model on a dataset that is there"
+        detail = "rows of the training data, of which none are stored with this model"
+        ways = "Train it again"
     else:
-        detail = (
-            "an average negative: a model of pairs has none, and the rows of a model whose scores are no sums went "
-            "with their dataset"
-        )
+        detail = "an average negative: a model of pairs has none, and of this model no rows of each class are stored"
         ways = "Ask for reference=average, or train it again"
     if AVERAGE not in references:
-        ways = "Train a model on a dataset that is there"
+        ways = "Train it again"
     return _refusal(REFERENCE, f"reference={wanted} needs {detail}. {ways}", "no_reference")
 
 

@@ -24,7 +24,7 @@ from app.models.service import find, find_label
 from app.platform.documents import FeatureImportance
 from app.platform.errors import NotFound
 from app.platform.sql import Session
-from app.platform.tables import Model, ModelImportance, ModelSample
+from app.platform.tables import REFERENCE_ROWS, Model, ModelImportance, ModelSample
 from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core import explain
 from core.base.table import to_matrix
@@ -73,8 +73,6 @@ def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
     return generator.permutation(among)[:n_rows]
 
 
-REFERENCE_ROWS = 64
-"""Rows of each class that stand for what is unknown of a row, where scores have no exact parts."""
 CLASSES = ("negative", "positive")
 MAX_REFERENCE_ROWS = 10_000
 """Rows of a class that an average row is the mean of."""

@@ -445,6 +445,15 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
 
+def delete_item(item_id: str, /) -> ApiRequest[None]:
+    """Delete something for good.
+
+    Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`.
+
+    Scope: `train`.
+    """
+    return ApiRequest.of("DELETE", f"/v1/trash/{segment(item_id)}", nothing_of)
+
 def delete_model(ref: str, /) -> ApiRequest[None]:
     """Delete a model.
 
@@ -840,6 +849,7 @@ class ListModels(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name", "auc", "-auc"] | str | None, 'What the models are ordered by; after `-`, the greatest or newest is first. `name`: by name, and version. `auc`: the AUC on the validation rows; models without one come last.']
     name: Annotated[str | None, 'Only models with exactly this name.']
+    dataset_id: Annotated[str | None, 'Only models that learnt from this dataset.']
     aliased: Annotated[bool | None, '`true`: only models that an alias points to.']
     outdated: Annotated[bool | None, '`true`: only models that an alias points to although their name has a newer version.']
     limit: Annotated[int | None, 'Maximum entries on the page.']
@@ -865,6 +875,8 @@ def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedMod
         version. `auc`: the AUC on the validation rows; models without one come last.
     name : str, optional
         Only models with exactly this name.
+    dataset_id : str, optional
+        Only models that learnt from this dataset.
     aliased : bool, optional
         `true`: only models that an alias points to.
     outdated : bool, optional
@@ -885,6 +897,31 @@ def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedMod
         Only those whose `created_at` is before this time, as RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/models", page_of(types.ListedModel), {**fields})
+
+class ListTrash(TypedDict, total=False):
+    """Keywords of `list_trash`."""
+
+    limit: Annotated[int | None, 'Maximum entries on the page.']
+    after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
+
+
+@keywords(ListTrash)
+def list_trash(**fields: Unpack[ListTrash]) -> ApiRequest[Page[types.TrashItem]]:
+    """List the trash.
+
+    Datasets, models, evaluations, comparisons and batch scores that were deleted in the last 30 days, the last
+    deleted first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum entries on the page.
+    after : str, optional
+        Cursor of the page: `next` of the page before.
+    """
+    return ApiRequest.of("GET", "/v1/trash", page_of(types.TrashItem), {**fields})
 
 class ListUploads(TypedDict, total=False):
     """Keywords of `list_uploads`."""
@@ -2346,6 +2383,15 @@ def ready() -> ApiRequest[types.Health]:
     requests to this process. Where it only scores, ask `/oip/v2/health/ready`: a full disk is no reason there.
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
+
+def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
+    """Restore something from the trash.
+
+    Restore what was deleted, under its id, as it was. The answer says what it is.
+
+    Scope: `train`.
+    """
+    return ApiRequest.of("POST", f"/v1/trash/{segment(item_id)}/restore", record_of(types.TrashItem))
 
 class RetryJob(TypedDict, total=False):
     """Keywords of `retry_job`."""

@@ -584,6 +584,28 @@ class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
         return cast(AsyncBatchScore, AsyncBatchScore._of_id(self._transport, id))
 
 
+# --- the trash ------------------------------------------------------------------------------------
+
+
+class _TrashOperations(_Collection):
+    list = free_items(api.list_trash)
+    page = free(api.list_trash)
+    restore = free(api.restore_item)
+
+    @operation
+    def delete(self, id: str) -> Steps[None]:
+        """Delete something in the trash for good. NotFound: if it is not there."""
+        yield from self._delete(api.delete_item(id))
+
+
+class Trash(_TrashOperations, Blocking):
+    """What was deleted in the last 30 days."""
+
+
+class AsyncTrash(_TrashOperations, Asynchronous):
+    """What was deleted in the last 30 days, asked by calls that are awaited."""
+
+
 # --- keys, algorithms, the audit log --------------------------------------------------------------
 
 
@@ -971,6 +993,7 @@ class Client(_ClientOperations, Blocking):
         self.evaluations = Evaluations(self._transport)
         self.comparisons = Comparisons(self._transport)
         self.batch_scores = BatchScores(self._transport)
+        self.trash = Trash(self._transport)
         self.keys = Keys(self._transport)
 
     @property
@@ -1033,6 +1056,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.evaluations = AsyncEvaluations(self._transport)
         self.comparisons = AsyncComparisons(self._transport)
         self.batch_scores = AsyncBatchScores(self._transport)
+        self.trash = AsyncTrash(self._transport)
         self.keys = AsyncKeys(self._transport)
 
     @property

@@ -955,6 +955,14 @@ class EvaluatedCurve(Record):
     """Quality of the ranking on rows with one label."""
 
     auc: Interval
+    gini: Interval | None = None
+    """2 AUC − 1: the Gini coefficient, or accuracy ratio. Null for evaluations that were made before it
+    was added.
+    """
+    ks: float | None = None
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
+    for evaluations that were made before it was added.
+    """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: EvaluatedCut | None
@@ -1972,6 +1980,12 @@ class Metrics(Record):
     level: float
     """Confidence level of the intervals."""
     auc: Interval
+    gini: Interval
+    """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
+    ks: float | None
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
+    without a curve.
+    """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
     operating_point: Cut | None
@@ -3050,6 +3064,22 @@ class Totals(Record):
     groups.
     """
     negative_effective: float
+
+class TrashItem(Record):
+    """Something that was deleted, and can be restored."""
+
+    id: str
+    kind: Literal['dataset', 'model', 'evaluation', 'comparison', 'batch_score']
+    name: str
+    """Its own name; of an evaluation or scores that of the model, of a comparison that of the dataset."""
+    version: int | None
+    """The version of that name."""
+    bytes: int
+    """Stored bytes, which the quota counts until it is deleted for good."""
+    created_at: str
+    deleted_at: str
+    expires_at: str
+    """When it is deleted for good."""
 
 class Upload(Record):
     """Files that are sent one by one, and then become one dataset."""

@@ -172,6 +172,15 @@ class RocCurve:
         # an array is as quick to bisect as a list, and takes a quarter of its memory
         return [array("d", each.tobytes()) for each in (-self.thresholds, self.fpr, self.tpr)]
 
+    @property
+    def ks(self) -> float:
+        """The Kolmogorov–Smirnov distance: the greatest |TPR - FPR| over all thresholds. In [0, 1].
+
+        A vertex of the hull has it if the ranking is better than chance, so a thinned curve has it, too. It has no
+        interval: the greatest of many differences is biased upwards in few rows.
+        """
+        return float(np.abs(self.tpr - self.fpr).max())
+
     def hull(self) -> RocCurve:
         """Return the upper hull: the points that have the least cost for some costs and prevalence. O(n_points).
 

@@ -10,16 +10,9 @@ const wait = (text = "Working …") => {
 };
 const rest = () => { clearTimeout(waiting); busy.textContent = ""; };
 document.addEventListener("submit", (event) => {
-  const asked = event.target.dataset.confirm;
+  const asked = event.submitter?.dataset.confirm ?? event.target.dataset.confirm;
   if (asked && !window.confirm(asked)) { event.preventDefault(); return; }
   if (event.defaultPrevented) return;  // another script sends it
-  const words = event.submitter?.dataset.undo ?? event.target.dataset.undo;
-  if (words) { event.preventDefault(); hold(event.target, event.submitter, words); return; }
-  if (held) {  // this form leads away
-    event.preventDefault();
-    send_held().then((done) => { if (done) event.target.requestSubmit(event.submitter); });
-    return;
-  }
   if (event.target.dataset.sending) { event.preventDefault(); return; }  // twice is once
   event.target.dataset.sending = "yes";
   wait();
@@ -38,122 +31,6 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.xhr.status >= 400 && event.detail.xhr.status < 500) event.detail.shouldSwap = true;
 });
 document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
-
-// What can be undone waits in this page. It is sent when its time is over, when the page is left, and when another such
-// thing is begun: who deletes and goes on finds it deleted.
-const GRACE = 8;  // seconds
-let held = null;  // what waits: where it is sent, and what is sent, as it was when it was asked for
-let old = false;  // something was sent while the page was left: what it shows may be old
-function hold(form, submitter, words) {
-  const place = document.getElementById("undo");
-  const chosen = form.id === "chosen";
-  const boxes = chosen ? chosen_of(form).filter((each) => each.checked) : [], rows = boxes.map((each) => each.closest("tr"));
-  if (chosen && !rows.length) { busy.textContent = "Choose something first."; setTimeout(rest, 3000); return; }
-  const ours = { address: submitter?.getAttribute("formaction") ?? form.getAttribute("action"), body: new URLSearchParams(new FormData(form, submitter)), boxes, rows, words };
-  if (held?.address === ours.address && `${held.body}` === `${ours.body}`) { place.querySelector("button").focus(); return; }  // a double click
-  if (held?.address === ours.address && chosen) held.drop();  // what is ticked now is what was meant
-  else if (held) {
-    const before = held.words;
-    send_held().then((next) => { if (next) tell_done(before); });
-  }
-  const text = document.createElement("span"), clock = document.createElement("span"), back = document.createElement("button"), now = document.createElement("button");
-  back.type = now.type = "button";
-  back.textContent = "Undo";
-  now.textContent = "Do it now";
-  now.className = "plain";
-  let left = GRACE;
-  text.textContent = `${words}${rows.length > 1 ? ` (${rows.length})` : ""} in ${GRACE} seconds, or when you leave or hide this page.`;
-  clock.setAttribute("aria-hidden", "true");  // a reader of the screen hears the words once, not each second
-  const tell = () => { clock.textContent = `${left} s`; };
-  ours.end = () => {
-    clearInterval(ours.clock);
-    held = null;
-    place.replaceChildren();
-  };
-  const stay = () => { for (const row of rows) row?.classList.remove("leaving"); };
-  ours.drop = () => { ours.end(); stay(); };
-  const send = () => {  // as a form is: its answer is a page
-    ours.drop();
-    const sent = document.createElement("form");
-    [sent.method, sent.action, sent.hidden] = ["post", ours.address, true];
-    for (const [name, value] of ours.body) {
-      const field = document.createElement("input");
-      [field.type, field.name, field.value] = ["hidden", name, value];
-      sent.append(field);
-    }
-    document.body.append(sent);
-    sent.requestSubmit();
-  };
-  back.addEventListener("click", () => { ours.drop(); (submitter ?? form).focus?.(); });
-  now.addEventListener("click", send);
-  for (const row of rows) row?.classList.add("leaving");
-  tell();
-  place.replaceChildren(text, clock, back, now);
-  back.focus();
-  held = ours;
-  ours.clock = setInterval(() => { left -= 1; if (left) tell(); else send(); }, 1000);
-}
-// Send what is held, also while the page goes away. Return where the answer leads; null if it was refused: the page says why.
-async function send_held() {
-  const { address, body, boxes, rows, end } = held;
-  end();
-  for (const box of boxes) box.checked = false;
-  old = true;
-  let answer = null, page = null;
-  try {
-    answer = await fetch(address, { method: "POST", body, keepalive: true });
-    if (answer.headers.has("x-session-changed")) { window.come_back(); return null; }
-    if (answer.ok && !new URL(answer.url).pathname.endsWith("/sign-in")) {
-      for (const row of rows) row?.remove();
-      count_chosen();
-      return answer.url;
-    }
-    page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  } catch { /* the service does not answer */ }
-  for (const row of rows) row?.classList.remove("leaving");
-  const said = page?.querySelector(".problem") ?? document.createElement("div");
-  if (!said.textContent) said.textContent = answer ? "It was not done: the session has ended. Load this page again to sign in." : "It was not done: the service does not answer. Try again.";
-  said.append(make_again());  // of several entries some may be gone
-  put(said, "problem", "alert");
-  return null;
-}
-// Say something below the title, with a link that loads the page anew.
-function put(said, kind, role) {
-  const title = document.querySelector("h1");
-  said.className = kind;
-  said.setAttribute("role", role);
-  (title?.closest(".head") ?? title)?.after(said);
-  said.scrollIntoView({ block: "nearest" });
-}
-function make_again() {
-  const line = document.createElement("p"), link = document.createElement("a");
-  link.href = location.href;
-  link.textContent = "Load this page again";
-  line.append(link);
-  return line;
-}
-function tell_done(words) {
-  const said = document.createElement("div");
-  said.append(`${words}: done.`, make_again());
-  put(said, "done", "status");
-}
-// Whether a form has what a reader has typed or chosen, which a page that is loaded anew has not.
-const is_typed = () => [...document.forms].some((form) => typed_in(form).some((field) => field.options ? [...field.options].some((each) => each.selected !== each.defaultSelected) && field.selectedIndex > 0 : ["checkbox", "radio"].includes(field.type) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue));
-document.addEventListener("click", async (event) => {
-  const link = event.target.closest?.("a[href]");
-  if (!held || !link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-  if (link.target || link.hasAttribute("download") || link.getAttribute("href").startsWith("#")) return;  // the page stays
-  event.preventDefault();
-  wait();
-  if (await send_held()) location.href = link.href; else rest();
-});
-for (const leaving of ["beforeunload", "pagehide"]) window.addEventListener(leaving, () => { if (held) send_held(); });  // the first is earlier, the second is certain
-document.addEventListener("visibilitychange", async () => {
-  if (!document.hidden || !held) return;
-  const { words } = held, next = await send_held();
-  if (next && is_typed()) tell_done(words); else if (next) location.replace(next);
-});
-window.addEventListener("pageshow", (event) => { if (event.persisted && old) location.reload(); });
 
 // Lists: how many are chosen, and all of a page at once.
 const chosen_of = (form) => [...form.elements].filter((each) => each.type === "checkbox");

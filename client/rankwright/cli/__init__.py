@@ -38,6 +38,7 @@ def main() -> None:
 def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first."""
     from rankwright.cli import datasets, judging, lists, models, scoring, training
+    from rankwright.cli.trash import trash
 
     app = typer.Typer(
         name="rankwright",
@@ -78,6 +79,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service")(command)
+    app.add_typer(trash, rich_help_panel="Use the service")
     return app
 
 

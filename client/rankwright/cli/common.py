@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import update_wrapper
@@ -351,3 +351,12 @@ def split_assignment(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise CommandFailed(f"a feature, parameter or tag must read name=value, got {text!r}")
     return name, value
+
+
+def print_lines(lines: Iterable[Sequence[str]]) -> None:
+    """Print lines of cells in columns. Not a table of rich: it would cut ids to fit a narrow terminal."""
+    shown = list(lines)
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for line in shown:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        out.print("  ".join(cells).rstrip(), markup=False)

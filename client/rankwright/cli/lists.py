@@ -18,6 +18,7 @@ from rankwright.cli.common import (
     err,
     given,
     out,
+    print_lines,
     service,
     takes,
 )
@@ -100,10 +101,7 @@ def list_(
         err.print(f"there are no {such}{collection}{named}", markup=False)
         return
     lines = [(*shown_of(each), each.created_at[:19]) for each in shown]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:  # not a table of rich: it would cut ids to fit a narrow terminal
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        out.print("  ".join(cells), markup=False)
+    print_lines(lines)
     if len(found) > limit:
         err.print(f"… and more: --limit is {limit}")
 

@@ -172,8 +172,13 @@ class World:
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
         self.ids["batch_score_id"] = scored
         service.work()
+        trashed = [service.upload(owner) for _ in range(2)]
+        for each in trashed:
+            owner.delete(f"/v1/datasets/{each}")
+        self.ids["item_id"] = trashed[0]
         # Where it stands for another thing
         self.exceptions = {
+            "/v1/trash/{item_id}/restore": {"item_id": trashed[1]},
             "/v1/algorithms/{name}": {"name": "rankboost"},
             **{
                 f"/oip/v2/models/{{ref}}/versions/{{version}}{part}": {"ref": "churn"}

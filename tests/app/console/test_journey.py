@@ -417,9 +417,8 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("Lineage"))
         if not scripts:
             at.click(link("Aliases of this model"))
+        page.once("dialog", lambda dialog: dialog.accept())
         at.click(button("Point champion here"))
-        if scripts:
-            at.click(button("Do it now"))
         title = page.get_by_role("heading", level=1)
         at.wait(title.filter(has_text="leavers:2").filter(has_text="leavers@champion"))
         if scripts:

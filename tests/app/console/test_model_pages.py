@@ -641,13 +641,12 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     address = "/v1/models/moved/aliases/live"
     world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
+    page.on("dialog", lambda dialog: dialog.accept())
     move.click()
-    page.get_by_role("button", name="Do it now").click()
     page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
     assert "revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()
-    page.get_by_role("button", name="Do it now").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     assert world.api.get(address).json()["model_id"] == second
 

@@ -1323,14 +1323,18 @@ class TestLists:
         page.get_by_label("Choose b:1").uncheck()
         page.get_by_label("Choose d:1").uncheck()
         page.get_by_role("button", name="Delete the chosen").click()
-        # Nothing is sent before the time is over, nor if it is undone.
-        expect(page.get_by_text("Deleting what was chosen (2)")).to_be_visible()
-        expect(page.get_by_role("button", name="Undo")).to_be_focused()
+        expect(page.get_by_text("2 are in the trash")).to_be_visible()
+        expect(names).to_have_text(["d:1", "b:1"])
         window.check()
-        page.keyboard.press("Enter")
-        expect(page.get_by_text("Deleting what")).to_have_count(0)
-        page.reload()
-        expect(names).to_have_count(4)
+        page.get_by_role("link", name="trash", exact=True).click()
+        window.check()
+        for name in ("a:1", "c:1"):
+            page.get_by_role("button", name=f"Restore {name}").click()
+            expect(page.get_by_role("heading", level=1)).to_contain_text(name)
+            window.open("/console/trash")
+        expect(page.get_by_text("The trash is empty.")).to_be_visible()
+        window.open("/console/models?sort=-name")
+        expect(names).to_have_text(["d:1", "c:1", "b:1", "a:1"])
 
         for name in ("a:1", "c:1"):
             page.get_by_label(f"Choose {name}").check()
@@ -1341,105 +1345,15 @@ class TestLists:
         expect(chips.filter(has_text="a:1")).to_have_count(1)
         expect(chips).to_have_count(2)
 
-        page.clock.install()
         window.open("/console/models")
         page.get_by_label("Choose a:1").check()
         page.get_by_role("button", name="Delete the chosen").click()
-        page.clock.run_for(8_000)
         expect(names).to_have_count(3)
         assert sorted(names.all_inner_texts()) == ["b:1", "c:1", "d:1"]
-        assert ids["a"] not in page.content()
-
-    def test_what_is_held_is_done_when_its_page_is_left(
-        self, world: World, visit: Callable[..., Any]
-    ) -> None:
-        owner = "hasty"
-        made = ["kept", "link", "other", "form", "reload", "back", "hidden"]
-        ids = self.rows_of(world, owner, made)
-        secret = world.service.key(owner)
-        api = world.service.client(secret)
-        alias = "/v1/models/kept/aliases/live"
-        put = api.put(alias, json={"model_id": ids["kept"]}, headers={"If-None-Match": "*"})
-        assert put.status_code < 300
-        window = visit(world.service)
-        window.sign_in(secret)
-        page = window.open("/console/models")
-        sent: list[str] = []
-        page.on(
-            "request",
-            lambda request: sent.append(request.url) if "/console/delete/" in request.url else None,
-        )
-        names = page.locator("tbody tr td:nth-child(2)")
-
-        def delete(name: str) -> None:
-            page.get_by_label(f"Choose {name}:1").check()
-            page.get_by_role("button", name="Delete the chosen").click()
-            expect(page.get_by_text("Deleting what was chosen")).to_be_visible()
-
-        def wait_until_gone(name: str) -> None:
-            for _ in range(100):
-                if api.get(f"/v1/models/{ids[name]}").status_code == 404:
-                    return
-                page.wait_for_timeout(50)
-            pytest.fail(f"{name} was not deleted")
-
-        # A link waits until it is done.
-        delete("link")
-        page.get_by_role("link", name="Models", exact=True).last.click()
-        expect(names).to_have_count(6)
-        # A double click is one; what is ticked beside waits with it. A form that leads away waits for both.
-        delete("other")
-        page.get_by_role("button", name="Delete the chosen").click()
-        expect(page.get_by_role("button", name="Undo")).to_be_focused()
-        delete("form")
-        expect(page.get_by_text("Deleting what was chosen (2)")).to_be_visible()
-        expect(names).to_have_count(6)
-        assert len(sent) == 1
-        page.get_by_label("Part of the name").fill("e")
-        page.get_by_role("button", name="Show").click()
-        page.wait_for_url("**/console/models?search=e*")
-        expect(names).to_have_text(["hidden:1", "reload:1", "kept:1 @live"])
-        # What the browser does by itself does not wait: the page after it may be older.
-        delete("reload")
-        page.reload()
-        wait_until_gone("reload")
-        delete("hidden")
-        page.evaluate(
-            """() => {
-                Object.defineProperty(document, "hidden", { value: true, configurable: true });
-                document.dispatchEvent(new Event("visibilitychange"));
-            }"""
-        )
-        page.wait_for_url("**/console/models")
-        expect(names).to_have_text(["back:1", "kept:1 @live"])
-        delete("back")
-        page.go_back()
-        wait_until_gone("back")
-        # A page that comes back as it was sends nothing again, and is loaded anew.
-        page.go_forward()
-        expect(names).to_have_count(1)
-        # A refusal is said, and the reader stays.
-        window.expect("409")
-        delete("kept")
-        page.get_by_role("link", name="Train", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text("kept@live")
-        expect(page.locator(".leaving")).to_have_count(0)
-        assert page.url.endswith("/console/models")
-        assert len(sent) == len(made) - 1
-        # Twice on one page: Undo after a double click undoes it; another thing sends the first.
-        alias_page = f"/console/models/{ids['kept']}/lineage"
-        window.open(alias_page)
-        button = page.get_by_role("button", name="Delete this model")
-        button.dblclick()
-        page.get_by_role("button", name="Undo").click()
-        remove = page.get_by_role("button", name="Remove")
-        remove.first.click()
-        button.click()
-        expect(page.get_by_text("Removing kept@live: done.")).to_be_visible()
-        page.get_by_role("button", name="Undo").click()
-        assert api.get(f"/v1/models/{ids['kept']}").status_code == 200
-        assert api.get("/v1/models/kept/aliases/live").status_code == 404
-        assert len(sent) == len(made) - 1
+        page.get_by_role("button", name="Restore it").click()
+        page.wait_for_url(f"**/console/models/{ids['a']}*")
+        window.open("/console/models")
+        expect(names).to_have_count(4)
 
     def test_what_cannot_be_deleted_is_said(self, world: World, visit: Callable[..., Any]) -> None:
         owner = "careful"

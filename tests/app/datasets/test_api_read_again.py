@@ -75,6 +75,7 @@ def test_the_bytes_stay_while_one_dataset_names_them(service_on_both: Service) -
     first = service.upload(client)
     made = read_again(client, first, positive="no").json()
     assert client.delete(f"/v1/datasets/{first}").status_code == 204
+    assert client.delete(f"/v1/trash/{first}").status_code == 204
     refused(read_again(client, first), 404, "not_found")
     service.work()
     assert client.get(f"/v1/datasets/{made['id']}").json()["positive"] == "no"

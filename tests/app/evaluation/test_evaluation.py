@@ -28,6 +28,7 @@ from app.platform.tables import (
     JobState,
     Model,
 )
+from app.trash import service as trash
 from core import artifact, metrics
 from core.metrics.comparison import change
 from tests.app.judged_people import People, ask, ask_comparison, evaluate, interval, train
@@ -403,6 +404,8 @@ def test_what_is_deleted_meanwhile(bench: Workbench, sentences: Sentences) -> No
     assert bench.db.reading(COMPARISONS.find, OWNER, compared.id).result is not None
     bench.db.writing(EVALUATIONS.delete, OWNER, asked.id)
     bench.db.writing(COMPARISONS.delete, OWNER, compared.id)
+    for deleted in (asked, compared):
+        bench.db.writing(trash.delete, OWNER, deleted.id)
     with bench.db.read() as session:
         for table in (Evaluation, EvaluationCurve, Comparison, ComparisonModel):
             assert session.scalars(select(table)).all() == []

@@ -106,6 +106,8 @@ def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.
         assert re.findall(r"\d+", problem["detail"])[:2] == [str(QUOTA_BYTES), str(stored)]
     assert everything(tight) == before
     assert client.delete(f"/v1/datasets/{kept}").status_code == 204
+    refused(upload(client, body), 429, "quota_exceeded", "the trash included")
+    assert client.delete(f"/v1/trash/{kept}").status_code == 204
     assert upload(client, body).status_code == 202
 
 

@@ -148,6 +148,9 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     )
     ask("DELETE /v1/models/{ref}", 204, ref=client.get("/v1/models/churn").json()["id"])
     ask("DELETE /v1/datasets/{id}", 204, id=items)
+    ask("POST /v1/trash/{id}/restore", 200, id=items)
+    client.delete(f"/v1/datasets/{items}")
+    ask("DELETE /v1/trash/{id}", 204, id=items)
     return asked
 
 

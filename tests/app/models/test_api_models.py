@@ -54,6 +54,20 @@ def test_references(client: httpx.Client, trained: list[str]) -> None:
         first,
     ]
     assert client.get("/v1/models?name=other").json()["data"] == []
+    dataset_id = client.get(f"/v1/models/{first}").json()["dataset"]["id"]
+    of_dataset = client.get("/v1/models", params={"dataset_id": dataset_id}).json()["data"]
+    assert [model["id"] for model in of_dataset] == [second, first]
+    nobodys = {"dataset_id": "ds_" + "0" * 32}
+    assert client.get("/v1/models", params=nobodys).json()["data"] == []
+    assert client.get("/v1/models", params={"dataset_id": "ds_1"}).status_code == 422
+
+
+def test_gini_and_ks_stand_beside_the_auc(client: httpx.Client, trained: list[str]) -> None:
+    metrics = client.get(f"/v1/models/{trained[0]}/metrics").json()
+    for end, value in metrics["auc"].items():
+        assert metrics["gini"][end] == pytest.approx(2 * value - 1)
+    points = client.get(f"/v1/models/{trained[0]}/roc").json()["points"]
+    assert metrics["ks"] == pytest.approx(max(abs(p["tpr"] - p["fpr"]) for p in points))
 
 
 def test_the_curve_thinned_and_whole(client: httpx.Client, trained: list[str]) -> None:

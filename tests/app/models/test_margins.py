@@ -14,6 +14,7 @@ from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.tables import Dataset, Job, Model, ModelMargins
 from app.training.splits import split
+from app.trash import service as trash
 from core.metrics import misrank_fraction
 from core.metrics.margins import log_pair_loss, smooth_margin
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
@@ -264,5 +265,6 @@ def test_a_ranker_that_took_no_step_has_no_margins(bench: Workbench) -> None:
 def test_margins_go_with_their_model(bench: Workbench) -> None:
     model = bench.model(bench.work_on(bench.ready(rows(60, 6))))
     bench.db.writing(models.delete, OWNER, model.id)
+    bench.db.writing(trash.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert session.get(ModelMargins, model.id) is None

@@ -15,6 +15,7 @@ from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.platform.ids import new_id
 from app.platform.tables import ModelAliasHistory, ModelCurve, ModelMetrics
+from app.trash import service as trash
 from tests.app.queue_steps import OWNER, add_model, at_once, model_values
 
 
@@ -29,7 +30,8 @@ def test_the_version_of_a_deleted_model_is_never_given_again(db: Database) -> No
     add_model(db)
     second = add_model(db)
     with db.write() as session:
-        repository.delete(session, OWNER, second.id)
+        repository.trash(session, OWNER, second.id)
+        trash.delete(session, OWNER, second.id)
     assert add_model(db).version == 3
 
 
@@ -95,11 +97,12 @@ def test_delete_takes_metrics_and_curves_along(db: Database) -> None:
             ModelCurve(model_id=model.id, part="train", points=0, fpr=b"", tpr=b"", thresholds=b"")
         )
     with db.write() as session:
-        repository.delete(session, "bob", model.id)
+        repository.trash(session, "bob", model.id)
     with db.read() as session:
         assert repository.find_metrics(session, model.id, "train") is not None
     with db.write() as session:
-        repository.delete(session, OWNER, model.id)
+        repository.trash(session, OWNER, model.id)
+        trash.delete(session, OWNER, model.id)
     with db.read() as session:
         assert repository.find(session, OWNER, model.id) is None
         assert repository.find_metrics(session, model.id, "train") is None

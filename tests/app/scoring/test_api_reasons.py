@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import make_transient
 
 from app.models import repository
 from app.platform.errors import Invalid
-from app.platform.tables import ModelReference, ReasonCodes
+from app.platform.tables import ModelReference, ModelReferenceRows, ReasonCodes
 from app.scoring.features import FeatureIndex
 from app.scoring.reasons import (
     Estimates,
@@ -674,7 +674,7 @@ def test_the_top_of_a_batch_has_the_reasons_of_its_rows(
         assert problem["errors"][0]["pointer"] == "/reasons"
 
 
-def test_the_rows_of_references_go_with_their_dataset(
+def test_the_rows_of_references_stay_with_their_model(
     shared: Service, client: httpx.Client
 ) -> None:
     dataset_id = shared.upload(client, people())
@@ -692,14 +692,22 @@ def test_the_rows_of_references_go_with_their_dataset(
     ):
         assert refused(answer, 422, "Ask for reference=average")["code"] == "no_reference"
     assert ask(client, path, reasons=1, reference="average")["reasons"]
-    assert client.delete(f"/v1/datasets/{dataset_id}").status_code == 204
+    before = ask(client, path, reasons=1, reference="average")
+    for address in (f"/v1/datasets/{dataset_id}", f"/v1/trash/{dataset_id}"):
+        assert client.delete(address).status_code == 204
+        assert ask(client, path, reasons=1, reference="average") == before
+    answer = client.post(f"/v1/models/{done['output']['id']}/explain", json={"rows": ROWS})
+    assert answer.status_code == 200
+    with shared.context.db.write() as session:  # as of a model that stored none
+        of_model = ModelReferenceRows.model_id == done["output"]["id"]
+        session.execute(delete(ModelReferenceRows).where(of_model))
     average: dict[str, Any] = {"reasons": 1, "reference": "average"}
     for answer in (
         client.post(path, params=average, json={"rows": ROWS}),
         client.post("/v1/batch-scores", params=asked | average, **csv),
         client.post(f"/v1/models/{done['output']['id']}/explain", json={"rows": ROWS}),
     ):
-        problem = refused(answer, 422, "went with their dataset", "Train a model on a dataset")
+        problem = refused(answer, 422, "none are stored with this model")
         assert problem["code"] == "no_reference"
     assert ask(client, path)["scores"]
 
@@ -832,9 +840,11 @@ def test_a_dictionary_goes_with_the_last_version(
     first, second = train(), train()
     client.put(address, json={"entries": [entry("A", "age")]})
     client.put(address, json={"entries": [entry("B", "age")]}, headers={"If-Match": '"1"'})
-    assert client.delete(f"/v1/models/{first}").status_code == 204
-    assert revisions(shared, "brief") == [1, 2]
-    assert client.delete(f"/v1/models/{second}").status_code == 204
+    for model_id in (first, second):
+        assert revisions(shared, "brief") == [1, 2]
+        assert client.delete(f"/v1/models/{model_id}").status_code == 204
+        assert revisions(shared, "brief") == [1, 2]  # it can be restored
+        assert client.delete(f"/v1/trash/{model_id}").status_code == 204
     assert revisions(shared, "brief") == [3]
     assert client.get(address).json()["entries"] == []
     assert client.get(address).headers["ETag"] == '"3"'

@@ -24,6 +24,7 @@ from app.reports.service import gather
 from app.scoring import dependence
 from app.scoring.service import ModelCache
 from app.training import fitting, interpretation
+from app.trash import service as trash
 from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
@@ -277,6 +278,7 @@ def test_a_dataset_that_judges_stays_while_importance_is_to_be_measured(
         with pytest.raises(Conflict, match=f"{model.importance_job_id}"):
             bench.db.writing(datasets.delete, OWNER, dataset.id)
     bench.db.writing(models.delete, OWNER, model.id)
+    bench.db.writing(trash.delete, OWNER, model.id)
     unused = is_unused(-60.0)
     assert not bench.db.reading(is_still_so, unused, judge.id)
     bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
@@ -418,15 +420,19 @@ def test_the_rows_go_with_their_dataset(bench: Workbench, sentences: Sentences) 
     model = bench.model(bench.work_on(learnt, validation=asked))
     depend(bench, model.id, "age", part="validation")
     bench.db.writing(datasets.delete, OWNER, judged.id)
+    depend(bench, model.id, "age", part="validation")  # in the trash they are still there
+    bench.db.writing(trash.delete, OWNER, judged.id)
     with sentences.raises(Conflict) as refusal:
         depend(bench, model.id, "age", part="validation")
     assert refusal.value.code == "dataset_deleted"
     depend(bench, model.id, "age")
     bench.db.writing(datasets.delete, OWNER, learnt.id)
+    bench.db.writing(trash.delete, OWNER, learnt.id)
     with sentences.raises(Conflict):
         depend(bench, model.id, "age")
     assert bench.db.reading(interpretation.read_importance, OWNER, model.id, None).features
     bench.db.writing(models.delete, OWNER, model.id)
+    bench.db.writing(trash.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert repository.find_importance(session, model.id) is None
 

@@ -131,7 +131,8 @@ def area_interval(value: float, variance: float, n: float) -> tuple[float, float
         np.roots([1 + z**2 * inverse, -2 * value - z**2 * inverse, value**2]).real
     ).tolist()
     if near / inverse <= 1.5:
-        low, high = (0.0, high) if value < 0.5 else (low, 1.0)
+        low = 0.0 if value < 0.5 + 1e-12 else low
+        high = 1.0 if value > 0.5 - 1e-12 else high
     return low, high
 
 

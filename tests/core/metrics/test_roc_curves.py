@@ -191,6 +191,19 @@ def test_hull_is_the_least_concave_curve_above(
         assert float(hull.tpr_at(x)) == pytest.approx(best, abs=1e-12)
 
 
+@given(rankings(weighted=True))
+def test_ks_is_the_greatest_distance_of_the_two_distributions(
+    ranking: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    y, scores, weights = ranking
+    own = [(scores[y == k], weights[y == k]) for k in (0, 1)]
+    below = [
+        [weight[values <= cut].sum() / weight.sum() for cut in scores] for values, weight in own
+    ]
+    greatest = np.abs(np.subtract(*below)).max()
+    assert roc_curve(y, scores, weights).ks == pytest.approx(greatest, abs=1e-12)
+
+
 @pytest.mark.parametrize("digits", [None, 2])
 def test_hull_of_many_points(digits: int | None) -> None:
     y, scores = random_ranking(20_000, digits=digits)

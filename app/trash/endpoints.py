@@ -1,0 +1,37 @@
+"""/v1/trash: what was deleted, to restore or to delete for good."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.trash import service as trash
+from app.trash.schemas import TrashItem, TrashPage, item_of
+
+router = APIRouter(prefix="/v1/trash", tags=["trash"], route_class=GuardedRoute)
+
+
+@router.get("", summary="List the trash")
+@needs("read")
+def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> TrashPage:
+    """Datasets, models, evaluations, comparisons and batch scores that were deleted in the last 30 days, the last
+    deleted first.
+    """
+    page = context.db.reading(trash.list_page, caller.owner, limit=paging.limit, after=paging.after)
+    data = [item_of(entry) for entry in page.data]
+    return TrashPage(data=data, has_more=page.has_more, next=page.next)
+
+
+@router.post("/{item_id}/restore", summary="Restore something from the trash")
+@needs("train")
+def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashItem:
+    """Restore what was deleted, under its id, as it was. The answer says what it is."""
+    return item_of(context.db.writing(trash.restore, caller.owner, item_id))
+
+
+@router.delete("/{item_id}", status_code=204, summary="Delete something for good")
+@needs("train")
+def delete_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`."""
+    context.db.writing(trash.delete, caller.owner, item_id)

@@ -1,0 +1,49 @@
+"""What is done with the trash."""
+
+from __future__ import annotations
+
+from app.datasets import service as datasets
+from app.models import service as models
+from app.platform.errors import NotFound
+from app.platform.sql import Page, Session
+from app.trash import repository
+from app.trash.repository import OwnedEntry, TrashEntry
+
+DAYS = 30
+"""Days after which what was deleted is deleted for good."""
+
+DAY_SECONDS = 86400.0
+
+
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[TrashEntry]:
+    """Return what is in the owner's trash, the last deleted first."""
+    return repository.list_page(session, owner, limit=limit, after=after)
+
+
+def _find(session: Session, owner: str, id_: str) -> TrashEntry:
+    entry = repository.find(session, owner, id_)
+    if entry is None:
+        raise NotFound(f"there is no {id_[:100]!r} in the trash")
+    return entry
+
+
+def restore(session: Session, owner: str, id_: str) -> TrashEntry:
+    """Restore what was deleted, and return what it is. It is as it was: its bytes and its version stayed taken."""
+    entry = _find(session, owner, id_)
+    repository.restore(session, owner, entry)
+    return entry
+
+
+def delete(session: Session, owner: str, id_: str) -> None:
+    """Delete something in the trash for good; the sweeper later removes its bytes."""
+    entry = _find(session, owner, id_)
+    if entry.kind == "dataset":
+        datasets.keep_references(session, entry.id)
+    repository.delete_for_good(session, owner, entry)
+    if entry.kind == "model":
+        models.forget_name(session, owner, entry.name)
+
+
+def find_old(session: Session, limit: int) -> list[OwnedEntry]:
+    """Return up to `limit` things that are to be deleted for good."""
+    return repository.find_old(session, DAYS * DAY_SECONDS, limit)

@@ -1,0 +1,65 @@
+"""`rankwright trash list | restore | delete`: what was deleted in the last 30 days."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, service
+
+trash = typer.Typer(
+    name="trash",
+    help="What was deleted: list, restore, or delete it for good.",
+    no_args_is_help=True,
+)
+
+Item = Annotated[str, typer.Argument(help="Id of what was deleted; `trash list` shows it.")]
+
+
+@trash.command("list")
+def list_(
+    *,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number to list.")] = 20,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what was deleted, the last deleted first."""
+    with service(url, key, as_json=as_json) as client:
+        found = list(client.trash.list(limit=limit + 1))
+    shown = found[:limit]
+    if as_json:
+        out.print_json(data=[each.to_json() for each in shown])
+        return
+    if not shown:
+        err.print("the trash is empty", markup=False)
+        return
+    print_lines(
+        (
+            each.id,
+            each.kind.replace("_", " "),
+            each.name if each.version is None else f"{each.name}:{each.version}",
+            f"deleted {each.deleted_at[:10]}",
+            f"kept until {each.expires_at[:10]}",
+        )
+        for each in shown
+    )
+    if len(found) > limit:
+        err.print(f"… and more: --limit is {limit}")
+
+
+@trash.command()
+def restore(item: Item, *, url: Url = None, key: Key = None) -> None:
+    """Restore something that was deleted, as it was."""
+    with service(url, key) as client:
+        found = client.trash.restore(item)
+    out.print(f"{found.id}  {found.kind.replace('_', ' ')} {found.name} is restored", markup=False)
+
+
+@trash.command()
+def delete(item: Item, *, url: Url = None, key: Key = None) -> None:
+    """Delete something in the trash for good."""
+    with service(url, key) as client:
+        client.trash.delete(item)
+    out.print(f"{item}  deleted for good", markup=False)
