@@ -73,6 +73,8 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
             if error.status != 404:
                 refused.append({"detail": error.problem["detail"]})
     if not refused:
+        if collection == "batch-scores" or not chosen:
+            return page.go(f"/console/{collection}")
         deleted = chosen[0] if len(chosen) == 1 else str(len(chosen))
         return page.go(f"/console/{collection}", deleted=deleted)
     problem = {

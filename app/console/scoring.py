@@ -294,4 +294,4 @@ async def download(batch_id: str, kind: str, page: PageDep) -> Response:
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
     """Delete batch scores."""
     await page.client.batch_scores[batch_id].delete()
-    return page.go("/console/batch-scores", deleted=batch_id)
+    return page.go("/console/batch-scores")

@@ -83,6 +83,7 @@ NAVIGATION = (
         (
             NavLink("/console/datasets", "Datasets", "read"),
             NavLink("/console/datasets/new", "Upload", "train"),
+            NavLink("/console/trash", "Trash", "read"),
         ),
     ),
     Group(
@@ -96,7 +97,6 @@ NAVIGATION = (
             NavLink("/console/comparisons", "Compare", "read"),
             NavLink("/console/evaluations", "Evaluations", "read"),
             NavLink("/console/batch-scores", "Batch scores", "score"),
-            NavLink("/console/trash", "Trash", "read"),
         ),
     ),
     Group(

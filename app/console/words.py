@@ -135,6 +135,8 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/keys": "Created a key",
     "POST /v1/keys/{key_id}/rotate": "Created a successor of the key {key_id}",
     "DELETE /v1/keys/{key_id}": "Revoked the key {key_id}",
+    "POST /v1/trash/{item_id}/restore": "Restored {item_id} from the trash",
+    "DELETE /v1/trash/{item_id}": "Deleted {item_id} for good",
 }
 """What each route that changes something did, for the audit log. What is in braces comes from the path."""
 

@@ -165,6 +165,7 @@ def list_page(
             newer.first_id == func.coalesce(Dataset.first_id, Dataset.id),
             newer.version > Dataset.version,
             newer.status == DatasetStatus.READY,
+            newer.deleted_at.is_(None),
         )
         statement = statement.where(Dataset.status == DatasetStatus.READY, ~superseded)
     return fetch_page(

@@ -84,6 +84,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]
         .join(ready, ready.c.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
         .where(ready.c.place == 1, Evaluation.drift["changed"].as_boolean())
+        .where(Model.readable_by(owner))
         .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
         .limit(limit)
     )

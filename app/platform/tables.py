@@ -23,7 +23,6 @@ from sqlalchemy import (
     func,
     literal,
     select,
-    text,
 )
 from sqlalchemy.orm import (
     Mapped,
@@ -167,16 +166,6 @@ class Trashable(Owned):
         return cls.belongs_to(owner) & cls.deleted_at.is_not(None)
 
 
-def _index_of_trash() -> Index:
-    return Index(
-        None,
-        "owner",
-        "deleted_at",
-        postgresql_where=text("deleted_at IS NOT NULL"),
-        sqlite_where=text("deleted_at IS NOT NULL"),
-    )
-
-
 class ApiKey(Owned):
     """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`."""
 
@@ -275,7 +264,7 @@ class Dataset(Trashable, UploadRow):
     __table_args__ = (
         UniqueConstraint("first_id", "version"),
         Index(None, "owner", "created_at", "id"),
-        _index_of_trash(),
+        Index(None, "owner", "deleted_at"),
     )
 
     name: Mapped[str]
@@ -608,7 +597,7 @@ class Model(Trashable):
         UniqueConstraint("owner", "name", "version"),
         UniqueConstraint("job_id"),
         Index(None, "owner", "created_at", "id"),
-        _index_of_trash(),
+        Index(None, "owner", "deleted_at"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -961,7 +950,7 @@ class Evaluation(Trashable, JobOutputRow):
     __tablename__ = "evaluations"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
-        _index_of_trash(),
+        Index(None, "owner", "deleted_at"),
         Index(None, "model_id"),
     )
 
@@ -1002,7 +991,7 @@ class Comparison(Trashable, JobOutputRow):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
-    __table_args__ = (Index(None, "owner", "created_at", "id"), _index_of_trash())
+    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "owner", "deleted_at"))
 
     dataset_id: Mapped[str]
     dataset_name: Mapped[str]
@@ -1044,7 +1033,7 @@ class ComparisonModel(Base):
     version: Mapped[int]
 
 
-class BatchScore(Trashable, JobOutputRow):
+class BatchScore(JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
     The rows belong to a dataset, or to an upload that is deleted as soon as it is scored; `file_name` is then the
@@ -1055,7 +1044,6 @@ class BatchScore(Trashable, JobOutputRow):
     __tablename__ = "batch_scores"
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
-        _index_of_trash(),
         Index(None, "model_id"),
         Index(None, "dataset_id"),
     )

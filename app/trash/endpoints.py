@@ -15,9 +15,7 @@ router = APIRouter(prefix="/v1/trash", tags=["trash"], route_class=GuardedRoute)
 @router.get("", summary="List the trash")
 @needs("read")
 def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> TrashPage:
-    """Datasets, models, evaluations, comparisons and batch scores that were deleted in the last 30 days, the last
-    deleted first.
-    """
+    """Datasets, models, evaluations and comparisons that were deleted in the last 30 days, the last deleted first."""
     page = context.db.reading(trash.list_page, caller.owner, limit=paging.limit, after=paging.after)
     data = [item_of(entry) for entry in page.data]
     return TrashPage(data=data, has_more=page.has_more, next=page.next)

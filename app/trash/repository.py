@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Select, delete, literal, select, tuple_, u
 
 from app.platform.ids import Prefix, is_id
 from app.platform.sql import Page, Session, db_now, decode_cursor, encode_cursor
-from app.platform.tables import BatchScore, Comparison, Dataset, Evaluation, Model, Trashable
+from app.platform.tables import Comparison, Dataset, Evaluation, Model, Trashable
 
-Kind = Literal["dataset", "model", "evaluation", "comparison", "batch_score"]
+Kind = Literal["dataset", "model", "evaluation", "comparison"]
 
 
 class TrashEntry(NamedTuple):
@@ -37,7 +37,6 @@ _KINDS: Mapping[Prefix, Kind] = MappingProxyType(
         "mdl": "model",
         "evl": "evaluation",
         "cmp": "comparison",
-        "bat": "batch_score",
     }
 )
 
@@ -47,7 +46,6 @@ _TABLES: Mapping[Kind, type[Trashable]] = MappingProxyType(
         "model": Model,
         "evaluation": Evaluation,
         "comparison": Comparison,
-        "batch_score": BatchScore,
     }
 )
 

@@ -17,7 +17,7 @@ class TrashItem(Resource):
     id: str
     kind: Annotated[str, one_of(get_args(Kind))]
     name: str = Field(
-        description="Its own name; of an evaluation or scores that of the model, of a comparison that of the dataset."
+        description="Its own name; of an evaluation that of the model, of a comparison that of the dataset."
     )
     version: int | None = Field(description="The version of that name.")
     bytes: int = Field(

@@ -909,8 +909,7 @@ class ListTrash(TypedDict, total=False):
 def list_trash(**fields: Unpack[ListTrash]) -> ApiRequest[Page[types.TrashItem]]:
     """List the trash.
 
-    Datasets, models, evaluations, comparisons and batch scores that were deleted in the last 30 days, the last
-    deleted first.
+    Datasets, models, evaluations and comparisons that were deleted in the last 30 days, the last deleted first.
 
     Scope: `read`.
 

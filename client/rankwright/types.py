@@ -3069,9 +3069,9 @@ class TrashItem(Record):
     """Something that was deleted, and can be restored."""
 
     id: str
-    kind: Literal['dataset', 'model', 'evaluation', 'comparison', 'batch_score']
+    kind: Literal['dataset', 'model', 'evaluation', 'comparison']
     name: str
-    """Its own name; of an evaluation or scores that of the model, of a comparison that of the dataset."""
+    """Its own name; of an evaluation that of the model, of a comparison that of the dataset."""
     version: int | None
     """The version of that name."""
     bytes: int

@@ -11,20 +11,13 @@ down_revision = "0100"
 branch_labels = None
 depends_on = None
 
-TABLES = ("datasets", "models", "evaluations", "comparisons", "batch_scores")
+TABLES = ("datasets", "models", "evaluations", "comparisons")
 
 
 def upgrade() -> None:
-    in_trash = sa.text("deleted_at IS NOT NULL")
     for table in TABLES:
         op.add_column(table, sa.Column("deleted_at", sa.Float(precision=53), nullable=True))
-        op.create_index(
-            op.f(f"ix_{table}_owner_deleted_at"),
-            table,
-            ["owner", "deleted_at"],
-            postgresql_where=in_trash,
-            sqlite_where=in_trash,
-        )
+        op.create_index(op.f(f"ix_{table}_owner_deleted_at"), table, ["owner", "deleted_at"])
     op.create_table(
         "model_reference_rows",
         sa.Column("model_id", sa.Text(), nullable=False),

@@ -79,7 +79,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service")(command)
-    app.add_typer(trash, rich_help_panel="Use the service")
+    app.add_typer(trash, name="trash", rich_help_panel="Use the service")
     return app
 
 

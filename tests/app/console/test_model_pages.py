@@ -1152,7 +1152,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
 
 def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentences) -> None:
     page = world.page
-    for alias in ("A!", "", " ", "a/b", "../x", "?", NASTY):
+    for alias in ("!", "", " ", "?", "…"):
         answer = ours.post(f"{page}/aliases", alias=alias)
         assert answer.status_code == 422, alias
         sentences(alert(answer.text))

@@ -277,7 +277,7 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
         {"dataset_id": "../keys"},
         {"algorithm.name": "nothing"},
         {"objective.metric": "pauc"},
-        {"objective.metric": "made-up", "name": "A B"},
+        {"objective.metric": "made-up", "name": "???"},
         {"validation.method": "dataset", "validation.dataset_id": "ds_x"},
         {"algorithm.name": "rankboost", "search.method": "grid"},
         {"algorithm.name": "rankboost", "search.method": "grid", "search.space.n_rounds": "a to b"},

@@ -272,6 +272,8 @@ def test_out_of_fold_scores_are_a_resource(service_on_both: Service) -> None:
     assert metrics["auc"]["low"] < mean < metrics["auc"]["high"]
     refused(client.get(address, params={"format": "xml"}), 422, "invalid")
     client.delete(f"/v1/datasets/{model['dataset_id']}")
+    assert client.get(address).status_code == 200  # in the trash it is still there
+    client.delete(f"/v1/trash/{model['dataset_id']}")
     refused(client.get(address), 409, "dataset_deleted", model["dataset_id"])
     assert client.get(f"/v1/models/{model['id']}/controls").status_code == 200
 

@@ -18,6 +18,7 @@ from app.platform.documents import Validation
 from app.platform.tables import ModelControls, ModelOutOfFold
 from app.training import result
 from app.training.splits import divide, split_rows
+from app.trash import service as trash
 from core import artifact
 from core.metrics import auc, cross_validated_areas
 from core.probability import Calibration, reliability
@@ -130,6 +131,7 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert compared.decided_on == {"fpr_min": 0.0, "fpr_max": 0.2}
     assert model.beats_controls is False
     bench.db.writing(models.delete, OWNER, model.id)
+    bench.db.writing(trash.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert named(session, [kept.blob_key]) == set()
         assert session.get(ModelControls, model.id) is None

@@ -15,7 +15,7 @@ from app.platform.tables import Dataset
 from app.trash.service import DAY_SECONDS, DAYS
 from tests.app.live_service import OWNER, STRANGER, Service, table
 
-KINDS = ("dataset", "model", "evaluation", "comparison", "batch_score")
+KINDS = ("dataset", "model", "evaluation", "comparison")
 
 
 @pytest.fixture
@@ -31,7 +31,6 @@ def made(service_on_both: Service) -> tuple[Service, httpx.Client, dict[str, str
     made = {
         "evaluations": {"model": first, "dataset_id": other},
         "comparisons": {"models": [first, second], "dataset_id": other},
-        "batch-scores": {"model": first, "dataset_id": other},
     }
     paths = {"dataset": f"/v1/datasets/{other}", "model": f"/v1/models/{second}"}
     for kind, (name, body) in zip(KINDS[2:], made.items(), strict=True):
@@ -71,7 +70,7 @@ def test_what_is_deleted_is_read_by_nobody_and_comes_back_as_it_was(
     }
     assert (found["dataset"]["name"], found["model"]["name"]) == ("people", "churn")
     assert found["model"]["version"] == 2
-    assert found["evaluation"]["name"] == found["batch_score"]["name"] == "churn"
+    assert found["evaluation"]["name"] == "churn"
     assert found["comparison"]["name"] == "people"
     assert all(each["deleted_at"] < each["expires_at"] for each in found.values())
     stranger = service.client(service.key(STRANGER))
