@@ -1181,7 +1181,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     before = ours.get(f"{page}/aliases").text
     told = f"Here it flags {percent(first_share)} of the rows, in place of {percent(second_share)}"
     assert told in before
-    assert f" flags {percent(first_share)} of the rows (until now" in before  # while undone
+    assert f" flags {percent(first_share)} of the rows (until now" in before  # it is asked
     assert f'href="{page}?cut=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
@@ -1217,7 +1217,8 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     assert used.status_code == 409
     assert " churn@champion" in alert(used.text)
     gone = world.train(name="gone")
-    assert ours.post(f"/console/models/{gone}/delete").headers["location"] == "/console/models"
+    gone_to = ours.post(f"/console/models/{gone}/delete").headers["location"]
+    assert gone_to == f"/console/models?deleted={gone}"
     assert ours.get(f"/console/models/{gone}").status_code == 404
 
 

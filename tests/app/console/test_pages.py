@@ -421,6 +421,7 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
         ("later:7", "later:7 "),
         ("later:210", "later:210 "),
         ("oldest@l", "oldest@live"),
+        ("liv", "oldest@live"),
         ("nothing", "Nothing has this"),
         ("", "There are more"),
     ):
