@@ -182,6 +182,7 @@ class DrawnWindow:
 
     of: ComparedWindow
     title: str
+    verdict: str
     chance: float
     areas: Markup
     forest: Markup
@@ -205,9 +206,26 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
     return DrawnWindow(
         window,
         _title(window),
+        _verdict(window, names),
         area_by_chance(window.fpr_min, window.fpr_max),
         charts.forest([*filter(None, areas)], "Areas with their intervals"),
         charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
+    )
+
+
+def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
+    """Say in words which model is better than all others, and by how much than the next one."""
+    if window.winner is None:
+        return "No model is surely better than all others: the differences may be chance."
+    next_one = min(
+        (each for each in window.differences if window.winner in (each.first, each.second)),
+        key=lambda each: abs(each.value),
+    )
+    ends = sorted((abs(next_one.low), abs(next_one.high)))
+    other = next_one.second if next_one.first == window.winner else next_one.first
+    return (
+        f"{names[window.winner]} is better: its area is {number(abs(next_one.value))} more than that of {names[other]} "
+        f"({number(ends[0])} to {number(ends[1])})."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.groups import BY_GROUP, Groups
@@ -872,7 +872,35 @@ class ComparedPair(Resource):
     )
 
 
-class ComparedWindow(Resource):
+SURE = 0.05
+"""The greatest adjusted p-value of a difference by which one model is better than another."""
+
+
+class _Compared(Resource):
+    """Models by one number, greater is better; the last field is computed from the differences."""
+
+    differences: list[ComparedPair]
+    winner: str | None = Field(
+        default=None,
+        description="Id of the model that is better than every other one, each difference with an adjusted p-value of "
+        f"at most {SURE}. Null if there is none.",
+    )
+
+    @model_validator(mode="after")
+    def _name_winner(self) -> _Compared:
+        """Name the winner: a model that loses no pair, and wins each surely."""
+        pairs = [
+            *((each.first, each.value, each) for each in self.differences),
+            *((each.second, -each.value, each) for each in self.differences),
+        ]
+        for model in dict.fromkeys(model for model, _, _ in pairs):
+            own = [(by, each) for one, by, each in pairs if one == model]
+            if all(by > 0.0 and each.adjusted_p_value <= SURE for by, each in own):
+                self.winner = model
+        return self
+
+
+class ComparedWindow(_Compared):
     """The areas of the models over one window, and their differences."""
 
     fpr_min: float
@@ -884,7 +912,7 @@ class ComparedWindow(Resource):
     )
 
 
-class ComparedFigure(Resource):
+class ComparedFigure(_Compared):
     """The models by one figure, and their differences."""
 
     figure: str = Field(description="The name of the figure.")

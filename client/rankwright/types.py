@@ -450,22 +450,30 @@ class ComparedCurve(Record):
 class ComparedFigure(Record):
     """The models by one figure, and their differences."""
 
+    differences: list[ComparedPair]
+    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
     figure: str
     """The name of the figure."""
     values: list[ComparedValue]
-    differences: list[ComparedPair]
-    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
     p_value: float
     """Joint p-value of the hypothesis that all models have the same figure."""
 
 class ComparedLists(Record):
     """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
 
+    differences: list[ComparedPair]
+    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
     figure: str
     """The name of the figure."""
     values: list[ComparedValue]
-    differences: list[ComparedPair]
-    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
     p_value: float
     """Joint p-value of the hypothesis that all models have the same figure."""
     queries: int
@@ -516,10 +524,14 @@ class ComparedValue(Record):
 class ComparedWindow(Record):
     """The areas of the models over one window, and their differences."""
 
+    differences: list[ComparedPair]
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
     fpr_min: float
     fpr_max: float
     values: list[ComparedValue]
-    differences: list[ComparedPair]
     p_value: float
     """Joint p-value of the hypothesis that all areas over this window are equal."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.evaluation import schemas
 from tests.app.live_service import Service, table
 from tests.app.refusals import everything, refused
 from tests.sentences import Sentences
@@ -101,6 +102,39 @@ def test_a_comparison(world: World) -> None:
         first, second = (value["value"] for value in window["values"])
         assert difference["value"] == pytest.approx(first - second)
         assert difference["p_value"] <= difference["adjusted_p_value"] <= 1
+        better = difference["first"] if difference["value"] > 0 else difference["second"]
+        is_sure = difference["adjusted_p_value"] <= 0.05
+        assert window["winner"] == (better if is_sure else None)
+
+
+@pytest.mark.parametrize(
+    ("p_values", "winner"),
+    [((0.01, 0.02, 0.9), "a"), ((0.01, 0.06, 0.9), None), ((0.01, 0.05, 0.01), "a")],
+)
+def test_the_winner_is_surely_better_than_every_other_model(
+    p_values: tuple[float, ...], winner: str | None
+) -> None:
+    areas = {"a": 0.9, "b": 0.8, "c": 0.7}
+    pairs = [("b", "a"), ("a", "c"), ("b", "c")]
+    window = schemas.ComparedWindow(
+        fpr_min=0.0,
+        fpr_max=1.0,
+        values=[],
+        p_value=0.5,
+        differences=[
+            schemas.ComparedPair(
+                first=first,
+                second=second,
+                value=areas[first] - areas[second],
+                low=-1.0,
+                high=1.0,
+                p_value=p_value,
+                adjusted_p_value=p_value,
+            )
+            for (first, second), p_value in zip(pairs, p_values, strict=True)
+        ],
+    )
+    assert window.winner == winner
 
 
 def test_a_comparison_keeps_the_curves_on_its_rows(world: World) -> None:
