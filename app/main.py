@@ -130,7 +130,7 @@ def create_app(settings: Settings) -> Service:
         interpretation.router,
         training.validation_router,
         evaluation.router,
-        evaluation.calibration_router,
+        evaluation.models_router,
         evaluation.fits_router,
         *output_routers(),
         reports.router,

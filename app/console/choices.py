@@ -79,18 +79,8 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
     models, sought = page.client.models, _sought(page, "models")
     name, _, version = sought.partition(":")
     name, at, alias = name.partition("@")
-    aliased = partial(models.page, aliased=True)
-    found, more = await _look_through(aliased, name, version, alias)
+    found, more = await _look_through(partial(models.page, aliased=True), name, version, alias)
     choices = [choice for each in found for choice in _aliases_of(each, alias)]
-    if sought and sought == name.strip():  # it may be an alias, too
-        named, further = await _look_through(aliased, "", "", sought)
-        choices += [
-            choice
-            for each in named
-            for choice in _aliases_of(each, sought)
-            if choice not in choices
-        ]
-        more |= further
     ids: set[str] = set()
     if not at:
         newest, further = await _look_through(models.page, name, version)

@@ -257,6 +257,7 @@ class Panel:
     why: str
     verdict: str
     workload: str
+    rows: float  # of how many rows the flagged ones are counted
     exceeded: str
     linear: Markup
     log: Markup
@@ -301,6 +302,7 @@ async def make_panel(
     cuts = _at_own_thresholds(cuts, aliases)
     start = _start(cuts, objective, query)
     chosen = cuts.points[start.index]
+    rows = _positive(query.rows) or 1000.0
     name = found.model.name
     saved = {each: f"The cut of {name}{each}" for each in start.places if each[0] == "@"}
     words = {**WHY, **saved}
@@ -326,7 +328,8 @@ async def make_panel(
         words=words,
         why=words[of_alias or start.name],
         verdict=_verdict(chosen, words[of_alias] if of_alias else "The cut below"),
-        workload=_workload(chosen, _positive(query.rows)),
+        workload=_workload(chosen, rows),
+        rows=rows,
         exceeded=_exceeded(cuts, start, query),
         linear=_drawn(roc, objective, chosen, log=False),
         log=_drawn(roc, objective, chosen, log=True),
@@ -494,11 +497,10 @@ def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _workload(cut: Cut, rows: float | None) -> str:
+def _workload(cut: Cut, rows: float) -> str:
     """Return a sentence about the result of a cut for so many rows. While the cut is dragged, the script writes the
     same sentence.
     """
-    rows = rows or 1000.0
     positives = cut.prevalence * rows
     flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
     return (

@@ -36,8 +36,6 @@ from app.http.static import POLICY
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
-MAX_JUDGED = 10
-"""The last evaluations of a model among which one is sought that says what has changed."""
 DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
     "report.html": ("report", {"format": "html"}),
     "report.md": ("report", {"format": "markdown"}),
@@ -149,7 +147,7 @@ async def _show_decide(
         problem = {"title": "Costs are missing", "detail": said}
         found = replace(found, cut=None, cut_problem=problem)
     metrics = found.parts.metrics
-    judged = await page.client.evaluations.page(model_id=found.model.id, limit=MAX_JUDGED)
+    checked = await page.client.models[found.model.id].checks()
     panel = None
     if isinstance(metrics, Metrics):
         panel = await make_panel(page, found, metrics, on, query, save)
@@ -163,9 +161,7 @@ async def _show_decide(
         metrics=metrics,
         missing=found.absent("metrics"),
         panel=panel,
-        drifted=next(
-            (each for each in judged.data if each.drift is not None and each.seen == "new"), None
-        ),
+        checks=checked.checks,
     )
 
 

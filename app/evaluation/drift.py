@@ -67,7 +67,7 @@ def remember_validation(
 
     Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
     """
-    level, areas = _areas_of(session, model)
+    level, areas = validation_areas(session, model)
     if level is None or not areas:
         method = model.validation.get("method")
         why = f"the model was trained with validation.method {method!r}"
@@ -115,7 +115,7 @@ def _prevalence(totals: Sequence[float], effective: Sequence[float], level: floa
     return metrics.wilson_interval(value, sum(effective), level)._asdict()
 
 
-def _areas_of(session: Session, model: Model) -> tuple[float | None, list[Json]]:
+def validation_areas(session: Session, model: Model) -> tuple[float | None, list[Json]]:
     """The areas of the model's validation, and the level of their intervals."""
     if model.kind == DatasetKind.PREFERENCES:
         pairs = model_rows.find_pair_metrics(session, model.id, VALIDATION)
@@ -279,16 +279,30 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
     from core.metrics.comparison import change
 
     tests = []
-    for of, interval in (("in_the_large", found["in_the_large"]), ("slope", found["slope"])):
-        if interval is None:
-            continue
-        here = metrics.Interval(*(interval[end] for end in ("value", "low", "high")))
-        right, times = _RIGHT[of], math.sqrt(rows)
+    for figure in _calibration_figures(found):
+        here = metrics.Interval(*(figure[end] for end in ("value", "low", "high")))
+        right, times = _RIGHT[figure["of"]], math.sqrt(rows)
         below, above = times * (here.value - here.low), times * (here.high - here.value)
         tested = change(metrics.Interval(right, right - below, right + above), here, found["level"])
-        what = {"of": of, "predicted": found["predicted"], "observed": found["observed"]}
-        tests.append(what | here._asdict() | {"p_value": tested.p_value})
+        tests.append(figure | {"p_value": tested.p_value})
     return tests
+
+
+def find_errors(found: Reliability) -> list[Json]:
+    """Return the figures of a calibration's own reliability that are wrong beyond chance, by a size that matters."""
+    from core.metrics.estimates import holm
+
+    tests = _errors_of(found, 1.0)  # each row was judged by a calibration of about as many rows
+    adjusted = holm(np.array([test["p_value"] for test in tests]))
+    wrong = adjusted < 1.0 - found["level"]
+    return [test for test, beyond in zip(tests, wrong, strict=True) if beyond and _matters(test)]
+
+
+def _calibration_figures(found: Reliability) -> list[Json]:
+    """The figures of calibration that are known, with what `say_error` says."""
+    known = (("in_the_large", found["in_the_large"]), ("slope", found["slope"]))
+    sizes = {"predicted": found["predicted"], "observed": found["observed"]}
+    return [{"of": of, **sizes, **interval} for of, interval in known if interval is not None]
 
 
 def _moves(
@@ -386,7 +400,7 @@ def _words(test: Json, level: float) -> str:
             f"{test['higher']:.3f}; distance {test['distance']:.3f}, PSI {_with_ends(test['psi'])}, {end}"
         )
     if test["of"] in _RIGHT and test["changed"]:
-        return f"{_say_error(test)}, {end}"
+        return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
         return f"slope of the probabilities' log odds {_with_ends(test)}, {end}"
     if test["of"] == "in_the_large":
@@ -400,7 +414,7 @@ def _words(test: Json, level: float) -> str:
     )
 
 
-def _say_error(test: Json) -> str:
+def say_error(test: Json) -> str:
     """Say what is wrong with probabilities."""
     if test["of"] == "slope":
         side = "extreme" if test["value"] < 1.0 else "moderate"
@@ -457,7 +471,7 @@ def _sum_up(
             for each in found
         )
         said.append(f"The model ranks {how} than at validation: {named}.")
-    said += [_sentence(_say_error(test)) for test in probabilities if test["changed"]]
+    said += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
     if prevalence is not None and prevalence["changed"]:
         before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"

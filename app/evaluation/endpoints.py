@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations, recalibration
+from app.evaluation.checks import check_model
 from app.evaluation.groups import BY_GROUP
-from app.evaluation.schemas import Fit, Fits
+from app.evaluation.schemas import Fit, Fits, ModelCheck, ModelChecks
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
@@ -55,11 +56,11 @@ from app.platform.tables import Evaluation as EvaluationRow
 if TYPE_CHECKING:
     from core.metrics import GroupPromises
 
-calibration_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+models_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
-@validated(calibration_router, "/{ref}/calibration", "calibration", method="PUT")
-@calibration_router.put(
+@validated(models_router, "/{ref}/calibration", "calibration", method="PUT")
+@models_router.put(
     "/{ref}/calibration",
     status_code=202,
     response_model=Job,
@@ -88,6 +89,22 @@ def _calibrate(
     session: Session, settings: Settings, owner: str, ref: str, dataset_id: str
 ) -> dict[str, object]:
     return show(recalibration.submit(session, settings, owner, ref, dataset_id))
+
+
+@models_router.get("/{ref}/checks", summary="Check whether the model may be used")
+@needs("read")
+def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChecks:
+    """Five checks of what is stored about the model: it ranks better than chance; better than its controls; its
+    probabilities are right; nothing has changed on newer rows; groups are treated alike. No row is read: evaluate the
+    model on newer rows, and by groups, for the last three.
+    """
+    model, found = context.db.reading(check_model, caller.owner, ref)
+    told = {each.passed for each in found}
+    return ModelChecks(
+        model_id=model.id,
+        passed=False if False in told else None if None in told else True,
+        checks=[ModelCheck(**vars(each)) for each in found],
+    )
 
 
 fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=GuardedRoute)

@@ -43,6 +43,19 @@ def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
     return session.scalar(statement)
 
 
+def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Sequence[Evaluation]:
+    """Return the newest ready evaluations of a model, with their jobs, the newest first."""
+    statement = (
+        select(Evaluation)
+        .where(Evaluation.readable_by(owner), Evaluation.of_model(model_id))
+        .where(Evaluation.metrics.is_not(None))
+        .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
+        .limit(limit)
+        .options(selectinload(Evaluation.job))
+    )
+    return session.scalars(statement).all()
+
+
 class DriftedModel(NamedTuple):
     """The newest ready evaluation of a model, which found a change since its validation."""
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, model_validator
 
 from app.evaluation.amounts import BY_AMOUNT, Amounts
+from app.evaluation.checks import CheckName
 from app.evaluation.groups import BY_GROUP, Groups
-from app.evaluation.metrics import OVERLAPS
 from app.evaluation.service import (
     CURVE_POINTS,
     DEFAULT_LEVEL,
@@ -20,6 +20,7 @@ from app.evaluation.service import (
     EvaluationInputs,
     Seen,
     seen_in,
+    seen_of,
 )
 from app.http.schemas import (
     GINI,
@@ -756,16 +757,6 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
     return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
 
 
-def _seen_by(row: EvaluationRow) -> str | None:
-    seen = row.job.spec["seen"]
-    if seen in ("trained", "validated"):
-        return str(seen)
-    return _OVERLAPPING[(row.metrics or {}).get(OVERLAPS)]
-
-
-_OVERLAPPING = {None: None, True: "overlaps", False: "new"}
-
-
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
     kept = same_fields(Evaluation) - {
@@ -785,7 +776,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         "amount": money.get("column"),
         "costs": money.get("costs"),
         "amounts": (row.metrics or {}).get(BY_AMOUNT),
-        "seen": _seen_by(row),
+        "seen": seen_of(row),
     }
     return Evaluation.model_validate(
         shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
@@ -803,6 +794,33 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
     if shown.amounts is not None:
         shown.amounts.curve = []
     return shown
+
+
+class ModelCheck(Resource):
+    """One question about a model, and the answer of what is stored."""
+
+    name: Annotated[str, one_of(get_args(CheckName))] = Field(
+        description="`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks "
+        "significantly better than each control. `probabilities`: they agree with what happened, on the newest rows "
+        "that were evaluated with this calibration, else on held-out rows of the calibration. `stable`: its newest "
+        "evaluation on new rows found no change. `groups`: no test of its newest evaluation by groups found a "
+        "difference."
+    )
+    passed: bool | None = Field(
+        description="Null if nothing stored tells it; `words` say what is missing."
+    )
+    words: str
+    evaluation_id: str | None = Field(description="The evaluation that told it, if one did.")
+
+
+class ModelChecks(Resource):
+    """May the model be used? What is stored about it says, in five checks."""
+
+    model_id: str
+    passed: bool | None = Field(
+        description="True if all checks passed, false if one failed, else null."
+    )
+    checks: list[ModelCheck]
 
 
 class ComparisonRequest(Body):

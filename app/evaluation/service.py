@@ -19,6 +19,7 @@ from app.datasets.service import (
 from app.evaluation import repository
 from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
+from app.evaluation.metrics import OVERLAPS
 from app.evaluation.repository import DriftedModel
 from app.models.objectives import Window
 from app.models.service import figures_named, find_named, find_to_use
@@ -29,6 +30,7 @@ from app.platform.tables import (
     Comparison,
     Dataset,
     DatasetKind,
+    Evaluation,
     Model,
 )
 from app.training.bipartite import windows_of
@@ -152,6 +154,15 @@ def find_fits(
 def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
     """Return the owner's models whose newest ready evaluation found a change, the last judged first."""
     return repository.find_drifted(session, owner, limit)
+
+
+def seen_of(row: Evaluation) -> str | None:
+    """Return what the model has seen of the rows of an evaluation; None if that is not known yet."""
+    seen: str = row.job.spec["seen"]
+    if seen != "new":
+        return seen
+    overlaps = (row.metrics or {}).get(OVERLAPS)
+    return None if overlaps is None else "overlaps" if overlaps else "new"
 
 
 def seen_in(row: Comparison, model_id: str) -> str | None:

@@ -254,8 +254,9 @@ async def _row_filter(
         Query(
             min_length=1,
             max_length=255,
-            description="Only those whose name contains this text; for evaluations, comparisons and batch scores: the "
-            "name of a model or of the dataset. Upper and lower case of A to Z are equal.",
+            description="Only those whose name contains this text; for models: the name or an alias; for evaluations, "
+            "comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are "
+            "equal.",
             examples=["churn"],
         ),
     ] = None,

@@ -634,6 +634,17 @@ class Model(Trashable):
     importance_job_id: Mapped[str | None]
     created_at: Mapped[float]
 
+    @classmethod
+    def name_contains(cls, text: str) -> ColumnElement[bool]:
+        """Return the condition that the name, or one of the aliases that point here, contains a text."""
+        named = exists().where(
+            ModelAlias.owner == cls.owner,
+            ModelAlias.name == cls.name,
+            ModelAlias.model_id == cls.id,
+            contains(ModelAlias.alias, text),
+        )
+        return super().name_contains(text) | named
+
 
 class ModelName(Owned):
     """The highest version number of a name. The number of a deleted model is never used again."""

@@ -595,7 +595,7 @@ class ListBatchScores(TypedDict, total=False):
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
     model_id: Annotated[str | None, 'Only those of this model (id).']
     dataset_id: Annotated[str | None, 'Only those on this dataset (id).']
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -622,8 +622,9 @@ def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[type
     dataset_id : str, optional
         Only those on this dataset (id).
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -639,7 +640,7 @@ class ListComparisons(TypedDict, total=False):
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
     model_id: Annotated[str | None, 'Only those of this model (id).']
     dataset_id: Annotated[str | None, 'Only those on this dataset (id).']
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -666,8 +667,9 @@ def list_comparisons(**fields: Unpack[ListComparisons]) -> ApiRequest[Page[types
     dataset_id : str, optional
         Only those on this dataset (id).
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -683,7 +685,7 @@ class ListDatasets(TypedDict, total=False):
     latest: Annotated[bool | None, '`true`: only the newest ready version of each series.']
     limit: Annotated[int | None, 'Maximum entries on the page.']
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -710,8 +712,9 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
     after : str, optional
         Cursor of the page: `next` of the page before.
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -727,7 +730,7 @@ class ListEvaluations(TypedDict, total=False):
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
     model_id: Annotated[str | None, 'Only those of this model (id).']
     dataset_id: Annotated[str | None, 'Only those on this dataset (id).']
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -754,8 +757,9 @@ def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types
     dataset_id : str, optional
         Only those on this dataset (id).
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -774,7 +778,7 @@ class ListJobs(TypedDict, total=False):
     limit: Annotated[int | None, 'Maximum entries on the page.']
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
     tag: Annotated[str | Sequence[str] | None, 'Only those with this tag, as `name:value`, or as `name` for any value. Several: those with all of them. Names and values may have colons: every way to read the text counts.', REPEATED]
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -811,8 +815,9 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         Only those with this tag, as `name:value`, or as `name` for any value. Several: those with all
         of them. Names and values may have colons: every way to read the text counts.
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -855,7 +860,7 @@ class ListModels(TypedDict, total=False):
     limit: Annotated[int | None, 'Maximum entries on the page.']
     after: Annotated[str | None, 'Cursor of the page: `next` of the page before.']
     tag: Annotated[str | Sequence[str] | None, 'Only those with this tag, as `name:value`, or as `name` for any value. Several: those with all of them. Names and values may have colons: every way to read the text counts.', REPEATED]
-    search: Annotated[str | None, 'Only those whose name contains this text; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
+    search: Annotated[str | None, 'Only those whose name contains this text; for models: the name or an alias; for evaluations, comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are equal.']
     created_after: Annotated[str | datetime | None, 'Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.']
     created_before: Annotated[str | datetime | None, 'Only those whose `created_at` is before this time, as RFC 3339 with a time zone.']
 
@@ -889,8 +894,9 @@ def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedMod
         Only those with this tag, as `name:value`, or as `name` for any value. Several: those with all
         of them. Names and values may have colons: every way to read the text counts.
     search : str, optional
-        Only those whose name contains this text; for evaluations, comparisons and batch scores: the
-        name of a model or of the dataset. Upper and lower case of A to Z are equal.
+        Only those whose name contains this text; for models: the name or an alias; for evaluations,
+        comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A
+        to Z are equal.
     created_after : str | datetime, optional
         Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.
     created_before : str | datetime, optional
@@ -1408,6 +1414,17 @@ def read_calibration(ref: str, /) -> ApiRequest[types.Calibration]:
     Scope: `read`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/calibration", record_of(types.Calibration))
+
+def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
+    """Check whether the model may be used.
+
+    Five checks of what is stored about the model: it ranks better than chance; better than its controls; its
+    probabilities are right; nothing has changed on newer rows; groups are treated alike. No row is read: evaluate the
+    model on newer rows, and by groups, for the last three.
+
+    Scope: `read`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks))
 
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.

@@ -826,6 +826,7 @@ class _ModelOperations(ApiObject):
     margins = bound(api.read_margins)
     bounds = bound(api.read_bounds)
     controls = bound(api.read_controls)
+    checks = bound(api.read_checks)
     leaderboard = bound(api.read_leaderboard)
     structure = bound(api.read_structure)
     out_of_fold = bound(api.read_out_of_fold)

@@ -2103,6 +2103,30 @@ class Model(Record):
     included: ModelParts | None = None
     """The parts that `include` names. Only with `include`."""
 
+class ModelCheck(Record):
+    """One question about a model, and the answer of what is stored."""
+
+    name: Literal['ranks', 'beats_controls', 'probabilities', 'stable', 'groups']
+    """`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks
+    significantly better than each control. `probabilities`: they agree with what happened, on the
+    newest rows that were evaluated with this calibration, else on held-out rows of the calibration.
+    `stable`: its newest evaluation on new rows found no change. `groups`: no test of its newest
+    evaluation by groups found a difference.
+    """
+    passed: bool | None
+    """Null if nothing stored tells it; `words` say what is missing."""
+    words: str
+    evaluation_id: str | None
+    """The evaluation that told it, if one did."""
+
+class ModelChecks(Record):
+    """May the model be used? What is stored about it says, in five checks."""
+
+    model_id: str
+    passed: bool | None
+    """True if all checks passed, false if one failed, else null."""
+    checks: list[ModelCheck]
+
 class ModelCurve(Record):
     """A curve of a model's list on one part of its data."""
 

@@ -117,9 +117,10 @@ class Panel {
     const [fpr] = this.of(this.index, "fpr"), [tpr] = this.of(this.index, "tpr");
     for (const picture of this.card.querySelectorAll("[data-picture] svg")) this.mark(picture, this.index);
     for (const tile of this.card.querySelectorAll("[data-figure]")) {
-      const thousand = "thousands" in tile.dataset;
+      const counted = "counted" in tile.dataset;
       const [value, low, high] = this.of(this.index, tile.dataset.figure)
-        .map((each) => each === null ? "–" : thousand ? number(1000 * each, 1) : number(each));
+        .map((each) => each === null ? "–" : counted ? number(this.rows() * each, 1) : number(each));
+      if (counted) tile.previousElementSibling.textContent = `Flagged of ${count(this.rows())} rows`;
       tile.parentElement.hidden = !this.table.figures.includes(tile.dataset.figure);
       tile.firstElementChild.textContent = value;
       tile.lastElementChild.textContent = value === "–" ? "\u00a0" : `${low} to ${high}`;
@@ -154,9 +155,14 @@ class Panel {
     for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
   }
 
+  // Of how many rows the flagged ones are counted, as the page does it.
+  rows() {
+    return positive(this.terms.elements.rows.value) ?? 1000;
+  }
+
   // The same words as the page's own.
   workload(tpr) {
-    const rows = positive(this.terms.elements.rows.value) ?? 1000;
+    const rows = this.rows();
     const positives = this.table.prevalence * rows, caught = Math.round(tpr * positives);
     const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
     return `Of ${count(rows)} rows this cut flags about ${count(flagged)}: about ${count(caught)} positives and ` +

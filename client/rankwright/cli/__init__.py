@@ -70,6 +70,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.report,
         models.plot,
         models.cut,
+        models.checks,
         models.gains,
         models.figures,
         models.profile,

@@ -273,6 +273,23 @@ def cut(
     out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
 
 
+_ANSWERS = {True: "yes", False: "no", None: "not known"}
+"""How the result of a check is told."""
+
+
+def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Show whether a model may be used: five checks of what is stored about it."""
+    with service(url, key, as_json=as_json) as client:
+        found = client.models[model].checks()
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    table = new_table("check", "passed", "why")
+    for each in found.checks:
+        table.add_row(each.name, _ANSWERS[each.passed], each.words)
+    out.print(table, markup=False, soft_wrap=False)
+
+
 @takes(api.ReadGains)
 def gains(
     model: Model,

@@ -123,6 +123,14 @@ def test_a_cut(trained: Run) -> None:
     assert "2,302 negatives" in refusal
 
 
+def test_the_checks_of_a_model(trained: Run) -> None:
+    found = json.loads(trained("checks", "sum", "--json").stdout)["checks"]
+    shown = " ".join(trained("checks", "sum").stdout.split())
+    for each in found:
+        assert each["name"] in shown
+    assert {None: "not known", True: "yes", False: "no"}[found[0]["passed"]] in shown
+
+
 def test_the_top_of_a_list(trained: Run) -> None:
     lines = trained("gains", "sum", "--share", 0.1, "--count", 20).stdout.splitlines()
     assert lines[0].split() == ["share", "rows", "positives", "precision", "recall", "lift"]

@@ -103,6 +103,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_bounds": ("model.bounds", ()),
     "read_calibration": ("model.read_calibration", ()),
     "put_calibration": ("model.recalibrate", ("ds_1",)),
+    "read_checks": ("model.checks", ()),
     "read_controls": ("model.controls", ()),
     "explain_rows": ("model.explain", ([{"a": 1}],)),
     "read_figures": ("model.figures", ("auc",)),

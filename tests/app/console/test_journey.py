@@ -367,7 +367,7 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("Evaluate"))
         if scripts:
             expect(page.get_by_role("combobox", name="Model")).to_have_value(
-                re.compile("leavers:1")
+                re.compile("leavers@champion")
             )
         at.pick("Dataset", "june-known", page)
         at.click(button("Evaluate"))

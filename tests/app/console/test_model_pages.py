@@ -235,6 +235,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     rows, flagged, caught, alarms, missed = numbers
     assert (rows, flagged, caught + alarms) == (400, round(400 * cut["flagged"]["value"]), flagged)
     assert caught + missed == round(400 * cut["prevalence"])
+    assert shown(page, "flagged") == said(cut["flagged"], 400, 1)
     first = page.locator("[data-first]").get_attribute("href")
     assert first is not None
     assert first.endswith("&top=30")
@@ -249,14 +250,17 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     for each in ("review=30", "rows=400", "cost_false_positive=1", "cost_false_negative=6"):
         assert each in page.url
     costs, words = shown(page, "cost"), page.locator("[data-workload]").inner_text()
+    of_rows = shown(page, "flagged")
     page.reload()
     assert shown_cut()[0] == cut
     assert shown(page, "cost") == costs
+    assert shown(page, "flagged") == of_rows
     plain = visit(world.service, script=False)
     plain.sign_in(world.service.key())
     other = plain.open(page.url.removeprefix(world.service.url))
     assert other.locator("[data-threshold] .limits").inner_text() == repr(cut["threshold"])
     assert shown(other, "cost") == costs
+    assert shown(other, "flagged") == of_rows
     assert other.locator("[data-workload]").inner_text() == words
     assert_marked(other, cut)
     window.check()
@@ -661,6 +665,11 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     verdict = page.get_by_role("region", name="Verdict")
     assert f"AUC {auc['value']:.3f} (" in verdict.inner_text()
     assert f"({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
+    answers = {True: "yes", False: "no", None: "not known"}
+    shown = verdict.locator(".checks li").all_inner_texts()
+    for each, item in zip(world.ask("checks")["checks"], shown, strict=True):
+        assert item.startswith(answers[each["passed"]])
+        assert item.endswith(each["words"])
     # The verdict speaks of the cut that is shown, while it is dragged, too.
     for key in ("Home", "ArrowRight", "End"):
         page.get_by_role("slider").press(key)

@@ -289,6 +289,8 @@ def test_models_are_listed_whose_alias_stayed_behind(service_on_both: Service) -
     pointed_at = [("a", 2), ("a", 3), ("b", 1)]
     assert sorted(listed(aliased=True)) == sorted(ours[each] for each in pointed_at)
     assert client.get("/v1/models?aliased=perhaps").status_code == 422
+    assert listed(search="ONL") == [ours["b", 1]]
+    assert listed(search="x") == []  # the alias of another owner
     assert listed(outdated=True) == [ours["a", 2]]
     assert listed(outdated=True, name="b") == []
     assert len(listed()) == len(ours)
