@@ -116,7 +116,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem, alias)
-    return page.go(model_page(model.id) + "/lineage#aliases")
+    return page.go(model_page(model.id) + "/history#aliases")
 
 
 async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
@@ -153,4 +153,4 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem)
-    return page.go(model_page(model.id) + "/lineage#aliases")
+    return page.go(model_page(model.id) + "/history#aliases")

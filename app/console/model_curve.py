@@ -353,7 +353,7 @@ async def make_panel(
 WHY = {
     "cost": "The cut with the lowest cost",
     "objective": "The best cut for the objective of the training",
-    "balance": "The cut that tells both classes apart best: the greatest TPR − FPR",
+    "balance": "The best KS cut, which tells both classes apart best: TPR − FPR is greatest",
     "capacity": "The best cut with no more rows than you can review",
     "address": "The cut that this page’s address asks for",
 }

@@ -37,16 +37,16 @@ TABS = {
     "decide": "Decide",
     "score": "Score",
     "explain": "Explain",
-    "judge": "Judge",
-    "lineage": "Lineage",
+    "validation": "Validation",
+    "history": "History and files",
 }
 """The tabs of a model's page and their titles. The first one is the page itself."""
 _TAB_OF = {
     "top": "decide",
     "score": "score",
     **dict.fromkeys(("importance", "dependence", "structure"), "explain"),
-    **dict.fromkeys(("calibration", "controls", "bounds"), "judge"),
-    **dict.fromkeys(("aliases", "leaderboard", "versions"), "lineage"),
+    **dict.fromkeys(("calibration", "controls", "bounds"), "validation"),
+    **dict.fromkeys(("aliases", "leaderboard", "versions"), "history"),
 }
 """The tab that each part belongs to."""
 

@@ -165,8 +165,8 @@ async def _show_decide(
     )
 
 
-@router.get("/{ref}/judge")
-async def read_judge(page: PageDep, ref: str) -> Response:
+@router.get("/{ref}/validation")
+async def read_validation(page: PageDep, ref: str) -> Response:
     """Show the metrics of a model; comparisons, probabilities and bounds are loaded after the page."""
     on = page.asked("on") or "validation"
     model = await page.client.models[ref].read(include=("metrics",), on=on)
@@ -174,21 +174,21 @@ async def read_judge(page: PageDep, ref: str) -> Response:
     return show_tab(
         page,
         model,
-        "model_judge.html",
-        "judge",
+        "model_validation.html",
+        "validation",
         on=on,
         metrics=found.parts.metrics,
         missing=found.absent("metrics"),
     )
 
 
-@router.get("/{ref}/lineage")
-async def read_lineage(page: PageDep, ref: str) -> Response:
+@router.get("/{ref}/history")
+async def read_history(page: PageDep, ref: str) -> Response:
     """Show a model's lineage, parameters, files and aliases."""
-    return await _show_lineage(page, ref)
+    return await _show_history(page, ref)
 
 
-async def _show_lineage(
+async def _show_history(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
     model = await page.client.models[ref].read()
@@ -199,8 +199,8 @@ async def _show_lineage(
     return show_tab(
         page,
         model,
-        "model_lineage.html",
-        "lineage",
+        "model_history.html",
+        "history",
         status,
         problem=problem,
         parameters=parameters,
@@ -220,13 +220,13 @@ async def retrain(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}/delete")
 async def delete_model(page: PageDep, ref: str) -> Response:
-    """Delete the model and show the list; or show its lineage, where the button is, with the error."""
+    """Delete the model and show the list; or show its history, where the button is, with the error."""
     try:
         await page.client.models[ref].delete()
     except ProblemError as error:
         if error.status != 409:
             raise
-        return await _show_lineage(page, ref, error.status, error.problem)
+        return await _show_history(page, ref, error.status, error.problem)
     return page.go("/console/models", deleted=ref)
 
 

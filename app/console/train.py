@@ -14,6 +14,7 @@ from app.console.api import path_segment
 from app.console.choices import offer_datasets
 from app.console.job_form import CHOICES, JobForm, as_curl, as_python, schemas_of
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
+from app.console.words import group_algorithms
 from app.http.proxies import root_path_of
 
 router = APIRouter(prefix="/console/train", include_in_schema=False, route_class=ConsoleRoute)
@@ -135,7 +136,7 @@ async def _show(
         checked=bool(check or error),
         datasets=offered,
         dataset=dataset,
-        algorithms=form.algorithms,
+        algorithms=group_algorithms([each.name for each in form.algorithms]),
         choices=CHOICES,
         **checked,
     )

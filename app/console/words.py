@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -99,6 +99,57 @@ PARAMETERS: Mapping[str, str] = {
     "pairs": "Pairs that must be in order",
 }
 """By the last part of the name: `algorithm.fpr_max` and `objective.fpr_max` mean the same."""
+
+ALGORITHMS: Mapping[str, Mapping[str, str]] = {
+    "Begin here": {"auto": "Automatic (tries many)"},
+    "Boosted trees": {
+        "logitboost": "Boosted trees (LogitBoost)",
+        "rankboost": "Boosted trees that rank (RankBoost)",
+        "coordinate_rankboost": "RankBoost by coordinate descent",
+        "smooth_margin_rank": "Smooth margin ranking",
+        "adaboost": "AdaBoost",
+        "aucboost": "AUCBoost",
+        "lambdamart": "LambdaMART: order within queries",
+    },
+    "Easy to explain": {
+        "logistic": "Logistic regression",
+        "additive": "Additive model: one curve for each feature",
+        "komori_eguchi_boost": "Additive model for a part of the ROC curve",
+        "greedy_pairs": "A weighted sum of few columns",
+        "treerank": "One ranking tree (TreeRank)",
+    },
+    "Linear, for the top of the list": {
+        "auc_svm": "SVM for the whole ROC curve",
+        "pauc_svm": "SVM for a part of the ROC curve",
+        "pauc_svm_dc": "SVM for a part of the ROC curve, tighter",
+        "top_push": "Positives above every negative (Top Push)",
+        "p_norm_push": "Few negatives at the top (p-norm push)",
+        "asymmetric_svm": "SVM with a cost for each class",
+    },
+    "Forests and programs": {
+        "treerank_forest": "Forest of ranking trees",
+        "martirank": "MartiRank",
+        "sampled_martirank": "MartiRank on samples of rows",
+    },
+    "Several labels": {"adaboost_mh": "AdaBoost.MH", "adaboost_mr": "AdaBoost.MR"},
+}
+"""Groups of algorithms, with their words, in the order of the training form."""
+
+
+def group_algorithms(names: Collection[str]) -> dict[str, dict[str, str]]:
+    """Return the groups that have some of these algorithms; an algorithm without words has its name.
+
+    >>> group_algorithms(["auto", "newest"])
+    {'Begin here': {'auto': 'Automatic (tries many)'}, 'Others': {'newest': 'newest'}}
+    """
+    known = {name for group in ALGORITHMS.values() for name in group}
+    others = {name: name for name in names if name not in known}
+    groups = {
+        title: {name: words for name, words in group.items() if name in names}
+        for title, group in {**ALGORITHMS, "Others": others}.items()
+    }
+    return {title: group for title, group in groups.items() if group}
+
 
 STATES: Mapping[str, str] = {
     "timed_out": "timed out",

@@ -271,7 +271,7 @@ def test_from_a_link_to_an_alias_that_moves(
 
         # A model, and what it is worth in words.
         at.click(link("Train on this"))
-        at.choose(page.get_by_label("Algorithm", exact=True), "rankboost")
+        at.choose(page.get_by_label("Algorithm", exact=True), "Boosted trees that rank (RankBoost)")
         if not scripts:
             at.click(button("Show the fields that go with these"))
         at.wait(page.get_by_text("rankboost: ", exact=False).first)
@@ -414,7 +414,7 @@ def test_from_a_link_to_an_alias_that_moves(
 
         # The alias moves to the better one, which flags the same share of rows.
         at.click(link("leavers:2"))
-        at.click(link("Lineage"))
+        at.click(link("History and files"))
         if not scripts:
             at.click(link("Aliases of this model"))
         page.once("dialog", lambda dialog: dialog.accept())
@@ -538,8 +538,8 @@ def test_names_that_users_choose_are_text_on_every_page(
         model: (SCRIPT, EMOJI),
         f"{model}/score": columns,
         f"{model}/explain": columns,
-        f"{model}/judge": (),
-        f"{model}/lineage": (EMOJI, TURNED, LONG),
+        f"{model}/validation": (),
+        f"{model}/history": (EMOJI, TURNED, LONG),
         f"{model}/dependence?feature={quote(RIGHT_TO_LEFT)}": (RIGHT_TO_LEFT,),
         f"{model}/structure": (SCRIPT,),
         "/console/evaluations": (SCRIPT, LONG),
@@ -567,7 +567,7 @@ def test_names_that_users_choose_are_text_on_every_page(
 
     # Names that have a form of their own are refused in words, and kept as they were entered.
     window.expect("status of 422|status of 404")
-    window.open(f"{model}/lineage")
+    window.open(f"{model}/history")
     page.get_by_label("New alias").fill("<>")
     page.get_by_role("button", name="Make alias").click()
     page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()

@@ -623,7 +623,7 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     cut = world.ask("operating-point", fpr=0.1, confidence=0.9)
     assert f"{cut['threshold']:.6g}" in top.inner_text()
     window.check("#top")
-    page.get_by_role("link", name="Judge").click()
+    page.get_by_role("link", name="Validation", exact=True).click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
     page.get_by_role("heading", name="Beside plain algorithms").wait_for()
     window.settle()
@@ -635,11 +635,11 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     window = visit(world.service)
     window.expect("412")
     window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{first}/lineage")
+    page = window.open(f"/console/models/{first}/history")
     page.get_by_label("New alias").fill("live")
     page.get_by_role("button", name="Make alias").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
-    page = window.open(f"/console/models/{second}/lineage")
+    page = window.open(f"/console/models/{second}/history")
     move = page.get_by_role("button", name="Point live here")
     move.wait_for()
     address = "/v1/models/moved/aliases/live"
@@ -693,25 +693,25 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     assert page.evaluate("scrollY") > 1000
     for part in (
         page.get_by_role("heading", name="churn:1"),
-        page.get_by_role("link", name="Lineage"),
+        page.get_by_role("link", name="History and files"),
     ):
         assert 0 <= part.bounding_box()["y"] < 200
     tabs = page.get_by_role("navigation", name="Parts of the page")
-    for name, words in (
-        ("Explain", "Partial dependence"),
-        ("Judge", "Limits for future rows"),
-        ("Lineage", "Where it comes from"),
+    for name, tab, words in (
+        ("Explain", "explain", "Partial dependence"),
+        ("Validation", "validation", "Limits for future rows"),
+        ("History and files", "history", "Where it comes from"),
     ):
         tabs.get_by_role("link", name=name).click()
         page.get_by_role("heading", name=words).wait_for()
         window.settle()
-        assert page.url.endswith(f"{world.page}/{name.lower()}")
+        assert page.url.endswith(f"{world.page}/{tab}")
         assert tabs.locator("[aria-current]").inner_text() == name
         window.check()
     page.get_by_text("Other versions").click()
     page.get_by_role("link", name="churn:2").click()
     page.get_by_role("heading", name="churn:2").wait_for()
-    assert page.url.endswith(f"{world.second}/lineage")
+    assert page.url.endswith(f"{world.second}/history")
     chosen = """(name) => [...document.querySelectorAll(`[name=${name}]`)].flatMap(
         (field) => field.selectedOptions ? [...field.selectedOptions].map((each) => each.value) : [field.value])"""
     for name, where, field in (
@@ -818,10 +818,12 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)"):
         assert words in text
     assert len(page.content) < 150_000
-    tabs = {tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "judge", "lineage")}
-    assert "holdout, fraction 0.25" in tabs["lineage"]
-    assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["judge"]
-    assert "by chance 0.100" in tabs["judge"]  # of the partial area up to an FPR of 0.2
+    tabs = {
+        tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "validation", "history")
+    }
+    assert "holdout, fraction 0.25" in tabs["history"]
+    assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["validation"]
+    assert "by chance 0.100" in tabs["validation"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):
         assert f'href="{world.page}/{tab}"' in page.text
     for part in PARTS:
@@ -1038,7 +1040,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(
         name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, controls=True
     )
-    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/lineage"))
+    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/history"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
     candidates = world.ask("leaderboard", model_id)["candidates"]
     assert page.text.count('class="badge chosen"') == sum(
@@ -1233,7 +1235,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
 
 def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
     reader = Browser(world.service, scopes=["read"])
-    page = reader.get(world.page).text + reader.get(f"{world.page}/lineage").text
+    page = reader.get(world.page).text + reader.get(f"{world.page}/history").text
     aliases = reader.get(f"{world.page}/aliases").text
     for words in ("Delete", f"{world.page}/score", "Make alias", "Point "):
         assert words not in page + aliases
@@ -1246,7 +1248,7 @@ def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
 def test_another_owner_sees_nothing(world: World) -> None:
     stranger = Browser(world.service, STRANGER)
     assert "churn" not in stranger.get("/console/models").text
-    tabs = ("/score", "/explain", "/judge", "/lineage", "/versions", "/retrain")
+    tabs = ("/score", "/explain", "/validation", "/history", "/versions", "/retrain")
     for part in ("", *(f"/{part}" for part in PARTS), *tabs, "/cuts", "/download/artifact"):
         for ref in (world.first, "churn", "churn:1"):
             assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
@@ -1301,7 +1303,7 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     service.train(api, dataset_id, name="films")
     text = text_of(ours.get("/console/models/films"))
     assert "Pairs in order" in text
-    lineage = text_of(ours.get("/console/models/films/lineage"))
+    lineage = text_of(ours.get("/console/models/films/history"))
     assert "aimed at pair order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 

@@ -129,7 +129,7 @@ def test_each_error_of_an_evaluation_stands_at_its_field(
         option = page.get_by_role("option").filter(has_text="it is still being read")
         expect(option).to_have_attribute("aria-disabled", "true")
         page.keyboard.press("Escape")
-    window.open(f"/console/models/{world.models[0]}/judge")
+    window.open(f"/console/models/{world.models[0]}/validation")
     page.locator("#calibrate-on-find").click()  # the part comes later, and then the script's field
     seen = page.get_by_role("option").filter(has_text="the model was not trained on")
     expect(seen).to_have_attribute("aria-disabled", "true")
