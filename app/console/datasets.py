@@ -232,6 +232,7 @@ async def _show(
         columns=_columns(page, dataset, profiles),
         sorts=SORTS,
         notices=_notices(dataset, profile),
+        without_leaks=_without_leaks(dataset, profile),
         suggested=(suggested := _suggested(dataset)),
         dates_unknown="dates" not in suggested
         and any(each.code == "dates_of_unknown_order" for each in dataset.warnings),
@@ -427,6 +428,22 @@ def _suggested(dataset: Dataset) -> dict[str, str]:
     return found if all(found[name] == value for name, value in said) else {}
 
 
+MAX_LEAKS = 3
+"""Leaks that have a button of their own."""
+
+
+def _without_leaks(dataset: Dataset, profile: DatasetProfile | None) -> dict[str, str]:
+    """Return the words of the buttons that leave likely leaks out, each with its `drop`: the columns that are left out
+    already stay out.
+    """
+    leaks = [] if profile is None else [each.name for each in profile.columns if each.leak]
+    dropped = [column.name for column in dataset.columns if column.role == "dropped"]
+    choices = {f"Leave out {name}": [name] for name in leaks[:MAX_LEAKS]}
+    if len(leaks) > 1:
+        choices[f"Leave out all {len(leaks)}"] = leaks
+    return {words: joined([*dropped, *names]) for words, names in choices.items()}
+
+
 FEW_ROWS = 10
 """Rows of a class below which a page says that they are few."""
 
@@ -440,7 +457,7 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
         if leaks:
             found.append(
                 f"{_named(leaks)} {'ranks' if len(leaks) == 1 else 'rank'} the label almost perfectly alone, and was "
-                f"probably made from it. Leave it out (drop) unless you know that it is right."
+                f"probably made from it. Leave it out unless you know that it is right."
             )
         both = profile.duplicates.rows_of_both_classes
         if both:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -679,6 +680,41 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
             assert words in page
         button = '<button name="group" value="kunde_id">Read again with kunde_id (41 values)<'
         assert (button in page) == (where in ("together", "time"))
+
+
+def test_likely_leaks_are_left_out_by_a_button(service: Service, ours: PlainBrowser) -> None:
+    """One or all of them; what was left out already stays out."""
+    client = service.client(service.key())
+    head, *lines = table(200).splitlines()
+    leaking = [
+        f"{n},{line},{n % 7 + 9 * line.endswith('yes')},{n % 5 + 8 * line.endswith('yes')}"
+        for n, line in enumerate(lines)
+    ]
+    content = "\n".join([f'n,{head},days late,"fee, late"', *leaking, ""])
+    dataset_id = service.upload(client, content, drop="n")
+
+    def read_without(dataset_id: str, drop: str) -> str:
+        answer = ours.post(f"/console/datasets/{dataset_id}/read", drop=unescape(drop))
+        service.work()
+        assert answer.status_code == 303, answer.text
+        made = answer.headers["Location"].rpartition("/")[2]
+        assert client.get(f"/v1/datasets/{made}").json()["status"] == "ready"
+        return made
+
+    def left_out(dataset_id: str) -> set[str]:
+        columns = client.get(f"/v1/datasets/{dataset_id}").json()["columns"]
+        return {each["name"] for each in columns if each["role"] == "dropped"}
+
+    buttons = '<button name="drop" value="([^"]*)">([^<]*)<'
+    found = re.findall(buttons, ours.read(f"/console/datasets/{dataset_id}"))
+    texts = [words for _, words in found]
+    assert texts == ["Leave out days late", "Leave out fee, late", "Leave out all 2"]
+    assert left_out(read_without(dataset_id, found[2][0])) == {"n", "days late", "fee, late"}
+    one = read_without(dataset_id, found[1][0])
+    assert left_out(one) == {"n", "fee, late"}
+    ((drop, words),) = re.findall(buttons, ours.read(f"/console/datasets/{one}"))
+    assert words == "Leave out days late"
+    assert left_out(read_without(one, drop)) == {"n", "days late", "fee, late"}
 
 
 def test_what_cannot_be_read_again_is_said(
