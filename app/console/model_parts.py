@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -41,6 +41,8 @@ TABS = {
     "history": "History and files",
 }
 """The tabs of a model's page and their titles. The first one is the page itself."""
+DECISION = ("cut", "review", "rows", "cost_false_positive", "cost_false_negative", "prevalence")
+"""The parameters of the decision panel that the links to the tabs keep, so that nothing has to be typed again."""
 _TAB_OF = {
     "top": "decide",
     "score": "score",
@@ -66,8 +68,18 @@ def show_tab(
             page.tell(f"{model.name}:{model.version} has no alias {shown(asked)}: {known}.")
         alias = next(iter(model.aliases), "")
     scored_as = f"{model.name}@{alias}" if alias else model.id
+    decision = {name: entered for name in DECISION if (entered := page.asked(name))}
     return page.show(
-        template, status, model=model, here=here, scored_as=scored_as, tabs=TABS, tab=tab, **values
+        template,
+        status,
+        model=model,
+        here=here,
+        scored_as=scored_as,
+        tabs=TABS,
+        tab=tab,
+        kept=DECISION,
+        decision=f"?{urlencode(decision)}" if decision else "",
+        **values,
     )
 
 

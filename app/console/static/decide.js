@@ -109,7 +109,11 @@ class Panel {
   remember() {
     this.noting ??= setTimeout(() => {
       this.noting = null;
-      history.replaceState(history.state, "", this.address());
+      const address = this.address();
+      history.replaceState(history.state, "", address);
+      const tabs = document.querySelector(".tabs"), kept = tabs.dataset.kept.split(" ");
+      const decision = new URLSearchParams([...address.searchParams].filter(([name]) => kept.includes(name)));
+      for (const link of tabs.querySelectorAll("a")) link.search = decision;
     }, 100);
   }
 

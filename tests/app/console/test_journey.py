@@ -362,6 +362,9 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("Data"))
         upload(june)
         later = shown_id()
+        expect(link("Evaluate on this")).to_have_attribute(
+            "href", re.compile(f"evaluations.dataset_id={later}")
+        )
         at.click(link("Models"))
         at.click(link("leavers:1"))
         at.click(link("Evaluate"))

@@ -254,6 +254,15 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     page.reload()
     assert shown_cut()[0] == cut
     assert shown(page, "cost") == costs
+    # The tabs keep it, too.
+    tabs = page.get_by_role("navigation", name="Parts of the page")
+    for tab in ("Explain", "Validation", "Decide"):
+        tabs.get_by_role("link", name=tab).click()
+        page.get_by_role("heading", name="churn:1").wait_for()
+        assert tabs.locator("[aria-current]").inner_text() == tab
+    page.locator("[data-threshold]").wait_for()
+    assert shown_cut()[0] == cut
+    assert shown(page, "cost") == costs
     assert shown(page, "flagged") == of_rows
     plain = visit(world.service, script=False)
     plain.sign_in(world.service.key())
@@ -705,7 +714,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
         tabs.get_by_role("link", name=name).click()
         page.get_by_role("heading", name=words).wait_for()
         window.settle()
-        assert page.url.endswith(f"{world.page}/{tab}")
+        assert page.url.partition("?")[0].endswith(f"{world.page}/{tab}")
         assert tabs.locator("[aria-current]").inner_text() == name
         window.check()
     page.get_by_text("Other versions").click()
