@@ -31,5 +31,7 @@ def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashI
 @router.delete("/{item_id}", status_code=204, summary="Delete something for good")
 @needs("train")
 def delete_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`."""
+    """Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Of a
+    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons.
+    """
     context.db.writing(trash.delete, caller.owner, item_id)

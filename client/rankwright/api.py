@@ -448,7 +448,8 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
 def delete_item(item_id: str, /) -> ApiRequest[None]:
     """Delete something for good.
 
-    Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`.
+    Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Of a
+    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons.
 
     Scope: `train`.
     """

@@ -87,7 +87,7 @@ class NoteKind(StrEnum):
     """
 
     NO_TREES = "no_trees"  # all boosted trees failed
-    NO_BOUND = "no_bound"  # no candidate scores a row in the time that was asked for
+    NO_BOUND = "no_bound"  # no candidate scores a row within the given time
     ENDED = "ended"  # the budget ended before these phases were complete
     HURRIED = "hurried"  # with more time, trials of these phases would have been others
     LONGER = "longer"  # the best candidate is fitted with more rounds than were tried

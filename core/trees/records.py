@@ -69,7 +69,7 @@ PASS = np.dtype(
         ("start", np.int64),
         ("stop", np.int64),
         ("negative", np.int64),
-        ("shard", np.int64),  # of those that are here, from 0
+        ("shard", np.int64),  # number of the shard in this process, from 0
     ],
     align=True,
 )
