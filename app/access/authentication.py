@@ -154,7 +154,7 @@ class KeyRing:
             self._noted.pop(digest, None)
             self._refused.put(digest, True, looked_at)
             return None
-        caller = Caller(key.id, key.owner, frozenset(key.scopes))
+        caller = Caller(key.id, key.owner, frozenset(key.scopes), key.name)
         self.recent.put(digest, caller, looked_at)
         self._note(digest, key.id)
         return caller

@@ -241,6 +241,8 @@ class SaveForm:
     error: str
     changed: bool
     """Somebody else changed the alias after the page was opened."""
+    reason: str = ""
+    approved_by: str = ""
 
 
 @dataclass(frozen=True)

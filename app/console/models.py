@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -31,6 +32,7 @@ from app.console.model_curve import (
 from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import upload_fields
+from app.http.forms import Fields, number_or_text
 from app.http.static import POLICY
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -103,8 +105,9 @@ async def save_cut(page: PageDep, ref: str) -> Response:
             if keep == "flagged":
                 promise = {"flagged": share}
             revision = str(form.get(f"revision.{alias}", "")) or None
+            memo = _memo(form, kept)
             await page.client.models.set_alias(
-                model.name, segment, model.id, promise=promise, revision=revision
+                model.name, segment, model.id, promise=promise, memo=memo, revision=revision
             )
         except ProblemError as refused:
             if refused.status not in (404, 412, 422):
@@ -115,8 +118,22 @@ async def save_cut(page: PageDep, ref: str) -> Response:
             shown |= {"alias": alias, "saved": alias}
             return page.go(f"{model_page(model.id)}?{urlencode(shown)}#curve")
     return await _show_decide(
-        page, model.id, query, status, SaveForm(alias, keep, error, changed=changed)
+        page, model.id, query, status, SaveForm(
+            alias, keep, error, changed=changed, **{name: str(form.get(name, "")) for name in WHO}
+        )
     )
+
+
+WHO = ("reason", "approved_by")
+"""The fields of a memo that are entered with the alias. The others are those of the panel."""
+
+
+def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
+    """Return the memo of the decision: what was entered here, the capacity and the costs."""
+    said = {name: str(form.get(name, "")).strip() for name in WHO}
+    numbers = {name: number_or_text(asked[name] or "") for name in ("review", "rows", *TERMS)}
+    memo = {**said, **numbers}
+    return {name: value for name, value in memo.items() if value not in (None, "")}
 
 
 async def _show_decide(

@@ -352,7 +352,7 @@ async def _find_page(request: Request) -> Page | None:
     if key is None:
         return None
     api, scopes = Api(request, bytes.fromhex(key.sha256), token), frozenset(key.scopes)
-    request.scope["caller"] = Caller(key.id, key.owner, scopes)
+    request.scope["caller"] = Caller(key.id, key.owner, scopes, key.name)
     return Page(request, api, AsyncClient(transport=api), key.owner, scopes, token)
 
 

@@ -51,6 +51,7 @@ class Caller:
     """Empty for a caller without a key, for whom an owner's model is served."""
     owner: str
     scopes: frozenset[str]
+    key_name: str | None = None
 
     @property
     def holder(self) -> str:

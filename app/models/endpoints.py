@@ -248,6 +248,8 @@ def put_alias(
     With a `promise`, scores that are asked for under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
+
+    A `memo` says why. It stays with this revision, and the report of the model shows it.
     """
     state, created = context.db.writing(
         models.set_alias,
@@ -256,6 +258,8 @@ def put_alias(
         alias,
         body.model_id,
         promise=body.new_promise(),
+        memo=None if body.memo is None else body.memo.as_stored(),
+        author=caller.key_name,
         if_revision=_revision(if_match),
         must_be_new=_must_be_new(if_none_match),
     )

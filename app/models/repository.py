@@ -11,7 +11,7 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
-from app.platform.documents import AliasCut, AliasPromise
+from app.platform.documents import AliasCut, AliasPromise, DecisionMemo
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -322,6 +322,16 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
     return session.scalars(statement).all()
 
 
+def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelAlias]:
+    """Return the aliases of a model, with their cuts and memos, the last moved first."""
+    statement = (
+        select(ModelAlias)
+        .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
+        .order_by(ModelAlias.updated_at.desc(), ModelAlias.alias)
+    )
+    return session.scalars(statement).all()
+
+
 def flagging(
     session: Session, owner: str, model_id: str, limit: int
 ) -> Sequence[tuple[str, AliasCut]]:
@@ -404,6 +414,14 @@ def keep_promise(
     session.flush()
 
 
+def note_decision(
+    session: Session, alias: ModelAlias, author: str | None, memo: DecisionMemo | None
+) -> None:
+    """Store who moved a locked alias, and why."""
+    alias.author, alias.memo = author, memo
+    session.flush()
+
+
 def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
     """Add the alias, as it is now, to its history, of which the `most` newest revisions stay."""
     of_alias = {"owner": alias.owner, "name": alias.name, "alias": alias.alias}
@@ -422,6 +440,8 @@ def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
             model_id=alias.model_id,
             promise=alias.promise,
             cut=alias.cut,
+            memo=alias.memo,
+            author=alias.author,
             at=alias.updated_at,
         )
     )

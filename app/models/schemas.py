@@ -947,6 +947,57 @@ class AliasPromise(Body):
         return self
 
 
+_Words = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL_PATTERN)
+]
+_Rows = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
+_Cost = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class DecisionMemo(Body):
+    """Why an alias is moved, for whoever asks later. Nothing is computed with it."""
+
+    reason: _Words | None = Field(
+        default=None, description="The reason.", examples=["Review team of four since May."]
+    )
+    approved_by: _Words | None = Field(
+        default=None, description="Who has approved the decision.", examples=["Credit committee"]
+    )
+    review: _Rows | None = Field(
+        default=None,
+        description="How many of `rows` rows can be reviewed: at most `rows`. Both or none.",
+        examples=[200],
+    )
+    rows: _Rows | None = Field(
+        default=None, description="How many rows come, for example in a day.", examples=[5000]
+    )
+    cost_false_positive: _Cost | None = Field(
+        default=None, description="What a false alarm costs, in any unit.", examples=[1]
+    )
+    cost_false_negative: _Cost | None = Field(
+        default=None,
+        description="What a missed positive costs, in the unit of `cost_false_positive`. Both or none.",
+        examples=[20],
+    )
+    prevalence: _Share | None = Field(
+        default=None, description="The fraction of positives that is expected of future rows."
+    )
+
+    @model_validator(mode="after")
+    def _in_pairs(self) -> Self:
+        for one, other in (("review", "rows"), ("cost_false_positive", "cost_false_negative")):
+            given = [name for name in (one, other) if getattr(self, name) is not None]
+            if len(given) == 1:
+                raise ValueError(f"{one} and {other} must come together, got {given[0]} alone")
+        if self.review is not None and self.rows is not None and self.review > self.rows:
+            raise ValueError(f"review must be at most rows = {self.rows:g}, got {self.review:g}")
+        return self
+
+    def as_stored(self) -> documents.DecisionMemo:
+        """Return the memo as a document."""
+        return cast(documents.DecisionMemo, self.model_dump(mode="json"))
+
+
 class AliasTarget(Body):
     """The model that an alias should point to."""
 
@@ -959,6 +1010,11 @@ class AliasTarget(Body):
         default=None,
         description="What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the "
         "alias keeps the promise that it has.",
+    )
+
+    memo: DecisionMemo | None = Field(
+        default=None,
+        description="Why the alias is moved. It belongs to this revision alone, and stays in the history.",
     )
 
     def new_promise(self) -> documents.AliasPromise | Literal["keep"] | None:
@@ -995,6 +1051,18 @@ class CurrentPromise(Resource):
     )
 
 
+class StoredMemo(Resource):
+    """Why an alias was moved. What was not said is null."""
+
+    reason: str | None
+    approved_by: str | None
+    review: float | None
+    rows: float | None
+    cost_false_positive: float | None
+    cost_false_negative: float | None
+    prevalence: float | None
+
+
 class AliasStep(Resource):
     """The model that an alias pointed to from this time, with the promise and the cut of that time."""
 
@@ -1002,6 +1070,8 @@ class AliasStep(Resource):
     model_id: str
     promise: CurrentPromise | None
     cut: AliasCut | None
+    memo: StoredMemo | None
+    author: str | None
     at: Timestamp
 
 
@@ -1016,6 +1086,10 @@ class AliasSummary(Resource):
         description="What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."
     )
     cut: AliasCut | None = Field(description="How the present version keeps the promise.")
+    memo: StoredMemo | None = Field(description="Why the alias was moved, as the caller said.")
+    author: str | None = Field(
+        description="Name of the key that moved the alias. Null: the alias was moved without a key."
+    )
     updated_at: Timestamp
 
 

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from app.models import repository
 from app.models.objectives import figure_among, target_fpr, without_count
-from app.platform.documents import AliasCut, AliasPromise, ListFigures
+from app.platform.documents import AliasCut, AliasPromise, DecisionMemo, ListFigures
 from app.platform.documents import Interval as StoredInterval
 from app.platform.errors import (
     NAME,
@@ -258,13 +258,16 @@ def set_alias(
     ref: str,
     *,
     promise: AliasPromise | Literal["keep"] | None = "keep",
+    memo: DecisionMemo | None = None,
+    author: str | None = None,
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
     """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
-    `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
+    `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it. `memo`
+    and `author` belong to this revision alone.
     """
     check_name("alias", alias)
     model = _check_target(session, owner, name, ref)
@@ -281,6 +284,7 @@ def set_alias(
     kept = current.promise if promise == "keep" else promise
     cut = None if kept is None else _cut_to_keep(session, model, kept, given=promise != "keep")
     repository.keep_promise(session, current, kept, cut)
+    repository.note_decision(session, current, author, memo)
     repository.add_to_history(session, current, HISTORY_SHOWN)
     session.flush()
     return get_alias(session, owner, name, alias), created

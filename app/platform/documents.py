@@ -447,6 +447,18 @@ class AliasCut(TypedDict):
     tpr: float
 
 
+class DecisionMemo(TypedDict):
+    """Why an alias was moved: what can be worked off, what errors cost, and who agreed. What was not said is None."""
+
+    reason: str | None
+    approved_by: str | None
+    review: float | None
+    rows: float | None
+    cost_false_positive: float | None
+    cost_false_negative: float | None
+    prevalence: float | None
+
+
 class StoredReasonEntry(TypedDict):
     """An entry of a dictionary of reasons."""
 

@@ -37,6 +37,7 @@ from sqlalchemy.orm import (
 from app.platform.documents import (
     AliasCut,
     AliasPromise,
+    DecisionMemo,
     BatchSummary,
     BestMargin,
     Control,
@@ -668,6 +669,8 @@ class ModelAlias(Owned):
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
     promise: Mapped[Document[AliasPromise] | None]
     cut: Mapped[Document[AliasCut] | None]
+    memo: Mapped[Document[DecisionMemo] | None]
+    author: Mapped[str | None]
     updated_at: Mapped[float]
 
 
@@ -683,6 +686,8 @@ class ModelAliasHistory(Owned):
     model_id: Mapped[str]
     promise: Mapped[Document[AliasPromise] | None]
     cut: Mapped[Document[AliasCut] | None]
+    memo: Mapped[Document[DecisionMemo] | None]
+    author: Mapped[str | None]
     at: Mapped[float]
 
 

@@ -104,6 +104,7 @@ class Document:
     title: str
     subtitle: str
     sections: Sequence[Section]
+    appendix: Sequence[Section]
 
 
 Json = Mapping[str, Any]
@@ -139,6 +140,19 @@ def interval(value: core_metrics.Interval | Json | None, digits: int = 4) -> str
     if any(end is None or not math.isfinite(end) for end in ends):
         return shown
     return f"{shown} ({ends[0]:.{digits}f}–{ends[1]:.{digits}f})"
+
+
+def share(value: core_metrics.Interval, digits: int = 1) -> str:
+    """Return a rate with its interval in percent."""
+    if not math.isfinite(value.value):
+        return "—"
+    ends = "" if not math.isfinite(value.low + value.high) else f" ({value.low:.{digits}%}–{value.high:.{digits}%})"
+    return f"{value.value:.{digits}%}{ends}"
+
+
+def sentence(words: str) -> str:
+    """Return words of a caller with a full stop."""
+    return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 def score(value: float) -> str:

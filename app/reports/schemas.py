@@ -7,9 +7,11 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from app import __version__
+from app.evaluation.schemas import ModelCheck
 from app.http.schemas import Resource, Timestamp, one_of
 from app.models import service as models
 from app.models.schemas import (
+    AliasSummary,
     AnyMetrics,
     Calibration,
     Cut,
@@ -87,12 +89,18 @@ class Report(Resource):
     metrics: list[AnyMetrics] = Field(
         description="Metrics of each part of the data, validation first."
     )
-    operating_points: list[AskedCut] = Field(description="Operating points on the validation rows.")
+    checks: list[ModelCheck] = Field(
+        description="Whether the model may be used, as `GET …/checks` says it."
+    )
+    decisions: list[AliasSummary] = Field(
+        description="The aliases of the model, with their cuts and memos, the last moved first."
+    )
+    operating_points: list[AskedCut] = Field(description="Operating points on the validation rows, the cuts of the aliases first.")
     fold_aucs: list[FoldAuc] | None = Field(
         description="AUC of each fold of a cross-validated model; otherwise null."
     )
     controls: Controls | None = Field(
-        description="Comparison with plain algorithms. Null if the model was trained without controls."
+        description="Comparison with simple benchmark models. Null if the model was trained without controls."
     )
     leaderboard: Leaderboard | None = Field(
         description="Candidates of `auto`; null for other algorithms."
@@ -118,6 +126,8 @@ def report_of(facts: Facts) -> Report:
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
         warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
+        checks=[ModelCheck.model_validate(each) for each in facts.checks],
+        decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
             AskedCut(asked=cut.asked, **dict(point_of(cut.point))) for cut in facts.cuts
         ],

@@ -17,6 +17,7 @@ from app.platform.tables import (
     ModelLeaderboard,
 )
 from app.reports import document
+from app.reports.brief import MAX_LIMITS, brief
 from app.reports.document import (
     Bar,
     Block,
@@ -395,12 +396,6 @@ def _purpose(facts: Facts) -> Iterator[str]:
             f"There a positive row has a higher score than a negative one with probability {auc['value']:.3f} "
             f"({auc['low']:.3f} to {auc['high']:.3f})."
         )
-        point = next((cut.point for cut in facts.cuts if cut.point.fpr.value > 0.0), None)
-        if point is not None:
-            yield (
-                f"Cut at {document.score(point.threshold)}, it flags {point.fpr.value:.1%} of the negatives and "
-                f"catches {point.tpr.value:.1%} of the positives ({point.tpr.low:.1%} to {point.tpr.high:.1%})."
-            )
 
 
 def _tiles(facts: Facts) -> Iterator[Tile]:
@@ -572,10 +567,7 @@ def document_of(facts: Facts) -> Document:
     """Write the report of a model."""
     model = facts.model
     found = warnings(facts)
-    sections = [
-        Section("Summary", summary(facts)),
-        Section("Warnings", [Items(found) if found else Paragraph("None.")]),
-    ]
+    sections = []
     if plots := list(facts.plots()):
         sections.append(Section("Curves", [Pictures(plots)]))
     sections.append(Section("How good it is", evaluation(facts)))
@@ -587,7 +579,7 @@ def document_of(facts: Facts) -> Document:
         sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
     if facts.controls is not None:
         compared = controls(facts.controls, model.beats_controls)
-        sections.append(Section("Against plain algorithms", compared))
+        sections.append(Section("Against simple benchmark models", compared))
     if facts.leaderboard is not None:
         cost = facts.model.parameters.get("score_microseconds")
         sections.append(Section("Leaderboard of auto", leaderboard(facts.leaderboard, cost)))
@@ -606,8 +598,15 @@ def document_of(facts: Facts) -> Document:
         title=f"Model report: {model.name}:{model.version}",
         subtitle=f"{model.id}, trained by {model.algorithm} on {document.moment(model.created_at)}; "
         f"report written {document.moment(facts.written_at)}",
-        sections=sections,
+        sections=brief(facts, summary(facts), found),
+        appendix=[*sections, *_warnings_left(found)],
     )
+
+
+def _warnings_left(found: Sequence[str]) -> Iterator[Section]:
+    """Yield the section of all warnings, if the first pages have no room for them."""
+    if len(found) > MAX_LIMITS:
+        yield Section("All warnings", [Items(found)])
 
 
 def warnings(facts: Facts) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rankwright.plots import Plot
 
 from app.datasets import repository as dataset_rows
+from app.evaluation.checks import Check, CheckName, check_model
+from app.evaluation import evaluations
 from app.jobs import repository as job_rows
 from app.models import calibrations
 from app.models import repository as model_rows
@@ -24,8 +26,10 @@ from app.platform.tables import (
     Dataset,
     DatasetKind,
     DatasetProfile,
+    Evaluation,
     Job,
     Model,
+    ModelAlias,
     ModelCalibration,
     ModelControls,
     ModelImportance,
@@ -52,6 +56,8 @@ class NamedPoint:
 
     asked: str
     point: OperatingPoint
+    alias: ModelAlias | None = None
+    """The alias whose cut it is."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,11 @@ class Facts:
     """
 
     model: Model
-    aliases: list[str]
+    decisions: Sequence[ModelAlias]
+    """The aliases of the model, with their cuts and memos."""
+    checks: Sequence[Check]
+    evaluations: Mapping[str, Evaluation]
+    """Those that the checks name, by id."""
     job: Job | None
     dataset: Dataset | None
     profile: DatasetProfile | None
@@ -78,6 +88,15 @@ class Facts:
     calibrations: Sequence[ModelCalibration]
     """All versions, the latest first."""
     written_at: float
+
+    @property
+    def aliases(self) -> list[str]:
+        """The names of the aliases of the model, in order."""
+        return sorted(each.alias for each in self.decisions)
+
+    def checked(self, name: CheckName) -> Check:
+        """Return one of the checks."""
+        return next(each for each in self.checks if each.name == name)
 
     def plots(self) -> Iterator[Plot]:
         """Yield the plots of the curve: the whole, and the window if it is smaller."""
@@ -124,7 +143,9 @@ def prepare_plot(
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     """Find a model and all data on it; return what computes its figures, and reads nothing."""
-    model = models.find(session, owner, ref)
+    model, checks = check_model(session, owner, ref)
+    judged = (evaluations.EVALUATIONS.find(session, owner, each.evaluation_id) for each in checks if each.evaluation_id)
+    decisions = model_rows.decisions_of(session, owner, model.id)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     compute_metrics: dict[str, Callable[[], Json]] = {}
     for part in models.PARTS:
@@ -138,7 +159,9 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     known = partial(
         Facts,
         model=model,
-        aliases=list(model_rows.pointing_at(session, owner, model.id)),
+        decisions=decisions,
+        checks=checks,
+        evaluations={each.id: each for each in judged if each is not None},
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
@@ -154,12 +177,17 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     )
     return lambda: known(
         metrics={part: compute() for part, compute in compute_metrics.items()},
-        cuts=() if curve_part is None else tuple(_cuts(curve_part)),
+        cuts=() if curve_part is None else tuple(_cuts(curve_part, decisions)),
     )
 
 
-def _cuts(curve_part: PartCurve) -> Iterator[NamedPoint]:
-    """Yield the cut of the objective, and then the usual ones."""
+def _cuts(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
+    """Yield the cuts of the aliases, that of the objective, and then the usual ones."""
+    for alias in decisions:
+        threshold = None if alias.cut is None else alias.cut["threshold"]
+        if threshold is not None:
+            point = models.point_on(curve_part, threshold=threshold)
+            yield NamedPoint(f"{alias.name}@{alias.alias}", point, alias)
     target = target_fpr(curve_part.model.objective)
     if target is not None:
         yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(curve_part, fpr=target))

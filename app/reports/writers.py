@@ -20,6 +20,7 @@ from app.reports.document import (
     Items,
     Paragraph,
     Pictures,
+    Section,
     Table,
     Tiles,
 )
@@ -69,10 +70,17 @@ def to_markdown(document: Document) -> str:
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
-        lines += [f"## {_plain(section.title)}", ""]
-        for block in section.blocks:
-            lines += [*_markdown_block(block, pictures), ""]
+        lines += _markdown_section(section, "##", pictures)
+    lines += ["## Appendix", ""]
+    for section in document.appendix:
+        lines += _markdown_section(section, "###", pictures)
     return "\n".join([*lines, *pictures]).rstrip() + "\n"
+
+
+def _markdown_section(section: Section, level: str, pictures: list[str]) -> Iterator[str]:
+    yield from (f"{level} {_plain(section.title)}", "")
+    for block in section.blocks:
+        yield from (*_markdown_block(block, pictures), "")
 
 
 def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:

@@ -1139,6 +1139,7 @@ class PutAlias(TypedDict, total=False):
     if_match: Annotated[str | None, "The alias's ETag. Required to change or remove an alias that exists.", HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias; fail if it exists.', HEADER]
     promise: Annotated[Mapping[str, Any] | None, 'What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the alias keeps the promise that it has.']
+    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. It belongs to this revision alone, and stays in the history.']
 
 
 @keywords(PutAlias)
@@ -1150,6 +1151,8 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     With a `promise`, scores that are asked for under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
+
+    A `memo` says why. It stays with this revision, and the report of the model shows it.
 
     Scope: `train`.
 
@@ -1165,8 +1168,10 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     promise : Mapping[str, Any], optional
         What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the
         alias keeps the promise that it has.
+    memo : Mapping[str, Any], optional
+        Why the alias is moved. It belongs to this revision alone, and stays in the history.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "promise"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "promise", "memo"])
 
 class PutCalibration(TypedDict, total=False):
     """Keywords of `put_calibration`."""

@@ -317,6 +317,7 @@ class _ModelsOperations(_Collection):
         model: Any,
         *,
         promise: Mapping[str, float] | Literal["keep"] | None = "keep",
+        memo: Mapping[str, Any] | None = None,
         revision: int | str | None = NOW,
     ) -> Steps[types.Alias]:
         """Point an alias at a model. It is made if there is none, and moved if there is one.
@@ -327,11 +328,14 @@ class _ModelsOperations(_Collection):
         every version keeps the promise; so do `{"flagged": 0.02}`, a share of the rows, and `{"threshold": 1.74}`.
         None takes it away, "keep" leaves the alias the one that it has.
 
+        `memo={"reason": "Four reviewers since May", "approved_by": "Credit committee", "review": 200, "rows": 5000}`
+        is kept with this revision; so are `cost_false_positive`, `cost_false_negative` and `prevalence`.
+
         Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_alias(name, alias))
-        return (yield from self._set_alias(name, alias, _named(model), revision, promise))
+        return (yield from self._set_alias(name, alias, _named(model), revision, promise, memo))
 
     def _set_alias(
         self,
@@ -340,8 +344,11 @@ class _ModelsOperations(_Collection):
         target: str,
         revision: int | str | None,
         promise: Mapping[str, float] | str | None = "keep",
+        memo: Mapping[str, Any] | None = None,
     ) -> Steps[types.Alias]:
         said = {} if isinstance(promise, str) else {"promise": NULL if promise is None else promise}
+        if memo is not None:
+            said["memo"] = memo
         request = api.put_alias(name, alias, target, **cast(Any, said | _if_it_is(revision)))
         try:
             return (yield from ask(request))

@@ -48,6 +48,10 @@ class Alias(Record):
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
     cut: AliasCut | None
     """How the present version keeps the promise."""
+    memo: StoredMemo | None
+    """Why the alias was moved, as the caller said."""
+    author: str | None
+    """Name of the key that moved the alias. Null: the alias was moved without a key."""
     updated_at: str
     history: list[AliasStep]
 
@@ -66,6 +70,8 @@ class AliasStep(Record):
     model_id: str
     promise: CurrentPromise | None
     cut: AliasCut | None
+    memo: StoredMemo | None
+    author: str | None
     at: str
 
 class AliasSummary(Record):
@@ -79,6 +85,10 @@ class AliasSummary(Record):
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
     cut: AliasCut | None
     """How the present version keeps the promise."""
+    memo: StoredMemo | None
+    """Why the alias was moved, as the caller said."""
+    author: str | None
+    """Name of the key that moved the alias. Null: the alias was moved without a key."""
     updated_at: str
 
 class AreaDrift(Record):
@@ -2749,12 +2759,16 @@ class Report(Record):
     """Warnings of the model, and others that a reader needs to judge the figures."""
     metrics: list[Metrics | PairMetrics | MultilabelMetrics | GradedMetrics]
     """Metrics of each part of the data, validation first."""
+    checks: list[ModelCheck]
+    """Whether the model may be used, as `GET …/checks` says it."""
+    decisions: list[AliasSummary]
+    """The aliases of the model, with their cuts and memos, the last moved first."""
     operating_points: list[AskedCut]
-    """Operating points on the validation rows."""
+    """Operating points on the validation rows, the cuts of the aliases first."""
     fold_aucs: list[FoldAuc] | None
     """AUC of each fold of a cross-validated model; otherwise null."""
     controls: Controls | None
-    """Comparison with plain algorithms. Null if the model was trained without controls."""
+    """Comparison with simple benchmark models. Null if the model was trained without controls."""
     leaderboard: Leaderboard | None
     """Candidates of `auto`; null for other algorithms."""
     importance: ReportedImportance | None
@@ -3015,6 +3029,17 @@ class SearchTrial(Record):
     state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str | None = None
+
+class StoredMemo(Record):
+    """Why an alias was moved. What was not said is null."""
+
+    reason: str | None
+    approved_by: str | None
+    review: float | None
+    rows: float | None
+    cost_false_positive: float | None
+    cost_false_negative: float | None
+    prevalence: float | None
 
 class StoredReasonEntry(Record):
     """An entry of a dictionary of reasons."""

@@ -150,6 +150,23 @@ def alias(
         bool,
         typer.Option("--no-promise", help="Take the promise away. Default: keep the one there is."),
     ] = False,
+    reason: Annotated[
+        str | None, typer.Option(help="Why: the memo of the decision, which the report shows.")
+    ] = None,
+    approved_by: Annotated[str | None, typer.Option(help="Who has approved it.")] = None,
+    review: Annotated[
+        float | None, typer.Option(help="How many of --rows rows can be reviewed.")
+    ] = None,
+    rows: Annotated[float | None, typer.Option(help="How many rows come.")] = None,
+    cost_false_positive: Annotated[
+        float | None, typer.Option(help="What a false alarm costs.")
+    ] = None,
+    cost_false_negative: Annotated[
+        float | None, typer.Option(help="What a missed positive costs.")
+    ] = None,
+    prevalence: Annotated[
+        float | None, typer.Option(help="The fraction of positives that is expected.")
+    ] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
@@ -157,6 +174,15 @@ def alias(
 
     An alias may keep a promise: answers under its name then have a flag, by the cut of the version that it points to.
     """
+    memo = given(
+        reason=reason,
+        approved_by=approved_by,
+        review=review,
+        rows=rows,
+        cost_false_positive=cost_false_positive,
+        cost_false_negative=cost_false_negative,
+        prevalence=prevalence,
+    )
     promise = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
     with service(url, key) as client:
         if promise and no_promise:
@@ -167,6 +193,7 @@ def alias(
             alias,
             target.id,
             promise=promise or (None if no_promise else "keep"),
+            memo=memo or None,
         )
     out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
 

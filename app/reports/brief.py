@@ -1,0 +1,168 @@
+"""The first two pages of a model's report: what it is for, whether it may be used, its cut, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from app.evaluation.groups import BY_GROUP
+from app.platform.documents import DecisionMemo
+from app.platform.tables import Evaluation
+from app.reports import document
+from app.reports.document import Block, Items, Paragraph, Pictures, Section, Table
+from app.reports.plots import gains_plot
+from app.reports.service import Facts, NamedPoint
+
+CHECKS = {
+    "ranks": "Does it rank?",
+    "beats_controls": "Does it beat simple benchmark models?",
+    "probabilities": "Are its probabilities right?",
+    "stable": "Is it as good on newer rows?",
+    "groups": "Does it treat groups alike?",
+}
+"""The question of each check."""
+_ANSWERS = {True: "yes", False: "no", None: "not known"}
+MAX_CUTS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
+"""Most cuts, columns that moved, groups and warnings on these pages."""
+
+Json = Mapping[str, Any]
+
+
+def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
+    """Return the sections of the first pages."""
+    rows = [[CHECKS[each.name], _ANSWERS[each.passed], each.words] for each in facts.checks]
+    sections = [
+        Section("Purpose", [*purpose, _data(facts)]),
+        Section("May it be used?", [Table(("question", "answer", "why"), rows)]),
+    ]
+    if facts.curve_part is not None:
+        sections.append(Section("The cut", list(_cuts(facts))))
+    if (judged := _evaluation(facts, "stable")) is not None and judged.drift is not None:
+        sections.append(Section("What has changed", list(_drift(judged, judged.drift))))
+    if (judged := _evaluation(facts, "groups")) is not None:
+        sections.append(Section("Groups", list(_groups(judged))))
+    said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
+    sections.append(Section("Limits", said if limits else [Paragraph("No warning was raised.")]))
+    return sections
+
+
+def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
+    return facts.evaluations.get(facts.checked(check).evaluation_id or "")
+
+
+def _data(facts: Facts) -> Paragraph:
+    """Say in sentences what the model has learnt from, and how it was validated."""
+    model, dataset = facts.model, facts.dataset
+    name = model.dataset_id if model.dataset is None else document.version(model.dataset)
+    size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
+    words = (
+        f"It has learnt from {name}{size}, by {len(model.features)} features, with the algorithm {model.algorithm}. "
+        f"Validation: {document.validation(model.validation)}."
+    )
+    return Paragraph(words)
+
+
+def _cuts(facts: Facts) -> Iterator[Block]:
+    """Yield the cuts of the aliases with their memos; without any, say so and show the usual cuts."""
+    assert facts.curve_part is not None
+    decided = [cut for cut in facts.cuts if cut.alias is not None]
+    if decided:
+        for cut in decided[:MAX_CUTS]:
+            yield Paragraph(" ".join(_decision(cut)))
+        yield from document.list_more(decided, MAX_CUTS, " cuts")
+    else:
+        yield Paragraph("No cut has been saved for this model. These are usual ones.")
+    head = ["cut", "threshold", "rows flagged", "positives caught (TPR)", "FPR", "precision"]
+    shown = (decided or list(facts.cuts))[:MAX_CUTS]
+    yield Table(head, [_cut(cut) for cut in shown])
+    metrics = facts.metrics[facts.curve_part.part]
+    yield Pictures([*list(facts.plots())[:1], gains_plot(facts.curve_part, metrics)])
+
+
+def _cut(cut: NamedPoint) -> list[str]:
+    point = cut.point
+    rates = (point.flagged, point.tpr, point.fpr, point.precision)
+    return [cut.asked, document.score(point.threshold), *map(document.share, rates)]
+
+
+def _decision(cut: NamedPoint) -> Iterator[str]:
+    """Say who chose a cut, why, and what it does with the rows that come."""
+    alias, point = cut.alias, cut.point
+    assert alias is not None
+    by = "" if alias.author is None else f" by {alias.author}"
+    yield f"{cut.asked} was moved to this model on {document.moment(alias.updated_at)}{by}."
+    memo = alias.memo
+    if memo is None:
+        yield "No reason was given."
+        return
+    if memo["reason"] is not None:
+        yield f"Reason: {document.sentence(memo['reason'])}"
+    if memo["approved_by"] is not None:
+        yield f"Approved by {document.sentence(memo['approved_by'])}"
+    yield from _capacity(memo, point.flagged.value, point.tpr.value, point.prevalence)
+    if memo["cost_false_positive"] is not None:
+        yield (
+            f"A false alarm costs {memo['cost_false_positive']:g}, a missed positive "
+            f"{memo['cost_false_negative']:g}."
+        )
+
+
+def _capacity(
+    memo: DecisionMemo, flagged: float, tpr: float, prevalence: float
+) -> Iterator[str]:
+    rows, review = memo["rows"], memo["review"]
+    if rows is None or review is None:
+        return
+    positives = (memo["prevalence"] or prevalence) * rows
+    yield (
+        f"{review:,.0f} of {rows:,.0f} rows can be reviewed. On rows as those of the validation it flags about "
+        f"{flagged * rows:,.0f} of so many, and catches about {tpr * positives:,.0f} of {positives:,.0f} positives."
+    )
+
+
+def _drift(judged: Evaluation, drift: Json) -> Iterator[Block]:
+    yield Paragraph(f"On {judged.dataset_name}, evaluated {document.moment(judged.created_at)}: {drift['summary']}")
+    compared = [*drift["areas"], *filter(None, [drift["prevalence"]])]
+    names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}
+    rows = [
+        [
+            names.get(each["of"], each["of"].replace("_", " ")),
+            document.interval(each["before"], 3),
+            document.interval(each["after"], 3),
+            "changed" if each["changed"] else "",
+        ]
+        for each in compared
+    ]
+    yield Table(("figure", "at validation", "there", ""), rows)
+    moved = [each for each in drift["features"] or () if each["changed"]]
+    if moved:
+        shown = [
+            [each["name"], document.interval(each["psi"], 2), _importance(each["importance"])]
+            for each in moved[:MAX_MOVED]
+        ]
+        yield Table(("column that has changed", "PSI", "share of the importance"), shown)
+        yield from document.list_more(moved, MAX_MOVED, " columns")
+
+
+def _importance(share: float | None) -> str:
+    return "—" if share is None else f"{share:.1%}"
+
+
+def _groups(judged: Evaluation) -> Iterator[Block]:
+    found: Json = (judged.metrics or {})[BY_GROUP]
+    yield Paragraph(f"By {found['column']}, on {judged.dataset_name}.")
+    rows = [
+        [
+            "no value" if each["value"] is None else each["value"],
+            f"{each['positives']:,} of {each['positives'] + each['negatives']:,}",
+            *(_figure(each.get(name)) for name in ("auc", "tpr", "fpr")),
+        ]
+        for each in found["groups"][:MAX_GROUPS]
+    ]
+    yield Table(("group", "positives", "AUC", "TPR", "FPR"), rows)
+    yield from document.list_more(found["groups"], MAX_GROUPS, " groups")
+
+
+def _figure(found: Json | None) -> str:
+    """Return a figure of a group; a dash where it has too few rows."""
+    return "—" if found is None or found.get("value") is None else document.interval(found, 3)
