@@ -329,6 +329,74 @@ def histogram(
     return picture(width, height, title, *parts)
 
 
+class Weighed(NamedTuple):
+    """A column: its share of the importance, and how far its values have moved."""
+
+    name: str
+    importance: float
+    psi: float
+    changed: bool
+
+
+def scatter(
+    columns: Sequence[Weighed], title: str, bands: tuple[float, float], most_named: int = 8
+) -> Markup:
+    """Draw how far columns have moved by how much they matter; lines mark the bands. The columns of the greatest
+    products are named.
+    """
+    width, height, left, top, bottom = 560.0, 320.0, 62.0, 12.0, 262.0
+    x = Scale(0.0, max(0.05, *(each.psi for each in columns), 1.2 * bands[1]), left, width - 14)
+    y = Scale(0.0, 1.08 * max(0.01, *(each.importance for each in columns)), bottom, top)
+    if x.high > 2.0:  # one far column would push all others together
+        x = Scale(0.0, 2.0, left, width - 14)
+    parts = [_vertical(x, tick, top, bottom) for tick in x.ticks()]
+    parts += [
+        _horizontal(y, tick, left, width - 14, f"{100 * tick:.3g} %") for tick in y.ticks(4)
+    ]
+    parts += [line(x(band), top, x(band), bottom, "cross") for band in bands]
+    ranked = sorted(columns, key=lambda each: each.psi * each.importance, reverse=True)
+    named = {each.name for each in ranked[:most_named] if each.changed}
+    for each in columns:
+        at, up = x(each.psi), y(each.importance)
+        hint = f"{each.name}: PSI {each.psi:.3g}, {100 * each.importance:.3g} % of the importance"
+        look = "dot cut" if each.changed else "dot"
+        parts.append(element("circle", element("title", hint), cx=at, cy=up, r=5, class_=look))
+        if each.name in named:
+            side = ("end", -9) if at > width - 130 else ("start", 9)
+            shown = each.name if len(each.name) <= 20 else f"{each.name[:19]}…"
+            parts.append(text(at + side[1], up + 4, shown, side[0]))
+    most = ", at most 2" if x.high == 2.0 else ""
+    parts.append(text((left + width) / 2, bottom + 42, f"PSI{most}", "middle"))
+    parts.append(text(left, top - 2, "share of the importance", "start"))
+    return picture(width, height, title, *parts)
+
+
+class Bin(NamedTuple):
+    """A bin of values, and the fraction of the rows that it had and has."""
+
+    name: str
+    before: float
+    after: float
+
+
+def then_and_now(bins: Sequence[Bin], title: str) -> Markup:
+    """Draw for each bin two bars: the fraction of the rows then, above, and now, below."""
+    width, row, left = 460.0, 24.0, 170.0
+    scale = Scale(0.0, max((max(each[1:]) for each in bins), default=1.0), left, width - 56)
+    parts = []
+    for index, each in enumerate(bins):
+        y = row * index
+        shown = each.name if len(each.name) <= 22 else f"{each.name[:21]}…"
+        parts.append(text(left - 6, y + 15, shown, "end"))
+        for share, down, look in ((each.before, 2.0, "bar then"), (each.after, 11.0, "bar")):
+            hint = element("title", f"{each.name}: {100 * share:.3g} %")
+            wide = max(scale(share) - left, 0.5)
+            parts.append(element("rect", hint, x=left, y=y + down, width=wide, height=8, class_=look))
+        end = max(scale(each.before), scale(each.after)) + 6
+        parts.append(text(end, y + 15, f"{100 * each.after:.3g} %", "start"))
+    return picture(width, row * len(bins) + 4, title, *parts)
+
+
 def part_bar(part: float, greatest: float) -> Markup:
     """Draw a part of a score to the right of a middle line, or to the left if it is negative. The text beside it
     has the number.

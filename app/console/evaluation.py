@@ -30,6 +30,7 @@ from app.console import charts
 from app.console.api import path_segment
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
+from app.console.drift import view_drift
 from app.console.lists import read_list
 from app.console.rendering import exact, number
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -391,6 +392,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         "evaluation.html",
         found=found,
         figures=_figures(found),
+        drift=None if found.drift is None else await view_drift(page, found, found.drift),
         seen_in_words=SEEN,
         curve=drawn,
         top=top,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -222,6 +222,13 @@ class ConfusionCounts:
     true_negatives: int
 
 
+class Workload(NamedTuple):
+    """What a cut does with the rows that come: one line that adds up, and the sentences below it."""
+
+    line: str
+    rest: str
+
+
 @dataclass(frozen=True)
 class Picture:
     """A chart of the panel: its name in the page, its title, the drawing, and a description."""
@@ -258,7 +265,7 @@ class Panel:
     """Why a position of the slider is one: by its name, or by what the address asks."""
     why: str
     verdict: str
-    workload: str
+    workload: Workload
     rows: float  # of how many rows the flagged ones are counted
     exceeded: str
     linear: Markup
@@ -499,15 +506,14 @@ def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _workload(cut: Cut, rows: float) -> str:
-    """Return a sentence about the result of a cut for so many rows. While the cut is dragged, the script writes the
-    same sentence.
-    """
+def _workload(cut: Cut, rows: float) -> Workload:
+    """Say what a cut does with so many rows. While the cut is dragged, the script writes the same words."""
     positives = cut.prevalence * rows
     flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
-    return (
-        f"Of {rows:,.0f} rows this cut flags about {flagged:,}: about {caught:,} positives and "
-        f"{flagged - caught:,} false alarms. It misses about {_round(positives) - caught:,} positives."
+    return Workload(
+        f"{flagged:,} flagged · {caught:,} caught · {_round(positives) - caught:,} missed",
+        f"Of {rows:,.0f} rows as those of the data, about {_round(positives):,} of them positive. "
+        f"{flagged - caught:,} of the flagged rows are false alarms.",
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
@@ -40,6 +41,7 @@ MATTERS = 0.01
 """Of all importance: the share from which a feature alone makes a model one that has changed."""
 _NAMED = 5  # features in a summary
 _LISTED = 100  # features of an evaluation
+_WITH_BINS = 20  # of these, with their bins
 _COMMON = 9  # categories that have a bin of their own
 
 
@@ -212,6 +214,8 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
         test["words"] = _words(test, level)
     if features is not None:
         features.sort(key=_by_weight)
+        for each in features[_WITH_BINS:]:
+            each["bins"] = None
     moved = [each for each in features or () if each["changed"]]
     weighty = any(each["importance"] is None or each["importance"] >= MATTERS for each in moved)
     others = [test for test in tests if "name" not in test]
@@ -317,15 +321,18 @@ def _moves(
         for name in judged.features:
             columns = old.sample(name), new.sample(name)
             if columns[0].type == columns[1].type:
-                shift = _move(*columns, worth, level)
+                shift, bins = _move(*columns, worth, level)
                 what = {"name": name, "importance": importance.get(name)}
-                found.append(what | shift._asdict() | {"psi": shift.psi._asdict()})
+                measured = shift._asdict() | {"psi": shift.psi._asdict()}
+                found.append(what | measured | {"bins": bins})
 
     return found
 
 
-def _move(before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: float) -> Stability:
-    """How far a column has moved: over tenths of its numbers, or over its most frequent words."""
+def _move(
+    before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: float
+) -> tuple[Stability, list[Json]]:
+    """How far a column has moved, and the bins: tenths of its numbers, or its most frequent words."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -337,6 +344,8 @@ def _move(before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: 
         masses = [
             _masses(np.searchsorted(edges, x), np.isnan(x), len(edges) + 1) for x in (old, new)
         ]
+        ends = [None, *edges.tolist(), None]
+        names = [_bin("values", low, high) for low, high in pairwise(ends)]
     else:
         words = pc.value_counts(before.drop_null())
         order = np.argsort(-words.field(1).to_numpy(), kind="stable")
@@ -347,8 +356,24 @@ def _move(before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: 
             at = pc.index_in(column, known).to_numpy(zero_copy_only=False)
             at = np.where(np.isnan(at), n_bins - 1, np.minimum(at, n_bins - 2)).astype(np.intp)
             masses.append(_masses(at, pc.is_null(column).to_numpy(zero_copy_only=False), n_bins))
+        names = [_bin("category", category=word) for word in known.slice(0, n_bins - 2).to_pylist()]
+        names += [_bin("rare")] * (n_bins - 1 - len(names)) + [_bin("new")]
+    names.append(_bin("missing"))
     rows = (len(before) * worth, len(after) * worth)
-    return population_stability(masses[0], masses[1], rows, level)
+    moved = population_stability(masses[0], masses[1], rows, level)
+    shares = [(mass / mass.sum()).tolist() for mass in masses]
+    bins = [
+        name | {"before": old_share, "after": new_share}
+        for name, old_share, new_share in zip(names, *shares, strict=True)
+        if old_share or new_share
+    ]
+    return moved, bins
+
+
+def _bin(
+    of: str, low: float | None = None, high: float | None = None, category: str | None = None
+) -> Json:
+    return {"of": of, "low": low, "high": high, "category": category}
 
 
 def _masses(bins: npt.NDArray[np.intp], missing: npt.NDArray[np.bool_], n_bins: int) -> Floats:

@@ -627,6 +627,21 @@ class ProbabilityDrift(Interval):
     words: str
 
 
+class FeatureBin(Resource):
+    """A bin of a feature's values, and the fraction of the rows that it has."""
+
+    of: Annotated[str, one_of(("values", "category", "rare", "new", "missing"))] = Field(
+        description="`values`: numbers above `low` and up to `high`; dates as seconds since 1970. `category`: one "
+        "category. `rare`: all other categories of the training table. `new`: categories that it does not have. "
+        "`missing`: no value."
+    )
+    low: float | None = Field(description="Null: no limit.")
+    high: float | None = Field(description="Null: no limit.")
+    category: str | None
+    before: float = Field(description="Fraction of the rows of the training table.")
+    after: float = Field(description="Fraction of the rows here.")
+
+
 class FeatureDrift(Resource):
     """How far the values of a feature are from those of the training table, over tenths of its numbers or over its most
     frequent categories; missing values have a bin of their own.
@@ -644,6 +659,9 @@ class FeatureDrift(Resource):
     adjusted_p_value: float
     changed: bool
     words: str
+    bins: list[FeatureBin] | None = Field(
+        default=None, description="The bins of the first 20 features. Null for others."
+    )
 
 
 class Drift(Resource):

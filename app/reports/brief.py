@@ -41,8 +41,10 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         sections.append(Section("What has changed", list(_drift(judged, judged.drift))))
     if (judged := _evaluation(facts, "groups")) is not None:
         sections.append(Section("Groups", list(_groups(judged))))
-    said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
-    sections.append(Section("Limits", said if limits else [Paragraph("No warning was raised.")]))
+    said: list[Block] = [Paragraph("No warning was raised.")]
+    if limits:
+        said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
+    sections.append(Section("Limits", said))
     return sections
 
 

@@ -104,7 +104,7 @@ class Document:
     title: str
     subtitle: str
     sections: Sequence[Section]
-    appendix: Sequence[Section]
+    appendix: Sequence[Section] = ()
 
 
 Json = Mapping[str, Any]

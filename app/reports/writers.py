@@ -71,7 +71,8 @@ def to_markdown(document: Document) -> str:
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
         lines += _markdown_section(section, "##", pictures)
-    lines += ["## Appendix", ""]
+    if document.appendix:
+        lines += ["## Appendix", ""]
     for section in document.appendix:
         lines += _markdown_section(section, "###", pictures)
     return "\n".join([*lines, *pictures]).rstrip() + "\n"

@@ -1308,6 +1308,24 @@ class Feature(Record):
     n_categories: int | None = None
     """Number of all categories."""
 
+class FeatureBin(Record):
+    """A bin of a feature's values, and the fraction of the rows that it has."""
+
+    of: Literal['values', 'category', 'rare', 'new', 'missing']
+    """`values`: numbers above `low` and up to `high`; dates as seconds since 1970. `category`: one
+    category. `rare`: all other categories of the training table. `new`: categories that it does not
+    have. `missing`: no value.
+    """
+    low: float | None
+    """Null: no limit."""
+    high: float | None
+    """Null: no limit."""
+    category: str | None
+    before: float
+    """Fraction of the rows of the training table."""
+    after: float
+    """Fraction of the rows here."""
+
 class FeatureDrift(Record):
     """How far the values of a feature are from those of the training table, over tenths of its numbers or
     over its most frequent categories; missing values have a bin of their own.
@@ -1324,6 +1342,8 @@ class FeatureDrift(Record):
     adjusted_p_value: float
     changed: bool
     words: str
+    bins: list[FeatureBin] | None = None
+    """The bins of the first 20 features. Null for others."""
 
 class FeatureImportance(Record):
     """How much one feature matters."""

@@ -131,8 +131,8 @@ class Panel {
     }
     const threshold = this.table.thresholds[this.index];
     const shown = this.card.querySelector("[data-threshold]");
-    shown.firstElementChild.textContent = threshold === null ? "flag nothing" : number(threshold, 4);
-    shown.lastElementChild.textContent = threshold === null ? "\u00a0" : String(threshold);
+    shown.textContent = threshold === null ? "flag nothing" : number(threshold);
+    shown.dataset.threshold = threshold === null ? "" : String(threshold);
     const [positives, negatives] = this.table.classes;
     // What is left of a sum is the difference of rounded numbers, so that all add up.
     const tp = Math.round(tpr * positives), fp = Math.round(fpr * negatives);
@@ -146,7 +146,9 @@ class Panel {
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
     this.card.querySelector("[data-why-shown]").textContent =
       this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
-    this.card.querySelector("[data-workload]").textContent = this.workload(tpr);
+    const [line, rest] = this.workload(tpr);
+    this.card.querySelector("[data-workload]").textContent = line;
+    this.card.querySelector("[data-workload-of]").textContent = rest;
     const first = this.card.querySelector("[data-first]"), review = positive(this.terms.elements.review.value);
     if (first) {
       const address = new URL(first.href);
@@ -169,8 +171,11 @@ class Panel {
     const rows = this.rows();
     const positives = this.table.prevalence * rows, caught = Math.round(tpr * positives);
     const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
-    return `Of ${count(rows)} rows this cut flags about ${count(flagged)}: about ${count(caught)} positives and ` +
-      `${count(flagged - caught)} false alarms. It misses about ${count(Math.round(positives) - caught)} positives.`;
+    return [
+      `${count(flagged)} flagged · ${count(caught)} caught · ${count(Math.round(positives) - caught)} missed`,
+      `Of ${count(rows)} rows as those of the data, about ${count(positives)} of them positive. ` +
+        `${count(flagged - caught)} of the flagged rows are false alarms.`,
+    ];
   }
 
   // The same words as the page's own.

@@ -186,7 +186,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
 
     def shown_cut() -> tuple[dict[str, Any], float]:
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
-        threshold = float(page.locator("[data-threshold] .limits").inner_text())
+        threshold = float(page.locator("[data-threshold]").get_attribute("data-threshold"))
         (index,) = [i for i, cut in enumerate(table["points"]) if cut["threshold"] == threshold]
         assert_marked(page, table["points"][index], table["probabilities"][index])
         return table["points"][index], table["probabilities"][index]
@@ -231,8 +231,9 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     assert cut == few[-1]
     # The numbers add up as they are shown.
     words = page.locator("[data-workload]").inner_text()
-    numbers = [int(each) for each in re.findall("[0-9]+", words)]
-    rows, flagged, caught, alarms, missed = numbers
+    flagged, caught, missed = (int(each) for each in re.findall("[0-9]+", words))
+    of_these = page.locator("[data-workload-of]").inner_text()
+    rows, _, alarms = (int(each) for each in re.findall("[0-9]+", of_these))
     assert (rows, flagged, caught + alarms) == (400, round(400 * cut["flagged"]["value"]), flagged)
     assert caught + missed == round(400 * cut["prevalence"])
     assert shown(page, "flagged") == said(cut["flagged"], 400, 1)
@@ -267,7 +268,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     plain = visit(world.service, script=False)
     plain.sign_in(world.service.key())
     other = plain.open(page.url.removeprefix(world.service.url))
-    assert other.locator("[data-threshold] .limits").inner_text() == repr(cut["threshold"])
+    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(cut["threshold"])
     assert shown(other, "cost") == costs
     assert shown(other, "flagged") == of_rows
     assert other.locator("[data-workload]").inner_text() == words
@@ -278,7 +279,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     other.get_by_label("I can review").fill("30")
     other.get_by_label("of", exact=True).fill("400")
     other.get_by_role("button", name="Apply").click()
-    assert other.locator("[data-threshold] .limits").inner_text() == repr(few[-1]["threshold"])
+    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(few[-1]["threshold"])
 
 
 HIDDEN_BY = """(button) => {
@@ -308,7 +309,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     def shown() -> tuple[str, ...]:
         """What the panel has: the cut, and what was typed."""
         costs = [page.get_by_label(f"Cost of a {each}").input_value() for each in ERRORS]
-        return (page.locator("[data-threshold] .limits").inner_text(), *costs)
+        return (page.locator("[data-threshold]").get_attribute("data-threshold"), *costs)
 
     before, why = (repr(threshold), "1", "6"), page.locator("[data-why-shown]").inner_text()
     assert shown() == before
@@ -343,7 +344,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     for reached in (first, f"{name}@live", f"{name}:1"):
         page = window.open(f"/console/models/{reached}")
         assert page.locator("[data-why-shown]").inner_text() == f"The cut of {name}@live"
-        assert page.locator("[data-threshold] .limits").inner_text() == repr(threshold)
+        assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(threshold)
         verdict = page.get_by_role("region", name="Verdict").inner_text()
         flagged = f"{100 * cut['flagged']['value']:.1f} %"
         assert f" {name}@live flags the {flagged} " in verdict
@@ -376,7 +377,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     for each, own in (("wide", lower), ("live", threshold)):
         page.get_by_role("link", name=f"The cut of {name}@{each}").click()
         expect(page.locator("[data-why-shown]")).to_have_text(f"The cut of {name}@{each}")
-        assert page.locator("[data-threshold] .limits").inner_text() == repr(own)
+        assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(own)
     # The share of a cut that flags all rows is none; an alias that flags none is named as such; an old page is refused.
     page = window.open(f"/console/models/{first}?cut={curve[-1]['threshold']}")
     page.get_by_label("Later versions keep").select_option("its share of the validation rows")
@@ -420,7 +421,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
             for name in ("review", "rows", *TERMS):
                 each.locator(f"#{name}").fill(fields.get(name, ""))
         other.get_by_role("button", name="Apply").click()
-        return str(other.locator("[data-threshold] .limits").inner_text())
+        return str(other.locator("[data-threshold]").get_attribute("data-threshold"))
 
     def told(name: str, words: str) -> None:
         for each in (page, other):
@@ -433,7 +434,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         cut = fill(review=wrong, rows="400")
         told("review", f"{few}'{wrong}'.")
         told("rows", "")
-        assert page.locator("[data-threshold] .limits").inner_text() == cut
+        assert page.locator("[data-threshold]").get_attribute("data-threshold") == cut
     fill(review="500", rows="400")
     told(
         "review",
@@ -477,7 +478,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     )
     for each in (page, other):
         expect(each.locator("[data-exceeded]")).to_have_text(words)
-        expect(each.locator("[data-threshold] .limits")).to_have_text(repr(best["threshold"]))
+        expect(each.locator("[data-threshold]")).to_have_attribute("data-threshold", repr(best["threshold"]))
         expect(each.locator("[data-why-shown]")).to_have_text(
             "The best cut with no more rows than you can review"
         )
@@ -489,7 +490,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     within = [each for each in table["points"] if each["flagged"]["value"] <= 0.1]
     for each in (page, other):
         expect(each.locator("[data-exceeded]")).to_have_text("")
-        expect(each.locator("[data-threshold] .limits")).to_have_text(repr(within[-1]["threshold"]))
+        expect(each.locator("[data-threshold]")).to_have_attribute("data-threshold", repr(within[-1]["threshold"]))
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
@@ -501,7 +502,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     def agrees(**terms: Any) -> dict[str, Any]:
         """The figures on the page are the API's for the threshold on the page."""
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
-        threshold = page.locator("[data-threshold] .limits").inner_text()
+        threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
         cut: dict[str, Any] = world.ask("operating-point", threshold=threshold, **terms)
         for name in ("fpr", "tpr", "precision", "lift"):
             assert shown(page, name) == said(cut[name]), name
@@ -683,7 +684,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     for key in ("Home", "ArrowRight", "End"):
         page.get_by_role("slider").press(key)
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
-        threshold = page.locator("[data-threshold] .limits").inner_text().strip()
+        threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
         words = "The cut below flags no row."
         if threshold:
             cut = world.ask("operating-point", threshold=threshold)

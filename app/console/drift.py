@@ -1,0 +1,163 @@
+"""What has changed since a model's validation: the cut, the probabilities, and the columns that matter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.types import (
+    Drift,
+    EvaluatedCut,
+    EvaluatedCurve,
+    Evaluation,
+    FeatureBin,
+    FeatureDrift,
+)
+
+from app.console import charts
+from app.console.charts import Bin, Weighed
+from app.console.model_aliases import read_share
+from app.console.rendering import date, number, percent
+from app.console.session import Page
+
+SMALL, GREAT = 0.1, 0.25
+"""Population stability indices from which a shift is moderate, and from which it is great: Siddiqi's rule of thumb."""
+WITH_HISTOGRAM = 20
+
+
+class Column(NamedTuple):
+    """A column, how far its values have moved in words, and a picture of them then and now."""
+
+    of: FeatureDrift
+    size: str
+    picture: Markup | None
+
+
+@dataclass(frozen=True)
+class DriftView:
+    """What the page shows of a drift."""
+
+    cut: str | None
+    """What the cut was planned to do, and what it does now."""
+    probabilities: str | None
+    """How far the probabilities are from what happened, if they are wrong."""
+    scatter: Markup | None
+    columns: Sequence[Column]
+    n_columns: int
+
+
+async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
+    """Return what the page shows of an evaluation's drift."""
+    features = drift.features or []
+    dates = await _dates(page, found) if features else frozenset()
+    weighed = [
+        Weighed(each.name, each.importance, each.psi.value, changed=each.changed)
+        for each in features
+        if each.importance is not None and each.psi.value is not None
+    ]
+    scatter = None
+    if weighed:
+        scatter = charts.scatter(weighed, "Importance and PSI of each column", (SMALL, GREAT))
+    return DriftView(
+        cut=await _cut(page, found, drift),
+        probabilities=_probabilities(drift),
+        scatter=scatter,
+        columns=[_column(each, each.name in dates) for each in features],
+        n_columns=len(features),
+    )
+
+
+async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
+    """Return the names of the model's dates; none of a model that was deleted."""
+    try:
+        model = await page.client.models[found.model_id].read()
+    except ProblemError as error:
+        if error.status != 404:
+            raise
+        return frozenset()
+    return frozenset(each.name for each in model.features if each.type == "datetime")
+
+
+def _column(of: FeatureDrift, is_date: bool) -> Column:
+    psi = of.psi.value or 0.0
+    size = "great" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
+    drawn = None
+    if of.bins:
+        bins = [Bin(_spell(each, is_date), each.before, each.after) for each in of.bins]
+        drawn = charts.then_and_now(bins, f"{of.name}, then and now")
+    return Column(of, size, drawn)
+
+
+def _spell(of: FeatureBin, is_date: bool) -> str:
+    write = date if is_date else number
+    match of.of:
+        case "category":
+            return str(of.category)
+        case "rare" | "new":
+            return "other categories" if of.of == "rare" else "new categories"
+        case "missing":
+            return "no value"
+    if of.low is None:
+        return "any value" if of.high is None else f"up to {write(of.high)}"
+    return f"above {write(of.low)}" if of.high is None else f"{write(of.low)} to {write(of.high)}"
+
+
+async def _cut(page: Page, found: Evaluation, drift: Drift) -> str | None:
+    """Say what a cut that somebody has chosen was planned to do, and what it does on these rows."""
+    metrics, cut = found.metrics, found.cut
+    if not isinstance(metrics, EvaluatedCurve) or cut is None or cut.threshold is None:
+        return None
+    planned = await read_share(page, found.model_id, cut.threshold)
+    at = metrics.operating_point
+    if planned is None or at is None:
+        return None
+    now, rows = _flagged(metrics, drift, at), 1000.0
+    if cut.alias is not None:
+        rows = await _rows(page, found, cut.alias) or rows
+    name = f"The cut of {found.model_name}@{cut.alias}" if cut.alias else "The cut"
+    low, high = (percent(end, 0) for end in (at.tpr.low, at.tpr.high))
+    return (
+        f"{name}: planned {planned * rows:,.0f} of {rows:,.0f} rows, now {now * rows:,.0f}; it catches "
+        f"{percent(at.tpr.value, 0)} ({low} to {high}) of the positives."
+    )
+
+
+def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCut) -> float:
+    """Return the fraction of the rows that a cut flags."""
+    share = metrics.positives / (metrics.positives + metrics.negatives)
+    if drift.prevalence is not None and drift.prevalence.after.value is not None:
+        share = drift.prevalence.after.value  # of weighted rows, too
+    return share * (at.tpr.value or 0.0) + (1.0 - share) * (at.fpr.value or 0.0)
+
+
+async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
+    """Return of how many rows the memo of an alias speaks."""
+    try:
+        kept = await page.client.models.read_alias(found.model_name, alias)
+    except ProblemError as error:
+        if error.status != 404:
+            raise
+        return None
+    return None if kept.memo is None else kept.memo.rows
+
+
+def _probabilities(drift: Drift) -> str | None:
+    """Say how far the probabilities are too low or too high, if that is more than chance."""
+    for test in drift.probabilities or []:
+        if test.of == "in_the_large" and test.changed and test.predicted > 0.0:
+            ratio = test.observed / test.predicted
+            if not math.isfinite(ratio) or ratio == 0.0:
+                return None
+            side = "low" if ratio > 1.0 else "high"
+            off = abs(test.observed - test.predicted) / test.observed
+            return (
+                f"Probabilities are about {percent(off, 0)} too {side}: {percent(test.predicted)} of the rows were "
+                f"expected to be positive, {percent(test.observed)} are."
+            )
+    if any(test.of == "slope" and test.changed for test in drift.probabilities or []):
+        return "Probabilities are too extreme or too moderate."
+    return None
