@@ -350,9 +350,7 @@ def scatter(
     if x.high > 2.0:  # one far column would push all others together
         x = Scale(0.0, 2.0, left, width - 14)
     parts = [_vertical(x, tick, top, bottom) for tick in x.ticks()]
-    parts += [
-        _horizontal(y, tick, left, width - 14, f"{100 * tick:.3g} %") for tick in y.ticks(4)
-    ]
+    parts += [_horizontal(y, tick, left, width - 14, f"{100 * tick:.3g} %") for tick in y.ticks(4)]
     parts += [line(x(band), top, x(band), bottom, "cross") for band in bands]
     ranked = sorted(columns, key=lambda each: each.psi * each.importance, reverse=True)
     named = {each.name for each in ranked[:most_named] if each.changed}
@@ -391,7 +389,9 @@ def then_and_now(bins: Sequence[Bin], title: str) -> Markup:
         for share, down, look in ((each.before, 2.0, "bar then"), (each.after, 11.0, "bar")):
             hint = element("title", f"{each.name}: {100 * share:.3g} %")
             wide = max(scale(share) - left, 0.5)
-            parts.append(element("rect", hint, x=left, y=y + down, width=wide, height=8, class_=look))
+            parts.append(
+                element("rect", hint, x=left, y=y + down, width=wide, height=8, class_=look)
+            )
         end = max(scale(each.before), scale(each.after)) + 6
         parts.append(text(end, y + 15, f"{100 * each.after:.3g} %", "start"))
     return picture(width, row * len(bins) + 4, title, *parts)

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
     Drift,
-    EvaluatedCut,
     EvaluatedCurve,
+    EvaluatedCut,
     Evaluation,
     FeatureBin,
     FeatureDrift,

@@ -1,16 +1,13 @@
-"""Pages on comparisons of models on a dataset, and on evaluations of a model on later data."""
+"""Pages on evaluations of a model on later data, and what they share with those on comparisons."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
-from markupsafe import Markup
 from rankwright import plots
 from rankwright.errors import ProblemError
-from rankwright.plots import Line, Plot
 from rankwright.types import (
     ComparedPair,
     ComparedValue,
@@ -50,8 +47,6 @@ SEEN = {
     "overlaps": "many were used to train the model",
 }
 """What a model has seen of the rows that it is judged on, in words."""
-MAX_CURVES_DRAWN = 8
-"""Most curves of a comparison that are drawn: so many colours there are."""
 MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
@@ -67,15 +62,18 @@ LABELS = {
     "false_negative": "A missed positive costs (× its amount)",
     "false_positive": "A false positive costs",
     "review": "Each flagged row costs",
+    "capacity": "I can review",
+    "rows": "of",
 }
 """The fields of both forms by name, and their labels."""
-_FIELDS = {
+FIELDS = {
     place: Field(name, LABELS[name])
     for place, name in {
         "models": "models",
         "model": "model",
         "dataset_id": "dataset_id",
         "windows": "fpr_max",
+        "figures": "capacity",
         "group_by": "group_by",
         "at": "at_fpr",
         "amount": "amount",
@@ -87,7 +85,7 @@ _FIELDS = {
 """The field of the forms that each part of a request is made of."""
 
 
-async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
+async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
     """Return the options of a form; none for a key that may not send it."""
     if not page.can("train"):
         return {}
@@ -95,98 +93,6 @@ async def _offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[s
         "models": await offer_models(page, models),
         "datasets": await offer_datasets(page, [dataset_id]),
     }
-
-
-@router.get("/comparisons")
-async def list_comparisons(page: PageDep) -> Response:
-    """Show the comparisons, and the form for a new one."""
-    return await _comparisons(page)
-
-
-async def _comparisons(
-    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
-) -> Response:
-    listed = await read_list(page, "/console/comparisons", page.client.comparisons.page)
-    query = page.query
-    chosen = (
-        given.getlist("models") if given else query.getlist("models") + query.getlist("model_id")
-    )
-    offered = await _offered(page, chosen, (given or query).get("dataset_id", ""))
-    return page.show(
-        "comparisons.html",
-        200 if error is None else error["status"],
-        **listed,
-        error=error,
-        faults=place_faults(error, _FIELDS),
-        labels=LABELS,
-        given=given or query,
-        chosen=chosen,
-        **offered,
-    )
-
-
-@router.post("/comparisons")
-async def create_comparison(page: PageDep) -> Response:
-    """Submit a comparison."""
-    form = await page.form()
-    window = _window(form)
-    try:
-        made = await page.client.compare(
-            form.getlist("models"),
-            form.get("dataset_id", ""),
-            windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
-            wait=False,
-        )
-    except ProblemError as error:
-        if error.status == 403:
-            raise
-        return await _comparisons(page, error.problem, form)
-    return page.go(f"/console/comparisons/{made.id}")
-
-
-@router.get("/comparisons/{comparison_id}")
-async def read_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Show areas, curves and paired differences."""
-    found = (await page.client.comparisons.get(comparison_id)).data
-    names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
-    compared = [] if found.result is None else found.result.windows
-    windows = [_drawn(window, names) for window in compared]
-    curves = (found.result and found.result.curves) or []
-    drawn = [
-        Line(names[curve.model_id], [(point.fpr, point.tpr) for point in curve.points])
-        for curve in curves[:MAX_CURVES_DRAWN]
-    ]
-    return page.show(
-        "comparison.html",
-        found=found,
-        names=names,
-        gone=await page.find_gone(found.dataset_id, *names),
-        windows=windows,
-        curves=charts.square(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
-        if drawn
-        else None,
-        drawn=[line.name for line in drawn],
-        undrawn=len(curves) - len(drawn),
-    )
-
-
-@router.post("/comparisons/{comparison_id}/delete")
-async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Delete a comparison."""
-    await page.client.comparisons[comparison_id].delete()
-    return page.go("/console/comparisons", deleted=comparison_id)
-
-
-@dataclass(frozen=True)
-class DrawnWindow:
-    """The metrics of a window with its two charts."""
-
-    of: ComparedWindow
-    title: str
-    verdict: str
-    chance: float
-    areas: Markup
-    forest: Markup
 
 
 def estimate_of(
@@ -198,45 +104,13 @@ def estimate_of(
     return Estimate(name, found.value, found.low, found.high)
 
 
-def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
-    areas = [estimate_of(names[each.model_id], each) for each in window.values]
-    differences = [
-        estimate_of(f"{names[each.first]} − {names[each.second]}", each)
-        for each in window.differences
-    ]
-    return DrawnWindow(
-        window,
-        _title(window),
-        _verdict(window, names),
-        area_by_chance(window.fpr_min, window.fpr_max),
-        charts.forest([*filter(None, areas)], "Areas with their intervals"),
-        charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
-    )
-
-
-def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
-    """Say in words which model is better than all others, and by how much than the next one."""
-    if window.winner is None:
-        return "No model is surely better than all others: the differences may be chance."
-    next_one = min(
-        (each for each in window.differences if window.winner in (each.first, each.second)),
-        key=lambda each: abs(each.value),
-    )
-    ends = sorted((abs(next_one.low), abs(next_one.high)))
-    other = next_one.second if next_one.first == window.winner else next_one.first
-    return (
-        f"{names[window.winner]} is better: its area is {number(abs(next_one.value))} more than that of {names[other]} "
-        f"({number(ends[0])} to {number(ends[1])})."
-    )
-
-
-def _title(window: ComparedWindow | WindowArea) -> str:
+def title_of(window: ComparedWindow | WindowArea) -> str:
     if (window.fpr_min, window.fpr_max) == (0, 1):
         return "AUC"
     return f"Partial AUC, FPR {window.fpr_min:g} to {window.fpr_max:g}"
 
 
-def _window(form: Fields) -> dict[str, float | str] | None:
+def window_of(form: Fields) -> dict[str, float | str] | None:
     """Return the requested window. Text that is not a number is sent to the API unchanged, which says what is wrong."""
     given = number_or_text(form.get("fpr_max", ""))
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
@@ -270,7 +144,7 @@ async def _evaluations(
     listed = await read_list(page, path, read, limit=limit, model_id=model_id)
     evaluations = listed["found"].data
     chosen = given or page.query
-    offered = await _offered(
+    choices = await offered(
         page, [chosen.get("model") or ("" if gone else ref or "")], chosen.get("dataset_id", "")
     )
     drawn, reference, left_out, unknown = None, None, 0, 0
@@ -287,7 +161,7 @@ async def _evaluations(
         200 if error is None else error["status"],
         **listed,
         error=error,
-        faults=place_faults(error, _FIELDS),
+        faults=place_faults(error, FIELDS),
         labels=LABELS,
         given=chosen,
         model_id=model_id,
@@ -299,7 +173,7 @@ async def _evaluations(
         chart=drawn,
         area=area,
         seen_in_words=SEEN,
-        **offered,
+        **choices,
     )
 
 
@@ -355,7 +229,7 @@ def _areas(judged: list[Evaluation]) -> list[Estimate]:
 async def create_evaluation(page: PageDep) -> Response:
     """Submit an evaluation."""
     form = await page.form()
-    window, at_fpr = _window(form), number_or_text(form.get("at_fpr", ""))
+    window, at_fpr = window_of(form), number_or_text(form.get("at_fpr", ""))
     try:
         made = await page.client.evaluate(
             form.get("model", ""),
@@ -440,7 +314,7 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
         if metrics.gini is not None:
             found.append(Figure("Gini", metrics.gini, 0.0))
         found += [
-            Figure(_title(each), each, area_by_chance(each.fpr_min, each.fpr_max))
+            Figure(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
             for each in metrics.pauc
         ]
         found += [

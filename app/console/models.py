@@ -118,9 +118,13 @@ async def save_cut(page: PageDep, ref: str) -> Response:
             shown |= {"alias": alias, "saved": alias}
             return page.go(f"{model_page(model.id)}?{urlencode(shown)}#curve")
     return await _show_decide(
-        page, model.id, query, status, SaveForm(
+        page,
+        model.id,
+        query,
+        status,
+        SaveForm(
             alias, keep, error, changed=changed, **{name: str(form.get(name, "")) for name in WHO}
-        )
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from app.console import (
     admin,
     choices,
+    comparisons,
     datasets,
     evaluation,
     jobs,
@@ -37,6 +38,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     model_aliases.router,
     row_score.router,
     top.router,
+    comparisons.router,
     evaluation.router,
     scoring.router,
     admin.router,

@@ -948,7 +948,8 @@ class AliasPromise(Body):
 
 
 _Words = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL_PATTERN)
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL_PATTERN),
 ]
 _Rows = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 _Cost = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]

@@ -109,9 +109,7 @@ def _decision(cut: NamedPoint) -> Iterator[str]:
         )
 
 
-def _capacity(
-    memo: DecisionMemo, flagged: float, tpr: float, prevalence: float
-) -> Iterator[str]:
+def _capacity(memo: DecisionMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:
     rows, review = memo["rows"], memo["review"]
     if rows is None or review is None:
         return
@@ -123,7 +121,9 @@ def _capacity(
 
 
 def _drift(judged: Evaluation, drift: Json) -> Iterator[Block]:
-    yield Paragraph(f"On {judged.dataset_name}, evaluated {document.moment(judged.created_at)}: {drift['summary']}")
+    yield Paragraph(
+        f"On {judged.dataset_name}, evaluated {document.moment(judged.created_at)}: {drift['summary']}"
+    )
     compared = [*drift["areas"], *filter(None, [drift["prevalence"]])]
     names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}
     rows = [

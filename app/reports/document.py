@@ -146,7 +146,11 @@ def share(value: core_metrics.Interval, digits: int = 1) -> str:
     """Return a rate with its interval in percent."""
     if not math.isfinite(value.value):
         return "—"
-    ends = "" if not math.isfinite(value.low + value.high) else f" ({value.low:.{digits}%}–{value.high:.{digits}%})"
+    ends = (
+        ""
+        if not math.isfinite(value.low + value.high)
+        else f" ({value.low:.{digits}%}–{value.high:.{digits}%})"
+    )
     return f"{value.value:.{digits}%}{ends}"
 
 

@@ -95,7 +95,9 @@ class Report(Resource):
     decisions: list[AliasSummary] = Field(
         description="The aliases of the model, with their cuts and memos, the last moved first."
     )
-    operating_points: list[AskedCut] = Field(description="Operating points on the validation rows, the cuts of the aliases first.")
+    operating_points: list[AskedCut] = Field(
+        description="Operating points on the validation rows, the cuts of the aliases first."
+    )
     fold_aucs: list[FoldAuc] | None = Field(
         description="AUC of each fold of a cross-validated model; otherwise null."
     )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rankwright.plots import Plot
 
 from app.datasets import repository as dataset_rows
-from app.evaluation.checks import Check, CheckName, check_model
 from app.evaluation import evaluations
+from app.evaluation.checks import Check, CheckName, check_model
 from app.jobs import repository as job_rows
 from app.models import calibrations
 from app.models import repository as model_rows
@@ -144,7 +144,11 @@ def prepare_plot(
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     """Find a model and all data on it; return what computes its figures, and reads nothing."""
     model, checks = check_model(session, owner, ref)
-    judged = (evaluations.EVALUATIONS.find(session, owner, each.evaluation_id) for each in checks if each.evaluation_id)
+    judged = (
+        evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
+        for each in checks
+        if each.evaluation_id
+    )
     decisions = model_rows.decisions_of(session, owner, model.id)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
     compute_metrics: dict[str, Callable[[], Json]] = {}

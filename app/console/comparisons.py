@@ -1,0 +1,296 @@
+"""Pages on comparisons of models on a dataset."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.plots import Axis, Line, Plot, Points
+from rankwright.types import ComparedWindow, Comparison, Model
+from starlette.responses import Response
+
+from app.console import charts
+from app.console.api import refusal
+from app.console.evaluation import FIELDS, LABELS, estimate_of, offered, title_of, window_of
+from app.console.lists import read_list
+from app.console.rendering import number
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import area_by_chance, place_faults
+from app.http.forms import Fields
+from app.platform.errors import shown
+
+router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
+
+MAX_CURVES_DRAWN = 8
+"""Most curves of a comparison that are drawn: so many colours there are."""
+_DIGITS = re.compile(r"[0-9]{1,13}")
+
+
+@router.get("/comparisons")
+async def list_comparisons(page: PageDep) -> Response:
+    """Show the comparisons, and the form for a new one."""
+    return await _comparisons(page)
+
+
+async def _comparisons(
+    page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
+) -> Response:
+    listed = await read_list(page, "/console/comparisons", page.client.comparisons.page)
+    query = page.query
+    chosen = (
+        given.getlist("models") if given else query.getlist("models") + query.getlist("model_id")
+    )
+    choices = await offered(page, chosen, (given or query).get("dataset_id", ""))
+    return page.show(
+        "comparisons.html",
+        200 if error is None else error["status"],
+        **listed,
+        error=error,
+        faults=place_faults(error, FIELDS),
+        labels=LABELS,
+        given=given or query,
+        chosen=chosen,
+        **choices,
+    )
+
+
+@router.post("/comparisons")
+async def create_comparison(page: PageDep) -> Response:
+    """Submit a comparison."""
+    form = await page.form()
+    window = window_of(form)
+    try:
+        capacity = _capacity(form.get("capacity", ""), form.get("rows", ""))
+        made = await page.client.compare(
+            form.getlist("models"),
+            form.get("dataset_id", ""),
+            windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
+            figures=None if capacity is None else [capacity.figure],
+            wait=False,
+        )
+    except ProblemError as error:
+        if error.status == 403:
+            raise
+        return await _comparisons(page, error.problem, form)
+    asked = (
+        {} if capacity is None else {"capacity": str(capacity.review), "rows": str(capacity.rows)}
+    )
+    return page.go(f"/console/comparisons/{made.id}", **asked)
+
+
+@router.get("/comparisons/{comparison_id}")
+async def read_comparison(comparison_id: str, page: PageDep) -> Response:
+    """Show areas, curves and paired differences."""
+    found = (await page.client.comparisons.get(comparison_id)).data
+    names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
+    compared = [] if found.result is None else found.result.windows
+    windows = [_drawn(window, names) for window in compared]
+    gone = await page.find_gone(found.dataset_id, *names)
+    first = _first_rows(page, found, names)
+    share = None if first is None else first.share
+    curves = (found.result and found.result.curves) or []
+    drawn = [
+        Line(names[curve.model_id], [(point.fpr, point.tpr) for point in curve.points])
+        for curve in curves[:MAX_CURVES_DRAWN]
+    ]
+    return page.show(
+        "comparison.html",
+        found=found,
+        names=names,
+        gone=gone,
+        first=first,
+        settings=await _differing(page, [each for each in names if each not in gone]),
+        near=charts.square(_near(drawn, share, found.dataset_name), 440) if drawn else None,
+        windows=windows,
+        curves=charts.square(Plot(f"ROC curves of the models on {found.dataset_name}", drawn), 440)
+        if drawn
+        else None,
+        drawn=[line.name for line in drawn],
+        undrawn=len(curves) - len(drawn),
+    )
+
+
+@router.post("/comparisons/{comparison_id}/delete")
+async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
+    """Delete a comparison."""
+    await page.client.comparisons[comparison_id].delete()
+    return page.go("/console/comparisons", deleted=comparison_id)
+
+
+class Capacity(NamedTuple):
+    """How many of how many rows can be reviewed."""
+
+    review: int
+    rows: int
+
+    @property
+    def figure(self) -> str:
+        """Return the name of the figure of so many first rows."""
+        return f"precision@{100.0 * self.review / self.rows:.6g}%"
+
+
+def _capacity(review: str, rows: str) -> Capacity | None:
+    """Return what can be reviewed; None if it was not said. Raises ProblemError."""
+    if not review.strip() and not rows.strip():
+        return None
+    sizes = [int(each) if _DIGITS.fullmatch(each.strip()) else 0 for each in (review, rows)]
+    if not 0 < sizes[0] <= sizes[1]:
+        rule = (
+            "what can be reviewed must be two whole numbers above 0, the first at most the second, got "
+            f"{shown(review)} of {shown(rows)}"
+        )
+        raise refusal(422, "Invalid request", rule, "/figures")
+    return Capacity(*sizes)
+
+
+class FirstRows(NamedTuple):
+    """What the models catch among the first rows, in words, and what share of all rows these are."""
+
+    words: str
+    share: float
+
+
+def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) -> FirstRows | None:
+    """Say which model catches more where so many rows can be reviewed; None if nobody asked."""
+    figures = (comparison.result and comparison.result.figures) or []
+    found = next((each for each in figures if each.figure.startswith("precision@")), None)
+    if found is None or not found.figure.endswith("%"):
+        return None
+    share = float(found.figure.removeprefix("precision@").removesuffix("%")) / 100.0
+    try:
+        asked = _capacity(page.asked("capacity") or "", page.asked("rows") or "")
+    except ProblemError:
+        asked = None
+    if asked is None or asked.figure != found.figure:
+        asked = Capacity(100, round(100 / share))
+    n = asked.review
+    best = max(found.values, key=lambda each: each.value or 0.0)
+    where = f"Where {n:,} of {asked.rows:,} rows can be reviewed"
+    most = f"{names[best.model_id]} catches {(best.value or 0.0) * n:,.0f} positives among them"
+    pairs = [each for each in found.differences if best.model_id in (each.first, each.second)]
+    if not pairs:
+        return None
+    pair = min(pairs, key=lambda each: abs(each.value))
+    sign = 1.0 if pair.first == best.model_id else -1.0
+    low, high = sorted((sign * pair.low * n, sign * pair.high * n))
+    other = names[pair.second if pair.first == best.model_id else pair.first]
+    sure = "" if pair.adjusted_p_value < 1.0 - comparison.level else "; this may be chance"
+    return FirstRows(
+        f"{where}, {most}: {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){sure}.",
+        share,
+    )
+
+
+def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
+    """Return the left end of the curves: about the cut, or up to an FPR of a tenth."""
+    end = 0.1 if share is None else min(1.0, 3.0 * share)
+    inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
+    top = max(height for each in inside for _, height in each.points)
+    title = f"ROC curves near the cut on {dataset}"
+    return Plot(title, inside, x=Axis(0.0, end), y=Axis(0.0, min(1.0, max(1.05 * top, end))))
+
+
+def _up_to(points: Points, end: float) -> list[tuple[float, float]]:
+    """Return the points of a curve up to an FPR, where it ends between two points."""
+    kept = [point for point in points if point[0] <= end]
+    beyond = next((point for point in points if point[0] > end), None)
+    if beyond is not None:
+        (x, y), (u, v) = kept[-1], beyond
+        kept.append((end, y + (v - y) * (end - x) / (u - x)))
+    return kept
+
+
+class Setting(NamedTuple):
+    """A setting, and its value for each of the models."""
+
+    name: str
+    values: list[str]
+
+
+async def _differing(page: Page, models: Sequence[str]) -> tuple[list[str], list[Setting]]:
+    """Return the names of the models, and the settings in which they differ; none for fewer than two."""
+    read = await asyncio.gather(*(page.client.models[each].read() for each in models))
+    told = [_settings(each) for each in read]
+    known = list(dict.fromkeys(name for each in told for name in each))
+    rows = [Setting(name, [each.get(name, "–") for each in told]) for name in known]
+    differing = [row for row in rows if len(set(row.values)) > 1]
+    return [f"{each.name}:{each.version}" for each in read], differing
+
+
+def _settings(model: Model) -> dict[str, str]:
+    """Return what a model was trained with, in words."""
+    parameters = {
+        name: value
+        for name, value in model.algorithm.items()
+        if name not in ("name", "random_state", "score_microseconds") and not isinstance(value, dict | list)
+    }
+    trained_on = "–" if model.dataset is None else f"{model.dataset.name}:{model.dataset.version}"
+    return {
+        "Algorithm": str(model.algorithm["name"]),
+        "Trained on": trained_on,
+        "Features": f"{len(model.features):,}",
+        "Objective": _written(model.objective),
+        "Validation": _written(model.validation),
+        "Seed": str(model.seed),
+        **{name: _value(value) for name, value in parameters.items()},
+    }
+
+
+def _written(chosen: Mapping[str, Any]) -> str:
+    return ", ".join(_value(value) for value in chosen.values() if value is not None)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class DrawnWindow:
+    """The metrics of a window with its two charts."""
+
+    of: ComparedWindow
+    title: str
+    verdict: str
+    chance: float
+    areas: Markup
+    forest: Markup
+
+
+def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
+    areas = [estimate_of(names[each.model_id], each) for each in window.values]
+    differences = [
+        estimate_of(f"{names[each.first]} − {names[each.second]}", each)
+        for each in window.differences
+    ]
+    return DrawnWindow(
+        window,
+        title_of(window),
+        _verdict(window, names),
+        area_by_chance(window.fpr_min, window.fpr_max),
+        charts.forest([*filter(None, areas)], "Areas with their intervals"),
+        charts.forest([*filter(None, differences)], "Differences with their intervals", zero=0.0),
+    )
+
+
+def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
+    """Say in words which model is better than all others, and by how much than the next one."""
+    if window.winner is None:
+        return "No model is surely better than all others: the differences may be chance."
+    next_one = min(
+        (each for each in window.differences if window.winner in (each.first, each.second)),
+        key=lambda each: abs(each.value),
+    )
+    ends = sorted((abs(next_one.low), abs(next_one.high)))
+    other = next_one.second if next_one.first == window.winner else next_one.first
+    return (
+        f"{names[window.winner]} is better: its area is {number(abs(next_one.value))} more than that of {names[other]} "
+        f"({number(ends[0])} to {number(ends[1])})."
+    )
