@@ -228,7 +228,8 @@ def _settings(model: Model) -> dict[str, str]:
     parameters = {
         name: value
         for name, value in model.algorithm.items()
-        if name not in ("name", "random_state", "score_microseconds") and not isinstance(value, dict | list)
+        if name not in ("name", "random_state", "score_microseconds")
+        and not isinstance(value, dict | list)
     }
     trained_on = "–" if model.dataset is None else f"{model.dataset.name}:{model.dataset.version}"
     return {

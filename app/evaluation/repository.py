@@ -56,6 +56,29 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
     return session.scalars(statement).all()
 
 
+def newest_of_models(
+    session: Session, owner: str, model_ids: Collection[str]
+) -> Sequence[Evaluation]:
+    """Return the newest ready evaluation of each of the models, with its job."""
+    place = func.row_number().over(
+        partition_by=Evaluation.model_id,
+        order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
+    )
+    ready = (
+        select(Evaluation.id, place.label("place"))
+        .where(Evaluation.readable_by(owner), Evaluation.model_id.in_(model_ids))
+        .where(Evaluation.metrics.is_not(None))
+        .subquery()
+    )
+    statement = (
+        select(Evaluation)
+        .join(ready, ready.c.id == Evaluation.id)
+        .where(ready.c.place == 1)
+        .options(selectinload(Evaluation.job))
+    )
+    return session.scalars(statement).all()
+
+
 class DriftedModel(NamedTuple):
     """The newest ready evaluation of a model, which found a change since its validation."""
 

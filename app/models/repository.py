@@ -216,6 +216,19 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
     return session.scalars(statement).all()
 
 
+def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, float]:
+    """Return when the newest calibration of each of the models was made. The caller has seen that they are the
+    owner's.
+    """
+    newest = func.max(ModelCalibration.created_at).label("at")
+    statement = (
+        select(ModelCalibration.model_id, newest)
+        .where(ModelCalibration.model_id.in_(model_ids))
+        .group_by(ModelCalibration.model_id)
+    )
+    return {row.model_id: row.at for row in session.execute(statement)}
+
+
 def has_curve(session: Session, model_id: str, part: str) -> bool:
     """Return True if a part has a ROC curve, without reading it."""
     key = (ModelCurve.model_id == model_id) & (ModelCurve.part == part)
@@ -320,6 +333,18 @@ def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
         .order_by(ModelAlias.alias)
     )
     return session.scalars(statement).all()
+
+
+def list_moved(session: Session, owner: str, limit: int) -> Sequence[tuple[ModelAlias, Model]]:
+    """Return an owner's aliases with their models, the last moved first."""
+    statement = (
+        select(ModelAlias, Model)
+        .join(Model, Model.id == ModelAlias.model_id)
+        .where(ModelAlias.readable_by(owner))
+        .order_by(ModelAlias.updated_at.desc(), ModelAlias.name, ModelAlias.alias)
+        .limit(limit)
+    )
+    return [(alias, model) for alias, model in session.execute(statement)]
 
 
 def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelAlias]:

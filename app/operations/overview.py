@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -11,14 +11,15 @@ from pydantic import Field
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
-from app.evaluation import comparisons
+from app.evaluation import comparisons, live
 from app.evaluation import service as evaluation
+from app.evaluation.live import NextStep
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.schemas import Resource, Timestamp
+from app.http.schemas import Resource, Timestamp, one_of
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import service as models
-from app.models.schemas import ListedModel, listed_of
+from app.models.schemas import ListedModel, StoredMemo, listed_of
 from app.platform.sql import Page, Session
 from app.platform.tables import FINAL_STATES
 
@@ -54,6 +55,30 @@ class OutdatedAlias(Resource):
     newest_version: int
 
 
+class LiveAlias(Resource):
+    """An alias, what its cut is planned to flag, and how its model did on newer rows."""
+
+    name: str
+    alias: str
+    model_id: str
+    version: int
+    updated_at: Timestamp
+    flagged: float | None = Field(
+        description="Fraction of the validation rows that its cut flags. Null without a cut."
+    )
+    memo: StoredMemo | None
+    evaluation_id: str | None = Field(
+        description="The newest evaluation of the model, if its rows were new to the model. Null: none."
+    )
+    evaluated_at: Timestamp | None
+    changed: bool | None = Field(description="Whether that evaluation found a change.")
+    next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
+        description="`evaluate`: no evaluation on new rows, or none since the recalibration. `recalibrate`: only the "
+        "probabilities are wrong. `retrain`: it ranks worse than at validation. `compare`: there is a newer version. "
+        "Null: nothing."
+    )
+
+
 class Overview(Resource):
     """What is under way, what ended lately, what needs attention, and what is newest."""
 
@@ -67,6 +92,7 @@ class Overview(Resource):
         description=f"Number of the newest jobs among which `ended` was looked for: at most {LOOKED_THROUGH}."
     )
     has_older_jobs: bool = Field(description="Whether there are jobs that were not looked through.")
+    live: list[LiveAlias] = Field(description="The aliases, the last moved first.")
     failed: list[Job] = Field(
         description="The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists "
         "them."
@@ -108,6 +134,7 @@ class Found(NamedTuple):
     under_way: list[Any]
     newest_jobs: Page[Any]
     failed: Page[Any]
+    live: list[live.LiveAlias]
     drifted: Sequence[Any]
     outdated: list[models.OutdatedAlias]
     has_more_outdated: bool
@@ -121,7 +148,10 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
     behind, has_more = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}
     worse = comparisons.find_worse(session, owner, set(pairs.values()))
+    outdated = [each for each, pair in pairs.items() if pair not in worse]
+    newer = {(each.model.name, each.alias) for each in outdated}
     return Found(
+        live=live.list_live(session, owner, limit, newer),
         under_way=[
             job
             for state in UNDER_WAY
@@ -130,7 +160,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
         newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH),
         failed=jobs.list_page(session, owner, unresolved=True, limit=limit),
         drifted=evaluation.find_drifted(session, owner, limit + 1),
-        outdated=[each for each, pair in pairs.items() if pair not in worse],
+        outdated=outdated,
         has_more_outdated=has_more,
         models=models.list_page(session, owner, name=None, **first).data,
         datasets=datasets.list_page(session, owner, **first).data,
@@ -144,6 +174,7 @@ def _overview_of(found: Found, limit: int) -> Overview:
         ended=[Job.of_row(row) for row in ended[:limit]],
         jobs_looked_through=len(found.newest_jobs.data),
         has_older_jobs=found.newest_jobs.has_more,
+        live=[_live_of(each) for each in found.live],
         failed=[Job.of_row(row) for row in found.failed.data],
         failed_next=found.failed.next,
         drifted=[DriftedModel.model_validate(row) for row in found.drifted[:limit]],
@@ -162,4 +193,22 @@ def _overview_of(found: Found, limit: int) -> Overview:
         has_more_outdated=found.has_more_outdated,
         models=[listed_of(row) for row in found.models],
         datasets=[ListedDataset.model_validate(row) for row in found.datasets],
+    )
+
+
+def _live_of(found: live.LiveAlias) -> LiveAlias:
+    alias, checked = found.alias, found.checked
+    drift = None if checked is None else checked.drift
+    return LiveAlias(
+        name=alias.name,
+        alias=alias.alias,
+        model_id=found.model.id,
+        version=found.model.version,
+        updated_at=alias.updated_at,
+        flagged=found.flagged,
+        memo=None if alias.memo is None else StoredMemo.model_validate(alias.memo),
+        evaluation_id=None if checked is None else checked.id,
+        evaluated_at=None if checked is None else checked.created_at,
+        changed=None if drift is None else drift["changed"],
+        next_step=found.next_step,
     )

@@ -31,7 +31,7 @@ from app.reports.document import (
     Tile,
     Tiles,
 )
-from app.reports.plots import gains_plot, precision_recall_plot, reliability_plot, rows_of
+from app.reports.plots import precision_recall_plot, reliability_plot, rows_of
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
 from core import metrics as core_metrics
@@ -568,8 +568,8 @@ def document_of(facts: Facts) -> Document:
     model = facts.model
     found = warnings(facts)
     sections = []
-    if plots := list(facts.plots()):
-        sections.append(Section("Curves", [Pictures(plots)]))
+    if window := list(facts.plots())[1:]:  # the whole curve is on the first pages
+        sections.append(Section("The curve of the objective's window", [Pictures(window)]))
     sections.append(Section("How good it is", evaluation(facts)))
     if facts.cuts:
         sections.append(Section("Operating points", _cuts(facts)))
@@ -681,7 +681,7 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
 
 
 def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
-    """Return the gains table, average precision, and the gains chart."""
+    """Return the gains table, average precision, and the curve of precision and recall."""
     head = ["first rows", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
@@ -707,8 +707,8 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
         "Rows with equal scores at the end of a size are taken at random, and the figures are their mean."
     )
     metrics = facts.metrics[curve_part.part]
-    plots = [gains_plot(curve_part, metrics), precision_recall_plot(curve_part, metrics)]
-    return [Table(head, rows), Paragraph(note), Pictures(plots)]
+    plot = precision_recall_plot(curve_part, metrics)
+    return [Table(head, rows), Paragraph(note), Pictures([plot])]
 
 
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:

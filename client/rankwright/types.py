@@ -1925,6 +1925,28 @@ class ListedModel(Record):
     …/metrics.
     """
 
+class LiveAlias(Record):
+    """An alias, what its cut is planned to flag, and how its model did on newer rows."""
+
+    name: str
+    alias: str
+    model_id: str
+    version: int
+    updated_at: str
+    flagged: float | None
+    """Fraction of the validation rows that its cut flags. Null without a cut."""
+    memo: StoredMemo | None
+    evaluation_id: str | None
+    """The newest evaluation of the model, if its rows were new to the model. Null: none."""
+    evaluated_at: str | None
+    changed: bool | None
+    """Whether that evaluation found a change."""
+    next_step: Literal['evaluate', 'recalibrate', 'retrain', 'compare'] | None
+    """`evaluate`: no evaluation on new rows, or none since the recalibration. `recalibrate`: only the
+    probabilities are wrong. `retrain`: it ranks worse than at validation. `compare`: there is a newer
+    version. Null: nothing.
+    """
+
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
 
@@ -2377,6 +2399,8 @@ class Overview(Record):
     """Number of the newest jobs among which `ended` was looked for: at most 50."""
     has_older_jobs: bool
     """Whether there are jobs that were not looked through."""
+    live: list[LiveAlias]
+    """The aliases, the last moved first."""
     failed: list[Job]
     """The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists
     them.

@@ -49,9 +49,11 @@ class Service:
     server: DrainingServer
     _clients: list[httpx.Client] = field(default_factory=list)
 
-    def key(self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES) -> str:
+    def key(
+        self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES, name: str = "test"
+    ) -> str:
         """Make a key; returns its secret."""
-        return self.context.db.writing(keys.create, owner, "test", scopes)[1]
+        return self.context.db.writing(keys.create, owner, name, scopes)[1]
 
     def client(self, secret: str | None = None, **headers: str) -> httpx.Client:
         """A client that sends this key, or none."""

@@ -76,6 +76,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.profile,
         lists.cancel,
         lists.alias,
+        lists.overview,
         lists.codes,
     ):
         name = command.__name__.rstrip("_").replace("_", "-")

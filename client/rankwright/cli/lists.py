@@ -17,6 +17,7 @@ from rankwright.cli.common import (
     Url,
     err,
     given,
+    new_table,
     out,
     print_lines,
     service,
@@ -196,6 +197,38 @@ def alias(
             memo=memo or None,
         )
     out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
+
+
+_NEXT = {
+    "evaluate": "evaluate it on newer rows",
+    "recalibrate": "recalibrate its probabilities",
+    "retrain": "retrain it: it ranks worse",
+    "compare": "compare it with the newest version",
+}
+
+
+def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Show the aliases in use: what each flags, its last check on newer rows, and what to do next."""
+    with service(url, key, as_json=as_json) as client:
+        found = client.overview()
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    table = new_table("alias", "version", "flags", "last check", "next")
+    for each in found.live:
+        flags = "–" if each.flagged is None else f"{100 * each.flagged:.1f} %"
+        checked = "never"
+        if each.evaluated_at is not None:
+            checked = f"{each.evaluated_at[:10]}: {'changed' if each.changed else 'as before'}"
+        step = _NEXT.get(each.next_step or "", "nothing")
+        table.add_row(f"{each.name}@{each.alias}", str(each.version), flags, checked, step)
+    if found.live:
+        out.print(table, markup=False, soft_wrap=False)
+    else:
+        err.print("no alias is in use", markup=False)
+    waiting = len(found.failed) + len(found.drifted) + len(found.outdated)
+    if waiting:
+        err.print(f"{waiting} things need attention: see --json, or the console", markup=False)
 
 
 def codes(

@@ -268,7 +268,9 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     plain = visit(world.service, script=False)
     plain.sign_in(world.service.key())
     other = plain.open(page.url.removeprefix(world.service.url))
-    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(cut["threshold"])
+    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(
+        cut["threshold"]
+    )
     assert shown(other, "cost") == costs
     assert shown(other, "flagged") == of_rows
     assert other.locator("[data-workload]").inner_text() == words
@@ -279,7 +281,9 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     other.get_by_label("I can review").fill("30")
     other.get_by_label("of", exact=True).fill("400")
     other.get_by_role("button", name="Apply").click()
-    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(few[-1]["threshold"])
+    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(
+        few[-1]["threshold"]
+    )
 
 
 HIDDEN_BY = """(button) => {
@@ -478,7 +482,9 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     )
     for each in (page, other):
         expect(each.locator("[data-exceeded]")).to_have_text(words)
-        expect(each.locator("[data-threshold]")).to_have_attribute("data-threshold", repr(best["threshold"]))
+        expect(each.locator("[data-threshold]")).to_have_attribute(
+            "data-threshold", repr(best["threshold"])
+        )
         expect(each.locator("[data-why-shown]")).to_have_text(
             "The best cut with no more rows than you can review"
         )
@@ -490,7 +496,9 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     within = [each for each in table["points"] if each["flagged"]["value"] <= 0.1]
     for each in (page, other):
         expect(each.locator("[data-exceeded]")).to_have_text("")
-        expect(each.locator("[data-threshold]")).to_have_attribute("data-threshold", repr(within[-1]["threshold"]))
+        expect(each.locator("[data-threshold]")).to_have_attribute(
+            "data-threshold", repr(within[-1]["threshold"])
+        )
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:

@@ -128,6 +128,15 @@ def test_drift_where_nothing_and_where_much_has_changed(
     first, *others = moved.drift["features"]
     assert (first["name"], first["changed"], first["importance"] > 0.2) == ("a", True, True)
     assert first["psi"]["low"] > 0.5
+    # Tenths of the training rows; here more of them lie above.
+    assert [round(each["before"], 2) for each in first["bins"]] == [0.1] * 10
+    shares = [
+        sum(each["after"] for each in half) for half in (first["bins"][:5], first["bins"][5:])
+    ]
+    assert shares[0] < 0.3
+    assert sum(shares) == pytest.approx(1.0)
+    ends = [each["high"] for each in first["bins"][:-1]]
+    assert ends == sorted(ends) == [each["low"] for each in first["bins"][1:]]
     assert not any(each["changed"] for each in others)
     assert "a (PSI " in moved.drift["summary"]
     (large, _) = moved.drift["probabilities"]

@@ -72,6 +72,55 @@ def cut_of(client: httpx.Client, model_id: str, **asked: float) -> dict[str, flo
     return {"threshold": point["threshold"], **rates}
 
 
+def test_each_revision_keeps_who_moved_it_and_why(
+    shared: Service, client: httpx.Client, versions: list[str], put: Put
+) -> None:
+    memo = {
+        "reason": "  Four reviewers ",
+        "approved_by": "Board",
+        "review": 200,
+        "rows": 5000,
+        "cost_false_positive": 0,
+        "cost_false_negative": 20.5,
+        "prevalence": 0.05,
+    }
+    first = put(versions[0], promise={"flagged": 0.04}, memo=memo).json()
+    stored = memo | {"reason": "Four reviewers"}
+    assert (first["memo"], first["author"]) == (stored, "test")
+    other = shared.client(shared.key(name="night job"))
+    second = putting(other)(versions[1]).json()
+    assert (second["memo"], second["author"]) == (None, "night job")  # a memo is of one revision
+    now, before, *_ = client.get(ADDRESS).json()["history"]
+    assert (now["memo"], now["author"]) == (None, "night job")
+    assert (before["memo"], before["author"]) == (stored, "test")
+    part = put(versions[0], memo={"reason": "Back"}).json()["memo"]
+    assert part == dict.fromkeys(stored) | {"reason": "Back"}
+
+
+@pytest.mark.parametrize(
+    ("memo", "words"),
+    [
+        ({"review": 10}, ("review", "rows", "together")),
+        ({"cost_false_negative": 1}, ("cost_false_positive", "cost_false_negative", "together")),
+        ({"review": 11, "rows": 10}, ("review must be at most rows = 10", "11")),
+        ({"review": 0, "rows": 10}, ("review",)),
+        ({"cost_false_positive": -1, "cost_false_negative": 1}, ("cost_false_positive",)),
+        ({"prevalence": 1.5}, ("prevalence",)),
+        ({"reason": " "}, ("reason",)),
+        ({"reason": "x" * 2001}, ("reason",)),
+        ({"reason": "a\0b"}, ("reason",)),
+        ({"author": "me"}, ("author",)),
+        ([], ("memo",)),
+    ],
+)
+def test_a_wrong_memo_is_refused_and_moves_nothing(
+    client: httpx.Client, versions: list[str], put: Put, memo: object, words: tuple[str, ...]
+) -> None:
+    was = put(versions[0]).json()
+    refused(put(versions[1], memo=memo), 422, "invalid", *words)
+    assert client.get(ADDRESS).json() == was
+
+
 def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
     client = service_on_both.client(service_on_both.key())
     first, second = train_two(service_on_both, client)

@@ -17,14 +17,22 @@ SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
 HEADINGS = [
-    *("Summary", "Warnings", "Curves", "How good it is", "Operating points"),
-    "Top of the list",
-    *("Against plain algorithms", "Data", "Training", "Importance of the features", "Lineage"),
+    *("Purpose", "May it be used?", "The cut", "Limits", "Appendix"),
+    *("The curve of the objective's window", "How good it is", "Operating points"),
+    *("Top of the list", "Probabilities"),
+    *(
+        "Against simple benchmark models",
+        "Data",
+        "Training",
+        "Importance of the features",
+        "Lineage",
+    ),
     "How to read it",
 ]
 # Tags that a report has, and besides them nothing that a browser would run, load or send.
 TAGS = {
-    *("html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2"),
+    *("html", "head", "meta", "title", "style", "body", "header", "main", "section"),
+    *("h1", "h2", "h3"),
     *("p", "div", "span", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td"),
     *("svg", "text", "rect", "path", "circle", "g"),
 }
@@ -108,6 +116,27 @@ def test_all_that_an_auditor_asks_for(writer: httpx.Client, address: str) -> Non
     assert {f["name"]: f["importance"] for f in found["importance"]["features"]} == {
         f["name"]: f["importance"] for f in importance["features"]
     }
+
+
+def test_the_cut_that_was_chosen_comes_first_with_its_memo(small: Service) -> None:
+    client = small.client(small.key(name="committee"))
+    columns = {"label": f"left{SCRIPT}", "positive": f"yes{SCRIPT}"}
+    dataset_id = small.upload(client, table(), **columns)
+    model = small.train(client, dataset_id, name="chosen", controls=None)["output"]["id"]
+    memo = {"reason": f"Few reviewers {SCRIPT}", "approved_by": "Board", "review": 20, "rows": 100}
+    body = {"model_id": model, "promise": {"flagged": 0.6}, "memo": memo}
+    alias = client.put("/v1/models/chosen/aliases/champion", json=body).json()
+    found = client.get(f"/v1/models/{model}/report").json()
+    assert found["decisions"] == [
+        {name: value for name, value in alias.items() if name != "history"}
+    ]
+    assert found["operating_points"][0]["asked"] == "chosen@champion"
+    assert found["operating_points"][0]["threshold"] == alias["cut"]["threshold"]
+    assert found["checks"] == client.get(f"/v1/models/{model}/checks").json()["checks"]
+    words = " ".join(Page(client.get(f"/v1/models/{model}/report?format=html").text).words)
+    first_pages = words[: words.index("Appendix")]
+    for said in (memo["reason"], "Approved by Board.", "20 of 100 rows", "by committee"):
+        assert said in first_pages
 
 
 def test_the_page_is_one_file_that_runs_nothing(writer: httpx.Client, address: str) -> None:
