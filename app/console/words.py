@@ -7,10 +7,11 @@ Templates have `title`, `figure` and `state` as filters and `METRICS` as a globa
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
+
+from app.platform.text import plain_letters
 
 PARAMETERS: Mapping[str, str] = {
     # a training job
@@ -372,9 +373,6 @@ def sentence(words: str) -> str:
     return words if words.endswith((".", "!", "?", "…")) else f"{words}."
 
 
-_SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "đ": "d"})
-
-
 def slug(text: str) -> str:
     """Return a name of models and aliases for a typed text; the text itself if nothing of it may stand in a name.
 
@@ -387,7 +385,5 @@ def slug(text: str) -> str:
     >>> slug("???")
     '???'
     """
-    plain = unicodedata.normalize("NFKD", text.strip().lower().translate(_SPELT))
-    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    name = re.sub(r"[^a-z0-9._-]+", "-", kept).strip("-._")[:63]
+    name = re.sub(r"[^a-z0-9._-]+", "-", plain_letters(text.strip())).strip("-._")[:63]
     return name or text.strip()

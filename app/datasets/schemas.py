@@ -18,6 +18,7 @@ from pydantic import (
 from app.datasets.description import CONTENT_ENCODINGS
 from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
+from app.datasets.protected import is_protected
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of, with_members
 from app.ingest.archives import ZIP
@@ -59,6 +60,11 @@ class Column(Resource):
         "different value in nearly every row; it is not used as a feature. `dropped`: not read.",
         examples=["feature"],
     )
+    protected: bool = Field(
+        default=False,
+        description="True if the name says that law often protects what the column holds, as `sex` or `age`. "
+        "Evaluations compare its groups by themselves.",
+    )
     missing: int | None
     distinct: int | None = Field(default=None, description="Number of different values.")
     distinct_is_bound: bool = Field(
@@ -76,11 +82,14 @@ class Column(Resource):
 
     @model_validator(mode="before")
     @classmethod
-    def _set_constant(cls, column: Any) -> Any:
-        """What is kept of a column says whether it is constant, in datasets of any age."""
-        if isinstance(column, dict) and column.get("role") == "feature":
-            return column | {"constant": is_constant(column)}
-        return column
+    def _add_derived(cls, column: Any) -> Any:
+        """What is kept of a column says whether it is constant, and its name whether it is protected."""
+        if not isinstance(column, dict):
+            return column
+        derived = {"protected": is_protected(column["name"])}
+        if column.get("role") == "feature":
+            derived["constant"] = is_constant(column)
+        return column | derived
 
 
 class ColumnInterval(Resource):

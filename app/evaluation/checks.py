@@ -12,7 +12,7 @@ from typing import Literal
 
 from app.evaluation import repository
 from app.evaluation.drift import find_errors, say_error, validation_areas
-from app.evaluation.groups import BY_GROUP
+from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
 from app.models import calibrations
 from app.models import service as models
@@ -111,19 +111,32 @@ def _stable(newest: Evaluation | None) -> Check:
 
 def _groups(judged: Sequence[Evaluation]) -> Check:
     for evaluation in judged:
-        found = (evaluation.metrics or {}).get(BY_GROUP)
-        tests = (
-            []
-            if found is None
-            else [each for each in found["tests"] if each["differs"] is not None]
-        )
-        if found is None or not tests or seen_of(evaluation) in (None, "trained"):
+        found = groups_of(evaluation)
+        tests = [
+            (of["column"], each)
+            for of in found
+            for each in of["tests"]
+            if each["differs"] is not None
+        ]
+        if not tests or seen_of(evaluation) in (None, "trained"):
             continue
-        differing = [each["words"] for each in tests if each["differs"]]
-        where = f"On {_named(evaluation)}, by {found['column']}"
+        several = len(found) > 1
+        differing = [
+            f"{column}: {each['words']}" if several else each["words"]
+            for column, each in tests
+            if each["differs"]
+        ]
+        where = f"On {_named(evaluation)}, by {' and '.join(of['column'] for of in found)}"
         words = f"{where}: {'; '.join(differing) or 'the data show no difference between groups'}."
         return Check("groups", not differing, words, evaluation.id)
     return Check("groups", None, "It was not evaluated by groups.")
+
+
+def groups_of(evaluation: Evaluation) -> list[Json]:
+    """Return the groupings of an evaluation: that of its request, then those by protected columns."""
+    metrics = evaluation.metrics or {}
+    asked = metrics.get(BY_GROUP)
+    return [*([] if asked is None else [asked]), *metrics.get(PROTECTED, [])]
 
 
 def _named(evaluation: Evaluation) -> str:

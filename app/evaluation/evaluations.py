@@ -17,7 +17,15 @@ from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import drift, metrics, repository
 from app.evaluation.amounts import BY_AMOUNT, AmountSpec
 from app.evaluation.drift import Remembered
-from app.evaluation.groups import BY_GROUP, Grouping, grouping_of, split_scores
+from app.evaluation.groups import (
+    BY_GROUP,
+    PROTECTED,
+    Grouping,
+    adjust_together,
+    grouping_of,
+    protected_groupings,
+    split_scores,
+)
 from app.evaluation.metrics import (
     MEASURES,
     OVERLAPS,
@@ -95,6 +103,7 @@ class EvaluationSpec(TypedDict):
     at: NotRequired[dict[str, float]]
     alias_cut: NotRequired[AliasThreshold]
     grouping: NotRequired[Grouping]
+    protected: NotRequired[list[Grouping]]
     amounts: NotRequired[AmountSpec]
 
 
@@ -108,6 +117,7 @@ class EvaluationPayload(Work):
     level: float
     threshold: float | None
     grouping: Grouping | None
+    protected: list[Grouping]
     amounts: AmountSpec | None
     validation: Remembered | None
     calibration: CalibrationFile | None
@@ -146,6 +156,8 @@ def submit(
         }
     if (grouping := grouping_of(dataset, request.groups)) is not None:
         spec["grouping"] = grouping
+    if protected := protected_groupings(dataset, request.groups):
+        spec["protected"] = protected
     if (amounts := request.amounts.spec()) is not None:
         spec["amounts"] = amounts
     job = jobs.enqueue(
@@ -201,6 +213,7 @@ def prepare(
         "level": evaluation.level,
         "threshold": threshold,
         "grouping": spec.get("grouping"),
+        "protected": spec.get("protected", []),
         "amounts": spec.get("amounts"),
         "validation": remembered,
         "calibration": None
@@ -257,6 +270,20 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             if (scores := measure.group_scores(table, grouping)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
+        by_protected = [
+            measure.by_group(
+                payload["table"]["path"],
+                each,
+                windows,
+                payload["level"],
+                payload["threshold"],
+                served,
+            )
+            for each in payload["protected"]
+        ]
+        if by_protected:
+            adjust_together(by_protected, payload["level"])
+            found[PROTECTED] = by_protected
         if (amounts := payload["amounts"]) is not None:
             found[BY_AMOUNT] = measure.by_amount(
                 payload["table"]["path"], amounts, payload["level"], payload["threshold"], served
@@ -461,6 +488,8 @@ def _read_field(request: EvaluationInputs) -> str | None:
     """Return the field of a request whose answer says something of the values of a column."""
     if request.groups.column is not None:
         return "group_by"
+    if request.groups.protected:
+        return "protected"
     return None if request.amounts.column is None else "amount"
 
 

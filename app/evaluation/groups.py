@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
+from app.datasets.protected import is_protected
 from app.models import repository as model_rows
 from app.models.calibrations import reliability_record
 from app.models.objectives import Window, target_fpr
@@ -39,16 +41,24 @@ MAX_POINTS = 11
 """Points of a group's reliability diagram: at the quantiles 0, .1, …, 1 of its rows."""
 RATES = ("fpr", "tpr")
 BY_GROUP = "by_group"
+PROTECTED = "protected"
+MAX_PROTECTED = 10
+"""Most protected columns of an evaluation."""
+_BANDS = 4  # of about equally many rows, into which a protected column of many numbers is divided
+_FEW = 8  # values of a number that are groups of their own
 """Key of the quality by groups in an evaluation's stored metrics."""
 
 
 class Grouping(TypedDict):
-    """What a job measures by groups: the column with its type, and the groups' own cuts, at a rate if one is given."""
+    """What a job measures by groups: the column with its type, and the groups' own cuts, at a rate if one is given.
+    With `bands` the column has many numbers, and the groups are bands of them.
+    """
 
     column: str
     type: str
     cuts: str | None
     rate: float | None
+    bands: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class Groups:
     column: str | None = None
     at: Mapping[str, float] | None = None
     cuts: str | None = None
+    protected: Sequence[str] | None = None
+    """None: the columns whose names say so."""
 
 
 NO_GROUPS = Groups()
@@ -73,12 +85,15 @@ def check_groups(
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = f"groups and cuts are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
-        pointer = "/group_by" if asked.column is not None else "/at" if asked.at else "/cuts"
+        given = {"group_by": asked.column, "at": asked.at, "cuts": asked.cuts}
+        pointer = next((f"/{name}" for name, one in given.items() if one is not None), "/protected")
         raise invalid(pointer, detail, code="wrong_kind")
     if asked.at is not None:
         _check_at(session, model, asked.at)
     if asked.column is not None:
         _check_column(dataset, asked.column)
+    for index, name in enumerate(asked.protected or ()):
+        _check_protected(dataset, name, index)
     if asked.cuts is None:
         return
     if asked.cuts not in CUTS:
@@ -122,6 +137,49 @@ def _check_column(dataset: Dataset, name: str) -> None:
             "/group_by",
             f"group_by must have at most {MAX_GROUPS} groups, {shown(name)} has {groups}",
         )
+
+
+def _check_protected(dataset: Dataset, name: str, index: int) -> None:
+    what = "a column of categories, booleans or numbers"
+    column = usable_column(dataset, name, f"protected/{index}", what)
+    if not _makes_groups(column):
+        detail = (
+            f"protected must be columns of numbers, or of at most {MAX_GROUPS} categories, {shown(name)} is of type "
+            f"{column['type']} with {column['distinct']} values"
+        )
+        raise invalid(f"/protected/{index}", detail)
+
+
+def _makes_groups(column: Mapping[str, Any]) -> bool:
+    """Return True if a protected column has groups: few values, or numbers, which are put into bands."""
+    if column["role"] in ("label", "dropped") or not column.get("distinct"):
+        return False
+    few = column["distinct"] + (1 if column["missing"] else 0) <= MAX_GROUPS
+    return bool(column["type"] == "numeric") or (column["type"] != "datetime" and few)
+
+
+def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
+    """Return the groupings by protected columns: those of the request, or those whose names say so. `check_groups` has
+    accepted them. The column of the request's own groups is not measured twice.
+    """
+    if dataset.kind != DatasetKind.BIPARTITE:
+        return []
+    if asked.protected is not None:
+        columns = [each for each in dataset.columns if each["name"] in asked.protected]
+    else:
+        named = (each for each in dataset.columns if is_protected(each["name"]))
+        columns = [each for each in named if _makes_groups(each)][:MAX_PROTECTED]
+    return [
+        {
+            "column": each["name"],
+            "type": each["type"],
+            "cuts": None,
+            "rate": None,
+            "bands": each["type"] == "numeric" and each["distinct"] > _FEW,
+        }
+        for each in columns
+        if each["name"] != asked.column
+    ]
 
 
 def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
@@ -177,6 +235,8 @@ def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None
     column = pq.read_table(path, columns=[grouping["column"]]).column(0)
     if not (pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)):
         values = column.to_numpy().astype(np.float64)
+        if grouping.get("bands"):
+            return _bands(values)
         return values, ["false", "true"] if grouping["type"] == "boolean" else None
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     texts = coded.dictionary.to_pylist()
@@ -186,6 +246,33 @@ def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None
     place[-1] = np.nan
     codes = coded.indices.fill_null(len(texts)).to_numpy()
     return place[codes], [texts[index] for index in ranked]
+
+
+def _bands(values: Floats) -> tuple[Floats, list[str]]:
+    """Return the band of each value as a number, NaN for a missing one, and the text of each band."""
+    known = values[~np.isnan(values)]
+    shares = np.arange(1, _BANDS) / _BANDS
+    edges = np.unique(np.quantile(known, shares, method="inverted_cdf"))
+    edges = edges[edges < known.max()]
+    if not len(edges):
+        return np.where(np.isnan(values), np.nan, 0.0), ["all values"]
+    ends = [f"{edge:.6g}" for edge in edges]
+    between = [f"{low} to {high}" for low, high in pairwise(ends)]
+    texts = [f"up to {ends[0]}", *(f"above {each}" for each in between), f"above {ends[-1]}"]
+    bands = np.searchsorted(edges, values).astype(np.float64)
+    return np.where(np.isnan(values), np.nan, bands), texts
+
+
+def adjust_together(found: Sequence[Json], level: float) -> None:
+    """Adjust the p-values of the tests of several columns for their number, by Holm."""
+    from core.metrics.estimates import holm
+
+    tests = [
+        test for each in found for test in each["tests"] if test["adjusted_p_value"] is not None
+    ]
+    adjusted = holm(np.array([test["p_value"] for test in tests], dtype=np.float64))
+    for test, p_value in zip(tests, adjusted.tolist(), strict=True):
+        test.update(_judged(test, p_value, level))
 
 
 def measure_groups(
@@ -358,32 +445,31 @@ def _what(one: GroupTest | WorstGroup) -> Json:
 
 
 def _test(test: GroupTest, level: float) -> Json:
+    told = _what(test) | {"groups": test.groups, "p_value": test.p_value}
+    return told | _judged(told, test.adjusted_p_value, level)
+
+
+def _judged(test: Json, adjusted: float | None, level: float) -> Json:
+    """Return the adjusted p-value of a test, whether the groups differ by it, and the words that say so."""
     names = {
         "auc": "AUC",
         "tpr": "TPR",
         "fpr": "FPR",
         "calibration": "calibration in the large",
     }
-    name = names.get(test.of) or "pAUC on FPR [{:g}, {:g}]".format(*(test.window or ()))
-    adjusted = test.adjusted_p_value
+    window = test["fpr_min"], test["fpr_max"]
+    name = names.get(test["of"]) or "pAUC on FPR [{:g}, {:g}]".format(*window)
     if adjusted is None:
-        number = "1 group has it" if test.groups == 1 else "no group has it"
+        number = "1 group has it" if test["groups"] == 1 else "no group has it"
         differs, words = None, f"{name} is not tested: {number}"
     else:
         differs = adjusted < 1.0 - level
         p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"
         words = (
-            f"{name} differs between the {test.groups} groups "
+            f"{name} differs between the {test['groups']} groups "
             f"{'more' if differs else 'not more'} than chance (adjusted p {p_value})"
         )
-    return {
-        **_what(test),
-        "groups": test.groups,
-        "p_value": test.p_value,
-        "adjusted_p_value": adjusted,
-        "differs": differs,
-        "words": words,
-    }
+    return {"adjusted_p_value": adjusted, "differs": differs, "words": words}
 
 
 def finite(value: float | None) -> float | None:

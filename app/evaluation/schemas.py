@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from app.evaluation.amounts import BY_AMOUNT, Amounts
 from app.evaluation.checks import CheckName
-from app.evaluation.groups import BY_GROUP, Groups
+from app.evaluation.groups import BY_GROUP, MAX_PROTECTED, PROTECTED, Groups
 from app.evaluation.service import (
     CURVE_POINTS,
     DEFAULT_LEVEL,
@@ -179,6 +179,13 @@ class EvaluationRequest(Body):
         description="Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR "
         "(`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.",
     )
+    protected: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] | None = Field(
+        default=None,
+        description="Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make "
+        "four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say "
+        "that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.",
+        examples=[["sex"]],
+    )
     amount: Text | None = AMOUNT
     costs: NewCosts | None = Field(
         default=None,
@@ -189,7 +196,7 @@ class EvaluationRequest(Body):
         """What the service takes."""
         windows = None if self.windows is None else pairs_of(self.windows)
         at = None if self.at is None else self.at.given()
-        groups = Groups(self.group_by, at, self.cuts)
+        groups = Groups(self.group_by, at, self.cuts, self.protected)
         amounts = amounts_of(self.amount, self.costs)
         return EvaluationInputs(
             self.model, self.dataset_id, windows, float(self.level), groups, amounts
@@ -742,6 +749,9 @@ class Evaluation(Resource):
         default=None,
         description="The metrics by group. Null without `group_by`, and until the evaluation is ready.",
     )
+    protected: list[EvaluatedGroups] = Field(
+        default_factory=list, description="The same by each protected column."
+    )
     amounts: EvaluatedAmounts | None = Field(
         default=None,
         description="The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the "
@@ -778,7 +788,7 @@ def _cut_of(row: EvaluationRow) -> JudgedCut | None:
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
     kept = same_fields(Evaluation) - {
-        *("group_by", "at", "cut", "cuts", "groups"),
+        *("group_by", "at", "cut", "cuts", "groups", "protected"),
         *("amount", "costs", "amounts", "seen"),
     }
     shown = {name: getattr(row, name) for name in kept}
@@ -791,6 +801,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         "cut": _cut_of(row),
         "cuts": grouping.get("cuts"),
         "groups": (row.metrics or {}).get(BY_GROUP),
+        "protected": (row.metrics or {}).get(PROTECTED, []),
         "amount": money.get("column"),
         "costs": money.get("costs"),
         "amounts": (row.metrics or {}).get(BY_AMOUNT),
@@ -806,9 +817,10 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
     shown = evaluation_of(row)
     if isinstance(shown.metrics, EvaluatedCurve) and shown.metrics.calibration is not None:
         shown.metrics.calibration.points = []
-    for group in [] if shown.groups is None else shown.groups.groups:
-        if group.calibration is not None:
-            group.calibration.points = []
+    for found in [*([] if shown.groups is None else [shown.groups]), *shown.protected]:
+        for group in found.groups:
+            if group.calibration is not None:
+                group.calibration.points = []
     if shown.amounts is not None:
         shown.amounts.curve = []
     return shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.evaluation.groups import BY_GROUP
+from app.evaluation.checks import groups_of
 from app.platform.documents import DecisionMemo
 from app.platform.tables import Evaluation
 from app.reports import document
@@ -22,6 +22,7 @@ CHECKS = {
 }
 """The question of each check."""
 _ANSWERS = {True: "yes", False: "no", None: "not known"}
+MAX_GROUPINGS = 3
 MAX_CUTS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
 """Most cuts, columns that moved, groups and warnings on these pages."""
 
@@ -151,8 +152,12 @@ def _importance(share: float | None) -> str:
 
 
 def _groups(judged: Evaluation) -> Iterator[Block]:
-    found: Json = (judged.metrics or {})[BY_GROUP]
-    yield Paragraph(f"By {found['column']}, on {judged.dataset_name}.")
+    for found in groups_of(judged)[:MAX_GROUPINGS]:
+        yield Paragraph(f"By {found['column']}, on {judged.dataset_name}.")
+        yield from _by_column(found)
+
+
+def _by_column(found: Json) -> Iterator[Block]:
     rows = [
         [
             "no value" if each["value"] is None else each["value"],

@@ -263,6 +263,7 @@ class CreateEvaluation(TypedDict, total=False):
     group_by: Annotated[str | None, 'A column of the dataset whose values are compared as groups: categories, booleans or few numbers. At most 32 groups. The model need not use it. Rows without a value are a group of their own.']
     at: Annotated[Mapping[str, Any] | None, 'The cut whose rates are measured. Default: the present cut of the alias, if `model` is name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.']
     cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
+    protected: Annotated[Sequence[str] | None, 'Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.']
 
@@ -302,13 +303,18 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
     cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR
         (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.
+    protected : Sequence[str], optional
+        Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers
+        make four bands. The p-values are adjusted for all of these columns together. Null: the columns
+        whose names say that law often protects what they hold (`columns[].protected` of the dataset).
+        An empty list: none.
     amount : str, optional
         A column of numbers from 0 on, without missing values: what each row is worth. The models need
         not use it.
     costs : Mapping[str, Any], optional
         What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.
     """
-    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
 
 class CreateKey(TypedDict, total=False):
     """Keywords of `create_key`."""
@@ -2936,6 +2942,7 @@ class ValidateEvaluation(TypedDict, total=False):
     group_by: Annotated[str | None, 'A column of the dataset whose values are compared as groups: categories, booleans or few numbers. At most 32 groups. The model need not use it. Rows without a value are a group of their own.']
     at: Annotated[Mapping[str, Any] | None, 'The cut whose rates are measured. Default: the present cut of the alias, if `model` is name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.']
     cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
+    protected: Annotated[Sequence[str] | None, 'Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.']
 
@@ -2966,13 +2973,18 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
     cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR
         (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.
+    protected : Sequence[str], optional
+        Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers
+        make four bands. The p-values are adjusted for all of these columns together. Null: the columns
+        whose names say that law often protects what they hold (`columns[].protected` of the dataset).
+        An empty list: none.
     amount : str, optional
         A column of numbers from 0 on, without missing values: what each row is worth. The models need
         not use it.
     costs : Mapping[str, Any], optional
         What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.
     """
-    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
 
 class ValidateJob(TypedDict, total=False):
     """Keywords of `validate_job`."""

@@ -373,6 +373,10 @@ class Column(Record):
     """`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a
     different value in nearly every row; it is not used as a feature. `dropped`: not read.
     """
+    protected: bool | None = None
+    """True if the name says that law often protects what the column holds, as `sex` or `age`. Evaluations
+    compare its groups by themselves. Default: `false`.
+    """
     missing: int | None
     distinct: int | None = None
     """Number of different values."""
@@ -1147,6 +1151,8 @@ class Evaluation(Record):
     """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
     """The metrics by group. Null without `group_by`, and until the evaluation is ready."""
+    protected: list[EvaluatedGroups] | None = None
+    """The same by each protected column."""
     amounts: EvaluatedAmounts | None = None
     """The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the
     evaluation is ready.

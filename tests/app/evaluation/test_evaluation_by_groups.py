@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.evaluation.checks import check_model
 from app.evaluation.groups import Groups
 from app.evaluation.schemas import evaluation_of
 from app.models import calibrations
@@ -134,6 +135,73 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
     assert [worst["of"] for worst in groups["worst"]] == ["auc", "pauc", "tpr", "fpr"]
 
 
+class PeopleOfSexes(People):
+    """People with a sex and an age. The label is drawn at random for women: no model ranks them."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        super().__init__(n, seed)
+        rng = np.random.default_rng(seed + 100)
+        self.women = np.arange(n) % 2 == 1
+        self.y[self.women] = rng.random(self.women.sum()) < 0.3
+        self.age = rng.integers(18, 90, n)
+
+    def csv(self) -> str:
+        """The table as it is uploaded."""
+        head, *lines = super().csv().splitlines()
+        kinds = zip(lines, self.women, self.age, strict=True)
+        rows = [f"{line},{'w' if woman else 'm'},{age}" for line, woman, age in kinds]
+        return "\n".join([f"{head},Geschlecht,Alter", *rows, ""])
+
+
+def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
+    train(bench, People(600, 0).upload(bench), "fair")
+    people = PeopleOfSexes(1200, 1)
+    new = people.upload(bench)
+
+    def shown(groups: Groups) -> Any:
+        return json.loads(
+            evaluation_of(evaluate(bench, "fair", new, groups=groups)).model_dump_json()
+        )
+
+    found = shown(Groups())
+    assert found["groups"] is None
+    sexes, ages = found["protected"]
+    assert (sexes["column"], [one["value"] for one in sexes["groups"]]) == (
+        "Geschlecht",
+        ["m", "w"],
+    )
+    (of_auc,) = (test for test in sexes["tests"] if test["of"] == "auc")
+    assert of_auc["differs"]
+    edges = [
+        int(edge) for edge in np.quantile(people.age, (0.25, 0.5, 0.75), method="inverted_cdf")
+    ]
+    bands = np.searchsorted(edges, people.age)
+    assert [one["rows"] for one in ages["groups"]] == np.bincount(bands).tolist()
+    assert [one["value"] for one in ages["groups"]] == [
+        *(f"up to {edges[0]}", f"above {edges[0]} to {edges[1]}"),
+        *(f"above {edges[1]} to {edges[2]}", f"above {edges[2]}"),
+    ]
+    assert not any(test["differs"] for test in ages["tests"])
+    # All tests of both columns are adjusted together.
+    tests = [each for of in (sexes, ages) for each in of["tests"] if each["p_value"] is not None]
+    least = min(tests, key=lambda each: each["p_value"])
+    assert least["adjusted_p_value"] == pytest.approx(min(1.0, len(tests) * least["p_value"]))
+
+    model = bench.db.reading(models.find, OWNER, "fair")
+    _, checked = bench.db.reading(check_model, OWNER, model.id)
+    (groups,) = (each for each in checked if each.name == "groups")
+    assert groups.passed is False
+    assert "Geschlecht: AUC differs" in groups.words
+    # A column of the request is not measured twice, and an empty list turns it off.
+    both = shown(Groups("Geschlecht"))
+    assert (both["groups"]["column"], [of["column"] for of in both["protected"]]) == (
+        "Geschlecht",
+        ["Alter"],
+    )
+    assert shown(Groups(protected=[]))["protected"] == []
+    assert [of["column"] for of in shown(Groups(protected=["a", "a"]))["protected"]] == ["a"]
+
+
 def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
     train(bench, People(300, 0).upload(bench), "tprs", objective={"metric": "tpr", "fpr": 0.1})
     new = PeopleOfRegions(400, 1).upload(bench, weight="size", group="g")
@@ -255,6 +323,13 @@ def ask(start: Callable[..., Service]) -> Callable[..., Any]:
         ({"cuts": "equal"}, "invalid", "/cuts"),
         ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts"),
         ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts"),
+        ({"protected": ["region", "planet"]}, "unknown_column", "/protected/1"),
+        ({"protected": ["left"]}, "invalid", "/protected/0"),
+        ({"protected": ["day"]}, "invalid", "/protected/0"),
+        ({"protected": ["code"]}, "invalid", "/protected/0"),
+        ({"protected": ["empty"]}, "invalid", "/protected/0"),
+        ({"protected": "region"}, "invalid", "/protected"),
+        ({"protected": ["region"] * 11}, "invalid", "/protected"),
     ],
 )
 def test_bad_groups_and_cuts(
@@ -352,6 +427,8 @@ def test_groups_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
         refused(answer, 403, "forbidden", "group_by answers values of the dataset's columns")
         unknown = ask({"group_by": "planet"}, ["train"], at)
         refused(unknown, 403, "forbidden", "the key has train")
+        named = ask({"protected": ["region"]}, ["train"], at)
+        refused(named, 403, "forbidden", "protected answers values of the dataset's columns")
     assert ask({}, ["train"], "/validate").status_code == 200
     assert ask({"group_by": "region"}, ["train", "read"], "/validate").status_code == 200
 
