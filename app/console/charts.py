@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -213,14 +214,19 @@ def square(
     return picture(size, size, plot.title, draw(plot, place), **hints)
 
 
-def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
+def bars(
+    values: Sequence[tuple[str, float]],
+    title: str,
+    write: Callable[[float], str] = "{:.3g}".format,
+    width: float = 720.0,
+) -> Markup:
     """Draw bars one below the other, each with its value; negative ones go to the left."""
     longest = max((len(name) for name, _ in values), default=0)
-    left = min(300.0, 12 + CHARACTER * longest)
-    width, row, top = 720.0, 24.0, 4.0
+    left = min(0.42 * width, 12 + CHARACTER * longest)
+    row, top = 24.0, 4.0
     low = min(0.0, min((value for _, value in values), default=0.0))
     high = max(0.0, max((value for _, value in values), default=0.0))
-    room = 11 * CHARACTER  # width of a number beside its bar
+    room = min(11 * CHARACTER, 0.15 * width)  # width of a number beside its bar
     scale = Scale(low, high, left + 8 + (room if low < 0 else 0), width - room)
     most = int(left / CHARACTER)
     parts = []
@@ -229,7 +235,7 @@ def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
         shown = name if len(name) <= most else name[: most - 1] + "…"
         bar = element(
             "rect",
-            element("title", f"{name}: {value:.4g}"),
+            element("title", f"{name}: {write(value)}"),
             x=min(zero, end),
             y=y + 4,
             width=max(abs(end - zero), 1.0),
@@ -240,7 +246,7 @@ def bars(values: Sequence[tuple[str, float]], title: str) -> Markup:
         parts += [
             text(left, y + row / 2 + 4, shown, "end"),
             bar,
-            text(figure[0], y + row / 2 + 4, f"{value:.3g}", figure[1]),
+            text(figure[0], y + row / 2 + 4, write(value), figure[1]),
         ]
     bottom = top + row * len(values)
     parts.append(line(scale(0.0), top, scale(0.0), bottom, "zero"))
@@ -256,7 +262,7 @@ def dependence(
     """Draw mean scores by a feature's values: a line for numbers, points for categories. `spell` formats the
     numbers.
     """
-    width, height, left, top, bottom = 720.0, 300.0, 60.0, 10.0, 240.0
+    width, height, left, top, bottom = 720.0, 310.0, 60.0, 26.0, 250.0
     scores = [score for _, score in places]
     low, high = min(scores, default=0.0), max(scores, default=1.0)
     margin = 0.08 * ((high - low) or 0.1)
@@ -285,6 +291,7 @@ def dependence(
             shown = word if len(word) <= most else word[: most - 1] + "…"
             parts.append(text(at, bottom + 18, shown, "middle"))
     parts.append(text((left + width) / 2, bottom + 42, name, "middle"))
+    parts.append(text(left, top - 12, "mean score", "start"))
     return picture(width, height, title, *parts)
 
 
@@ -326,6 +333,27 @@ def histogram(
             line(x, top - 8, x, bottom, "cross"),
             text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cut:.4g}", anchor),
         ]
+    return picture(width, height, title, *parts)
+
+
+def step_function(ends: Sequence[float], heights: Sequence[float], title: str) -> Markup:
+    """Draw a small step function: the heights up to each of the ends, and above the last one."""
+    width, height, left, top, bottom = 360.0, 180.0, 46.0, 8.0, 148.0
+    low, high = (ends[0], ends[-1]) if ends else (0.0, 1.0)
+    margin = 0.08 * ((high - low) or 1.0)
+    x = Scale(low - margin, high + margin, left, width - 8)
+    least, most = min(0.0, *heights), max(0.0, *heights)
+    y = Scale(least - 0.05 * (most - least), most + 0.05 * (most - least), bottom, top)
+    parts = [_horizontal(y, tick, left, width - 8) for tick in y.ticks(4)]
+    parts += [_vertical(x, tick, top, bottom) for tick in x.ticks(4)]
+    parts.append(line(left, y(0.0), width - 8, y(0.0), "zero"))
+    places = [x.low, *ends, x.high]
+    run = [
+        (x(at), y(value))
+        for value, ends_of in zip(heights, pairwise(places), strict=True)
+        for at in ends_of
+    ]
+    parts.append(path(run, "line"))
     return picture(width, height, title, *parts)
 
 

@@ -16,12 +16,15 @@ from rankwright.types import (
     Controls,
     ControlWindow,
     Model,
+    ScorecardAttribute,
+    ScorecardCharacteristic,
 )
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.rendering import date
+from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.http.forms import number_or_text
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -46,7 +49,7 @@ DECISION = ("cut", "review", "rows", "cost_false_positive", "cost_false_negative
 _TAB_OF = {
     "top": "decide",
     "score": "score",
-    **dict.fromkeys(("importance", "dependence", "structure"), "explain"),
+    **dict.fromkeys(("scorecard", "importance", "dependence", "structure"), "explain"),
     **dict.fromkeys(("calibration", "controls", "bounds"), "validation"),
     **dict.fromkeys(("aliases", "leaderboard", "versions"), "history"),
 }
@@ -118,7 +121,7 @@ async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
 async def read_explain(page: PageDep, ref: str) -> Response:
     """Show the explanations of the scores: each part is loaded after the page."""
     model = await page.client.models[ref].read()
-    return show_tab(page, model, "model_explain.html", "explain")
+    return show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
 
 
 @router.get("/{ref}/versions")
@@ -141,8 +144,9 @@ async def read_importance(page: PageDep, ref: str) -> Response:
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
     chart = None
     if found is not None:
-        values = [(each.name, each.importance) for each in found.features[:20]]
-        chart = charts.bars(values, "Importance of features")
+        whole = sum(max(each.importance, 0.0) for each in found.features) or 1.0
+        values = [(each.name, each.importance / whole) for each in found.features[:20]]
+        chart = charts.bars(values, "Share of each feature in the importance", write=percent)
     return await show_part(
         page,
         model,
@@ -209,6 +213,65 @@ def _label(page: Page, model: Model) -> str | None:
     if not model.labels:
         return None
     return page.asked("label") or model.labels[0].name
+
+
+SCALE = {"pdo": "Points that double the odds", "base_score": "Points", "base_odds": "at odds of"}
+"""The fields of a scorecard's scale, and their labels."""
+SCORECARDS = ("logistic", "additive")
+"""Algorithms that have a scorecard."""
+
+
+@router.get("/{ref}/scorecard")
+async def read_scorecard(page: PageDep, ref: str) -> Response:
+    """Show a model in points: a table, and the curves of an additive model."""
+    model = await page.client.models[ref].read()
+    of, entered = page.client.models[model.id], {name: page.asked(name) for name in SCALE}
+    asked = {name: number_or_text(value) for name, value in entered.items() if value}
+    problem = None
+    try:
+        found = await of.scorecard(**cast(Any, asked))
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        problem, found = error.problem, await of.scorecard()
+    return await show_part(
+        page,
+        model,
+        "scorecard",
+        200 if problem is None else problem["status"],
+        found=found,
+        labels=SCALE,
+        entered={name: entered[name] or f"{getattr(found, name):g}" for name in SCALE},
+        in_words=_of_attribute,
+        curves={each.name: _curve_of(each) for each in found.characteristics},
+        problem=problem,
+    )
+
+
+def _curve_of(of: ScorecardCharacteristic) -> Markup | None:
+    """Draw the points of a characteristic of numbers or categories; None for a number that counts by the unit."""
+    steps = [each for each in of.attributes if each.of == "values"]
+    if steps:
+        ends = [float(each.high) for each in steps[:-1] if not isinstance(each.high, str | None)]
+        if len(ends) == len(steps) - 1:
+            heights = [each.points for each in steps]
+            return charts.step_function(ends, heights, f"Points by {of.name}")
+    words = [(_of_attribute(each), each.points) for each in of.attributes if each.of != "unit"]
+    return charts.bars(words, f"Points by {of.name}", points, width=360.0) if words else None
+
+
+def _of_attribute(each: ScorecardAttribute) -> str:
+    """Return the value of an attribute in words."""
+    match each.of:
+        case "category":
+            return str(each.category)
+        case "unit":
+            return "each unit"
+        case "missing":
+            return "no value"
+    if each.low is None:
+        return "any value" if each.high is None else f"up to {each.high}"
+    return f"above {each.low}" if each.high is None else f"above {each.low} to {each.high}"
 
 
 @router.get("/{ref}/structure")

@@ -50,6 +50,7 @@ def environment() -> Environment:
         title=title,
         figure=figure,
         state=state,
+        points=points,
         sentence=sentence,
         segment=lambda text: quote(str(text), safe=""),
     )
@@ -76,6 +77,12 @@ def number(value: float | None, digits: int = 3) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}g}"
+
+
+def points(value: float) -> str:
+    """Return points to a tenth with a sign; a zero has none."""
+    shown = f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
+    return "0.0" if shown[1:] == "0.0" else shown
 
 
 def count(value: float | None) -> str:

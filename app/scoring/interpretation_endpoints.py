@@ -14,14 +14,17 @@ from app.models import margins
 from app.models import service as models
 from app.models.schemas import Margins, Part, finite
 from app.scoring import dependence
+from app.scoring import scorecard as scorecards
 from app.scoring import service as scoring
 from app.scoring.dependencies import LabelQuery, ModelsDep
 from app.scoring.schemas import (
     Importance,
     PartialDependence,
+    Scorecard,
     VariableDependence,
     dependence_of,
     importance_of,
+    scorecard_of,
     variables_of,
 )
 from app.training import interpretation
@@ -165,6 +168,46 @@ async def read_structure(
             drawn = scoring.picture(served, f"{model.name}:{model.version}")
             return Response(drawn, media_type="image/svg+xml", headers=PICTURE_HEADERS)
         return json_response({"model_id": served.model_id, **scoring.structure(served)})
+
+    return await context.compute(caller.owner, work)
+
+
+@router.get("/{ref}/scorecard", summary="Read a model as a scorecard")
+@needs("read")
+async def read_scorecard(
+    *,
+    ref: str,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    pdo: Annotated[
+        float,
+        Query(gt=0, le=1e6, description="Points that double the odds of the negatives."),
+    ] = 20,
+    base_score: Annotated[
+        float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
+    ] = 600,
+    base_odds: Annotated[
+        float,
+        Query(
+            gt=0,
+            le=1e9,
+            description="Odds of the negatives at `base_score`: negatives to one positive.",
+        ),
+    ] = 50,
+) -> Scorecard:
+    """What each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
+    `base_points` plus those of its values; the more, the less likely it is a positive. For models of the algorithms
+    `logistic` and `additive`, whose scores are sums of log odds; 404 for others.
+    """
+
+    def work() -> Scorecard:
+        model = context.db.reading(models.find, caller.owner, ref)
+        scale = scorecards.Scale(pdo, base_score, base_odds)
+        if model.algorithm not in scorecards.LOG_ODDS:
+            raise scorecards.no_scorecard(model.algorithm)
+        structure = scoring.structure(cache.serve(model))
+        return scorecard_of(model.id, scorecards.make_scorecard(structure, scale))
 
     return await context.compute(caller.owner, work)
 

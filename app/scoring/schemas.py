@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import Field, WithJsonSchema
 
@@ -12,7 +12,7 @@ from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, one_of, 
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import Part
+from app.models.schemas import Part, finite
 from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
@@ -30,6 +30,8 @@ from app.scoring.reasons import (
     ReasonOptions,
 )
 from app.scoring.reasons import options_of as reason_options_of
+from app.scoring.scorecard import AttributeKind
+from app.scoring.scorecard import Scorecard as MadeScorecard
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS as IMPORTANCES
 from app.training.interpretation import Importances
@@ -732,3 +734,66 @@ def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
     if type_ == DATETIME:
         return spell_date(value)
     return bool(value) if type_ == BOOLEAN else value
+
+
+class ScorecardAttribute(Resource):
+    """What a value of a feature adds."""
+
+    of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
+        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`. "
+        "`missing`: no value."
+    )
+    low: float | str | None = Field(description="Null: no limit. A date is a text.")
+    high: float | str | None = Field(description="Null: no limit.")
+    category: str | None
+    weight: float = Field(description="Added to the log odds of the positives.")
+    odds_ratio: float | None = Field(
+        description="Factor of the odds of the positives. Null: too great."
+    )
+    points: float
+
+
+class ScorecardCharacteristic(Resource):
+    """A feature and its attributes. A pair of features has none: its table is in the structure."""
+
+    name: str
+    span: float | None = Field(
+        description="Greatest points less the least. Null for a number that counts by the unit."
+    )
+    attributes: list[ScorecardAttribute]
+
+
+class Scorecard(Resource):
+    """A model in points."""
+
+    model_id: str
+    pdo: float
+    base_score: float
+    base_odds: float
+    base_points: float = Field(description="Points of a row all of whose values add nothing.")
+    complete: bool = Field(
+        description="False if the score has parts that are not among the attributes: those of pairs of features, or of "
+        "too many terms."
+    )
+    characteristics: list[ScorecardCharacteristic] = Field(description="The greatest span first.")
+
+
+def scorecard_of(model_id: str, found: MadeScorecard) -> Scorecard:
+    """Show a scorecard."""
+    return Scorecard(
+        model_id=model_id,
+        **vars(found.scale),
+        base_points=found.base_points,
+        complete=found.complete,
+        characteristics=[
+            ScorecardCharacteristic(
+                name=each.name,
+                span=each.span,
+                attributes=[
+                    ScorecardAttribute(**vars(one) | {"odds_ratio": finite(one.odds_ratio)})
+                    for one in each.attributes
+                ],
+            )
+            for each in found.characteristics
+        ],
+    )

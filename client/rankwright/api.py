@@ -2247,6 +2247,35 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/roc", record_of(types.Roc), {**fields})
 
+class ReadScorecard(TypedDict, total=False):
+    """Keywords of `read_scorecard`."""
+
+    pdo: Annotated[float | None, 'Points that double the odds of the negatives.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds of the negatives at `base_score`: negatives to one positive.']
+
+
+@keywords(ReadScorecard)
+def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[types.Scorecard]:
+    """Read a model as a scorecard.
+
+    What each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
+    `base_points` plus those of its values; the more, the less likely it is a positive. For models of the algorithms
+    `logistic` and `additive`, whose scores are sums of log odds; 404 for others.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    pdo : float, optional
+        Points that double the odds of the negatives.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds of the negatives at `base_score`: negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard", record_of(types.Scorecard), {**fields})
+
 def read_structure(ref: str, /) -> ApiRequest[Any]:
     """Read the structure.
 

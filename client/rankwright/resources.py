@@ -827,6 +827,7 @@ class _ModelOperations(ApiObject):
     bounds = bound(api.read_bounds)
     controls = bound(api.read_controls)
     checks = bound(api.read_checks)
+    scorecard = bound(api.read_scorecard)
     leaderboard = bound(api.read_leaderboard)
     structure = bound(api.read_structure)
     out_of_fold = bound(api.read_out_of_fold)

@@ -3003,6 +3003,48 @@ class ScoreTableCheck(Record):
     ignored: list[str] | None = None
     """Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent."""
 
+class Scorecard(Record):
+    """A model in points."""
+
+    model_id: str
+    pdo: float
+    base_score: float
+    base_odds: float
+    base_points: float
+    """Points of a row all of whose values add nothing."""
+    complete: bool
+    """False if the score has parts that are not among the attributes: those of pairs of features, or of
+    too many terms.
+    """
+    characteristics: list[ScorecardCharacteristic]
+    """The greatest span first."""
+
+class ScorecardAttribute(Record):
+    """What a value of a feature adds."""
+
+    of: Literal['unit', 'values', 'category', 'missing']
+    """`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`.
+    `missing`: no value.
+    """
+    low: float | str | None
+    """Null: no limit. A date is a text."""
+    high: float | str | None
+    """Null: no limit."""
+    category: str | None
+    weight: float
+    """Added to the log odds of the positives."""
+    odds_ratio: float | None
+    """Factor of the odds of the positives. Null: too great."""
+    points: float
+
+class ScorecardCharacteristic(Record):
+    """A feature and its attributes. A pair of features has none: its table is in the structure."""
+
+    name: str
+    span: float | None
+    """Greatest points less the least. Null for a number that counts by the unit."""
+    attributes: list[ScorecardAttribute]
+
 class Scores(Record):
     """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
 

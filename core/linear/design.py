@@ -250,14 +250,16 @@ class Coordinates(FeatureMap):
     ) -> tuple[int, list[dict[str, Any]]]:
         """Return one term per number, category and missing value, largest first.
 
-        `weight` is per unit of the feature, `standardized` per standard deviation; both are the same for a category.
+        `weight` is per unit of the feature, counted from its `center`, `standardized` per standard deviation; both are
+        the same for a category.
         """
         terms: list[dict[str, Any]] = []
         slope, missing, table = self.unfold(w)
         for j, (feature, names) in enumerate(zip(*columns, strict=True)):
             if names is None and w[j] != 0.0:
                 term = {"feature": feature, "weight": float(slope[j])}
-                terms.append({**term, "standardized": float(w[j])})
+                center = float(self.center[j])
+                terms.append({**term, "center": center, "standardized": float(w[j])})
             values: list[tuple[str | None, Any]] = [
                 (name, table[self.first[j] + k]) for k, name in enumerate(names or ())
             ]

@@ -71,6 +71,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.plot,
         models.cut,
         models.checks,
+        models.scorecard,
         models.gains,
         models.figures,
         models.profile,

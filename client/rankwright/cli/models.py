@@ -18,6 +18,7 @@ from rankwright.cli.common import (
     Model,
     Svg,
     Url,
+    err,
     new_table,
     out,
     service,
@@ -288,6 +289,43 @@ def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = 
     for each in found.checks:
         table.add_row(each.name, _ANSWERS[each.passed], each.words)
     out.print(table, markup=False, soft_wrap=False)
+
+
+@takes(api.ReadScorecard)
+def scorecard(
+    model: Model,
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    **fields: Any,
+) -> None:
+    """Show a logistic or additive model in points: the weight, the odds ratio and the points of each value."""
+    with service(url, key, as_json=as_json) as client:
+        found = client.models[model].scorecard(**fields)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    lines: list[Sequence[str]] = [("feature", "value", "log odds", "odds ratio", "points")]
+    lines.append(("", "every row", "", "", f"{found.base_points:.1f}"))
+    for each in found.characteristics:
+        for one in each.attributes:
+            ratio = "–" if one.odds_ratio is None else f"{one.odds_ratio:.3g}"
+            value = _attribute_in_words(one)
+            lines.append((each.name, value, f"{one.weight:+.4f}", ratio, f"{one.points:+.1f}"))
+    out.print(_columns(lines), markup=False)
+    if not found.complete:
+        err.print("the score has more parts: pairs of features, or more terms", markup=False)
+
+
+def _attribute_in_words(one: types.ScorecardAttribute) -> str:
+    if one.of == "category":
+        return str(one.category)
+    if one.of != "values":
+        return {"unit": "each unit", "missing": "no value"}[one.of]
+    if one.low is None:
+        return "any" if one.high is None else f"up to {one.high}"
+    return f"above {one.low}" if one.high is None else f"above {one.low} to {one.high}"
 
 
 @takes(api.ReadGains)

@@ -101,7 +101,7 @@ def test_a_key_ring_asks_once(db: Database) -> None:
     ring.recent.seconds = 3600.0
     assert ring.cached(digest(secret.encode())) is None
     caller = ring.authenticate(digest(secret.encode()))
-    assert caller == Caller(key.id, "ann", frozenset({"read"}))
+    assert caller == Caller(key.id, "ann", frozenset({"read"}), key.name)
     queries: list[object] = []
     event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args))
     assert ring.cached(digest(secret.encode())) is caller

@@ -104,6 +104,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_calibration": ("model.read_calibration", ()),
     "put_calibration": ("model.recalibrate", ("ds_1",)),
     "read_checks": ("model.checks", ()),
+    "read_scorecard": ("model.scorecard", ()),
     "read_controls": ("model.controls", ()),
     "explain_rows": ("model.explain", ([{"a": 1}],)),
     "read_figures": ("model.figures", ("auc",)),

@@ -222,7 +222,7 @@ def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> 
         for page in pages:
             browser.read(page)  # what is read once is in memory, some of it for a second
             tries = []
-            for _ in range(3):
+            for _ in range(8):
                 with counted(service) as counts:
                     browser.read(page)
                 tries.append((counts["statements"], counts["rows"]))

@@ -336,11 +336,24 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     # A good one is saved, and the page opens at it, in the same words as its verdict.
     alias.fill("live")
     page.get_by_label("Later versions keep").select_option("this threshold")
+    page.get_by_label("Reason", exact=True).fill("Few <b>reviewers</b>")
+    page.get_by_label("Approved by").fill("Board")
     button.click()
     page.get_by_text(f"Saved. {name}@live flags scores of at least {threshold:.6g}.").wait_for()
     assert shown() == before
     kept = world.api.get(address).json()
     assert (kept["model_id"], kept["promise"]["threshold"]) == (first, threshold)
+    assert kept["memo"] == {
+        "reason": "Few <b>reviewers</b>",
+        "approved_by": "Board",
+        "review": None,
+        "rows": None,
+        "cost_false_positive": 1,
+        "cost_false_negative": 6,
+        "prevalence": None,
+    }
+    report = page.get_by_role("link", name="Read the report, with this cut first")
+    assert report.get_attribute("href").endswith(f"/console/models/{first}/report.html")
     row = {"age": 44.5, "member": True, NASTY: None}
     scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
     assert scored["flags"] == [scored["scores"][0] >= threshold]

@@ -64,10 +64,94 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     assert "FPR 0 to 0.2" in page
     assert "a model has 0.500" in page
     assert "a model has 0.100" in page
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
+    assert "Settings that differ" in page
     assert place in browser.read("/console/comparisons")
     assert browser.post(f"{place}/delete").status_code == 303
     browser.read(place, 404)
+
+
+def test_a_comparison_says_what_is_caught_of_so_many_rows(world: World) -> None:
+    browser = world.browser()
+    asked = {"models": world.models, "dataset_id": world.dataset_id, "capacity": "30"}
+    sent = browser.post("/console/comparisons", **asked, rows="200")
+    place = sent.headers["location"]
+    world.service.work()
+    page = browser.read(place)
+    path = place.partition("?")[0].replace("/console", "/v1")
+    (figure,) = world.client.get(path).json()["result"]["figures"]
+    assert figure["figure"] == "precision@15%"
+    best = max(each["value"] for each in figure["values"])
+    assert "Where 30 of 200 rows can be reviewed" in page
+    assert f"catches {30 * best:,.0f} positives among them" in page
+    # Without the numbers in the address, so many of a hundred.
+    assert "Where 100 of 667 rows can be reviewed" in browser.read(place.partition("?")[0])
+    for capacity, rows in (("30", ""), ("0", "9"), ("3", "2"), ("1.5", "9"), ("x", "9")):
+        bad = browser.post("/console/comparisons", **asked | {"capacity": capacity}, rows=rows)
+        assert bad.status_code == 422
+        assert "what can be reviewed must be two whole numbers above 0" in bad.text
+        assert f'value="{capacity}"' in bad.text
+
+
+def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) -> None:
+    name = world.client.get(f"/v1/models/{world.models[0]}").json()["name"]
+    address = f"/v1/models/{name}/aliases/live"
+    memo = {"review": 100, "rows": 1000}
+    body = {"model_id": world.models[1], "promise": {"flagged": 0.1}, "memo": memo}
+    assert world.client.put(address, json=body).status_code == 201
+    (live,) = world.client.get("/v1/overview").json()["live"]
+    point = world.client.get(f"/v1/models/{world.models[1]}/operating-point?flagged=0.1").json()
+    assert live["flagged"] == pytest.approx(point["flagged"]["value"])
+    assert (live["alias"], live["evaluation_id"], live["next_step"]) == ("live", None, "evaluate")
+    page = world.browser().read("/console")
+    assert f"about {1000 * live['flagged']:.0f} of 1,000 rows" in page
+    assert "Evaluate it on newer rows" in page
+    # An evaluation on new rows that finds nothing leaves nothing to do.
+    other = world.service.upload(world.client, table(seed=9))
+    sent = {"model": f"{name}@live", "dataset_id": other}
+    made = world.client.post("/v1/evaluations", json=sent).json()
+    world.service.work()
+    (live,) = world.client.get("/v1/overview").json()["live"]
+    drift = world.client.get(f"/v1/evaluations/{made['id']}").json()["drift"]
+    assert (live["evaluation_id"], live["changed"]) == (made["id"], drift["changed"])
+    assert live["next_step"] in (
+        (None,) if not drift["changed"] else (None, "recalibrate", "retrain")
+    )
+    evaluation = world.browser().read(f"/console/evaluations/{made['id']}")
+    assert (
+        f"The cut of {name}@live: planned {1000 * point['flagged']['value']:.0f} of 1,000 rows, now "
+        in evaluation
+    )
+    assert "Then and now" in evaluation
+    # An older version is compared first.
+    now = world.client.get(address)
+    moved = body | {"model_id": world.models[0]}
+    match = {"If-Match": now.headers["ETag"]}
+    assert world.client.put(address, json=moved, headers=match).status_code == 200
+    (live,) = world.client.get("/v1/overview").json()["live"]
+    assert live["next_step"] == "compare"
+    gone = {"If-Match": world.client.get(address).headers["ETag"]}
+    assert world.client.delete(address, headers=gone).status_code == 204
+    assert world.client.get("/v1/overview").json()["live"] == []
+
+
+def test_a_scorecard_has_a_page(world: World) -> None:
+    job = world.service.train(
+        world.client, world.dataset_id, name="card", algorithm={"name": "logistic"}, controls=None
+    )
+    model = job["output"]["id"]
+    browser = world.browser()
+    assert "/scorecard" in browser.read(f"/console/models/{model}/explain")
+    card = world.client.get(f"/v1/models/{model}/scorecard?pdo=40").json()
+    page = browser.read(f"/console/models/{model}/scorecard?pdo=40")
+    assert f"The points of a row are {card['base_points']:.1f} plus those of its values" in page
+    for each in card["characteristics"]:
+        for one in each["attributes"]:
+            assert f"{one['odds_ratio']:.3f}" in page
+    bad = browser.read(f"/console/models/{model}/scorecard?pdo=-1", 422)
+    assert "pdo must be greater than 0" in bad
+    assert 'value="-1"' in bad
+    browser.read(f"/console/models/{world.models[0]}/scorecard", 404)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +229,7 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     page = browser.read(place)
     made = world.client.get(place.replace("/console", "/v1")).json()
     assert f"{made['metrics']['auc']['value']:.3f}" in page
-    assert "<h2>By " not in page
+    assert page.count("<h2>By ") == page.count("<h2>By age</h2>") == 1  # its name says: protected
     assert "by chance 0.025" in page  # the partial AUC up to FPR 0.05
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
     assert "Area over time" in over_time

@@ -1,0 +1,164 @@
+"""A model as a scorecard: the points of each value, their odds ratios, and the scale of the trade.
+
+The points of a row are `base_points` plus those of its values. They fall as the log odds of the positives rise. Where
+the odds of the negatives are `base_odds` to 1 a row has `base_score`, and `pdo` more points double these odds (Siddiqi,
+*Credit Risk Scorecards*, 2006, chapter 6). This is a scale and no new model: the order is that of the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from app.platform.errors import NotFound
+
+Json = Mapping[str, Any]
+LOG_ODDS = ("logistic", "additive")
+"""Algorithms whose scores are log odds that are sums over features."""
+MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio is no float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale of the points: `base_score` points where the odds of the negatives are `base_odds` to 1, and `pdo`
+    more where they are twice that.
+    """
+
+    pdo: float
+    base_score: float
+    base_odds: float
+
+    @property
+    def factor(self) -> float:
+        """Return how many points one unit of log odds is."""
+        return self.pdo / math.log(2.0)
+
+    def points(self, log_odds: float) -> float:
+        """Return what so much of the log odds of the positives adds to the points."""
+        return 0.0 - self.factor * log_odds  # no -0
+
+    def base_points(self, offset: float) -> float:
+        """Return the points of a row all of whose values add nothing."""
+        return self.base_score - self.factor * (math.log(self.base_odds) + offset)
+
+
+AttributeKind = Literal["unit", "values", "category", "missing"]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a value of a feature adds: one more unit of a number, a number above `low` and up to `high`, a category, or
+    no value.
+    """
+
+    of: AttributeKind
+    weight: float
+    odds_ratio: float
+    points: float
+    low: float | None = None
+    high: float | None = None
+    category: str | None = None
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    """A feature, or a cross or a pair of features, with its attributes; `span` is the difference of its greatest and
+    its least points, None for a number that counts by the unit. A pair has no attributes: its table is in the
+    structure.
+    """
+
+    name: str
+    span: float | None
+    attributes: Sequence[Attribute]
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """A model as points, the characteristics of the greatest span first."""
+
+    scale: Scale
+    base_points: float
+    complete: bool
+    """False if the score has parts that are not among the attributes: those of pairs, or too many terms."""
+    characteristics: Sequence[Characteristic]
+
+
+def no_scorecard(algorithm: str) -> NotFound:
+    """Return the refusal of a model whose score is no sum of log odds."""
+    return NotFound(
+        f"a scorecard needs scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this model is of the "
+        f"algorithm {algorithm}",
+        code="no_scorecard",
+    )
+
+
+def make_scorecard(structure: Json, scale: Scale) -> Scorecard:
+    """Return the scorecard of a model of one of the algorithms `LOG_ODDS`, by its structure."""
+    if structure["type"] == "linear":
+        terms = structure["terms"]
+        found = list(_linear(terms, scale))
+        # A number counts from its center; the points count from 0.
+        offset = structure["intercept"] - math.fsum(
+            term["weight"] * term["center"] for term in terms if "center" in term
+        )
+    else:
+        offset, found = structure["offset"], list(_additive(structure["features"], scale))
+    pairs = structure.get("pairs", [])
+    complete = not pairs and structure.get("n_terms", 0) <= len(structure.get("terms", ()))
+    found.sort(key=lambda each: (each.span is None, -(each.span or 0.0), each.name))
+    found += [Characteristic(" × ".join(each["features"]), None, ()) for each in pairs]
+    return Scorecard(scale, scale.base_points(offset), complete, found)
+
+
+def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[Characteristic]:
+    by_feature: dict[str, list[Json]] = {}
+    for term in terms:
+        by_feature.setdefault(term["feature"], []).append(term)
+    for name, own in by_feature.items():
+        number = next((term for term in own if "is" not in term), None)
+        missing = math.fsum(term["weight"] for term in own if term.get("is", "") is None)
+        attributes = [
+            _attribute("category", term["weight"], scale, category=term["is"])
+            for term in own
+            if term.get("is") is not None
+        ]
+        if number is not None:
+            attributes.append(_attribute("unit", number["weight"], scale))
+            missing += number["weight"] * number["center"]  # without a value a number is its center
+        if number is not None or any(term.get("is", "") is None for term in own):
+            attributes.append(_attribute("missing", missing, scale))
+        yield _characteristic(name, attributes)
+
+
+def _additive(features: Sequence[Json], scale: Scale) -> Iterator[Characteristic]:
+    for each in features:
+        values = each["values"]
+        if "categories" in each:
+            attributes = [
+                _attribute("category", value, scale, category=name)
+                for name, value in zip(each["categories"], values, strict=True)
+            ]
+        else:
+            ends = [None, *each["thresholds"], None]
+            attributes = [
+                _attribute("values", value, scale, low=low, high=high)
+                for (low, high), value in zip(pairwise(ends), values, strict=True)
+            ]
+        if each["missing"] != 0.0:
+            attributes.append(_attribute("missing", each["missing"], scale))
+        yield _characteristic(each["feature"], attributes)
+
+
+def _attribute(of: AttributeKind, weight: float, scale: Scale, **more: Any) -> Attribute:
+    ratio = math.exp(weight) if weight < MAX_ODDS_EXPONENT else math.inf
+    return Attribute(of, weight, ratio, scale.points(weight), **more)
+
+
+def _characteristic(name: str, attributes: list[Attribute]) -> Characteristic:
+    if any(each.of == "unit" for each in attributes):
+        return Characteristic(name, None, attributes)
+    points = [each.points for each in attributes]
+    return Characteristic(name, max(points) - min(points), attributes)
