@@ -24,7 +24,6 @@ from app.platform.tables import BatchScore, Dataset, Model
 from app.scoring.probabilities import DEFAULT, ProbabilityOptions
 from app.scoring.reasons import ReasonOptions, prepare, stored_references
 from app.scoring.reasons import check_options as check_reason_options
-from app.scoring.reasons import check_rows as check_reasoned_rows
 from app.scoring.service import ModelCache
 from app.scoring.summary import MAX_IGNORED
 from app.scoring.table_rows import (
@@ -128,9 +127,7 @@ def check_dataset(
             at = "/id" if place < 0 else f"/keep/{place}"
             raise _invalid("pointer", at, detail, "unknown_column")
     _check_results(_name(model), _labels(model), kept, options, reasons, "pointer", "/")
-    n_rows = dataset.rows or 0
-    n_rows = n_rows if kept.top is None else min(n_rows, kept.top)
-    _check_reasons(session, found, reasons, "pointer", "/", n_rows)
+    _check_reasons(session, found, reasons, "pointer", "/")
     return found, dataset
 
 
@@ -203,11 +200,8 @@ def _check_reasons(
     options: ReasonOptions | None,
     key: str,
     place: str,
-    n_rows: int = 0,
 ) -> None:
-    """Raise Invalid for reasons that the model cannot give, or cannot give for so many rows; 0 if the number of
-    rows is unknown.
-    """
+    """Raise Invalid for reasons that the model cannot give."""
     if options is None:
         return
     model = found.model
@@ -218,7 +212,6 @@ def _check_reasons(
             cut=found.cut is not None,
             references=stored_references(session, model),
         )
-        check_reasoned_rows(session, model, options, n_rows)
     except Invalid as error:
         at = f"{place}{error.errors[0]['parameter']}"
         raise _invalid(key, at, error.detail, error.code) from error

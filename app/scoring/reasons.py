@@ -55,8 +55,8 @@ MAX_ROWS = 1_000
 """Rows of a request whose reasons are computed at once. Jobs have no such limit."""
 MAX_STEPS = 5_000_000_000
 """Steps that the Shapley values of a request's rows may take: some seconds."""
-MAX_SCORED, MAX_SCORED_BY_JOB = 200_000, 50_000_000
-"""Rows that may be scored for the estimated reasons of a request, and of a batch: some seconds, and half an hour."""
+MAX_SCORED = 200_000
+"""Rows that may be scored for the estimated reasons of a request: some seconds. A job divides any number of rows."""
 VISITED_PER_SCORED = 1_000
 """Nodes of ranking trees that count as one scored row, where reasons are exact: so a request may visit 200 million."""
 MAX_ESTIMATED_FEATURES = 700
@@ -336,27 +336,9 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
 
 
-def check_rows(session: Session, model: Model, options: ReasonOptions, n_rows: int) -> None:
-    """Raise Invalid if a batch has more rows than may have estimated reasons, before the model is loaded.
-
-    The reference must exist: see `check_options`. The job itself checks the cost of the model's trees, as its first
-    step.
-    """
-
-    if n_rows and not has_parts(model.algorithm):
-        samples = read_references(session, model.id)
-        used = CLASSES if options.reference == CUT else (options.reference,)
-        n_references = sum(min(REFERENCE_ROWS, len(samples[of].X)) for of in used if of in samples)
-        scored = explain.count_scored(len(model.features), n_references)
-        most = max(1, MAX_SCORED_BY_JOB // max(1, scored))
-        if n_rows > most:
-            raise too_many_rows(most, by_job=True)
-
-
-def too_many_rows(most: int, *, by_job: bool) -> Invalid:
-    """Return the refusal of more rows than may have reasons."""
-    way = "ask for them of the top rows only" if by_job else "send more to POST /v1/batch-scores"
-    detail = f"reasons are computed for at most {most} rows of this model at once: {way}"
+def too_many_rows(most: int) -> Invalid:
+    """Return the refusal of more rows than may have reasons in one request."""
+    detail = f"reasons are computed for at most {most} rows of this model at once: send more to POST /v1/batch-scores"
     return _refusal(REASONS, detail, "too_many_rows")
 
 
@@ -572,14 +554,12 @@ class Estimates:
         self.score = float(self.weight @ ranker.score_rows(self.X))
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return how many rows may be divided at once; with `rows` None, in a job."""
-
+        """Return how many rows may be divided at once, at most `rows`; None: any number."""
+        if rows is None:
+            return None
         scored = explain.count_scored(len(self._names), len(self.X))
         visited = self._ranker.count_visited(len(self.X))
-        cost = max(1, scored, visited // VISITED_PER_SCORED)
-        if rows is None:
-            return max(1, MAX_SCORED_BY_JOB // cost)
-        return min(rows, max(1, MAX_SCORED // cost))
+        return min(rows, max(1, MAX_SCORED // max(1, scored, visited // VISITED_PER_SCORED)))
 
     def attribute(self, X: Floats) -> Contributions:
         """Divide the scores of rows."""
@@ -828,7 +808,6 @@ class Reasoner:
         """It is called with their number after every few rows whose reasons take long: a job tells by it that it goes
         on, or ends."""
         self.described = described
-        self._by_job = max_rows is None
         self._left = self._max_rows = measure.most_rows(max_rows)
         self._own, self._feature_of, self._n_items, self._told, self._entries = layout
 
@@ -846,18 +825,13 @@ class Reasoner:
             self.tick(len(block))
         return Reasons.join(found)
 
-    def check_rows(self, n_rows: int) -> None:
-        """Raise Invalid if so many rows in total are too many."""
-        if self._max_rows is not None and n_rows > self._max_rows:
-            raise too_many_rows(self._max_rows, by_job=self._by_job)
-
     def _count(self, n_rows: int) -> None:
         """Count rows, and raise Invalid once they are too many."""
         if self._left is None:
             return
         self._left -= n_rows
         if self._left < 0:
-            raise too_many_rows(self._max_rows or 0, by_job=self._by_job)
+            raise too_many_rows(self._max_rows or 0)
 
     def _of(self, X: Floats, scores: Floats) -> Reasons:
 

@@ -284,13 +284,9 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
             held = fields if not deferred else _held_fields(served, fields)
             best = BestRows(options.top or N_FIRST, pa.schema(held))
         histograms = [Histogram() for _ in served.labels or [SCORE]]
-        reasoned_rows = options.top if deferred else None
-        if source.rows is not None:
-            _check_reasoned(served, source.rows, reasoned_rows)
         for batch in reader.batches(source):
             told.begin(batch.size)
             count = told.rows
-            _check_reasoned(served, count + batch.size, reasoned_rows)
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
@@ -387,12 +383,6 @@ def _defers_reasons(served: Served, top: int | None) -> bool:
     """
     n_features = len(served.features.names)
     return served.reasoner is not None and top is not None and top * n_features <= MAX_HELD_VALUES
-
-
-def _check_reasoned(served: Served, n_rows: int, top: int | None) -> None:
-    """Raise Invalid if so many rows, of which the best `top` have reasons, are too many: before any work on them."""
-    if served.reasoner is not None:
-        served.reasoner.check_rows(n_rows if top is None else min(n_rows, top))
 
 
 def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:

@@ -23,7 +23,6 @@ from app.platform.errors import Invalid
 from app.platform.tables import ModelReference, ModelReferenceRows, ReasonCodes
 from app.scoring.features import FeatureIndex
 from app.scoring.reasons import (
-    Estimates,
     ReasonOptions,
     ReasonSources,
     ReferenceRows,
@@ -552,8 +551,6 @@ def test_estimates_are_bounded(sentences: Sentences) -> None:
     with sentences.raises(Invalid) as error:
         make_reasoner(served, ReasonOptions(1), sources, 1000).of(X, np.zeros(25))
     assert error.value.code == "too_many_rows"
-    with pytest.raises(Invalid, match="at most 5560 rows") as error:
-        make_reasoner(served, ReasonOptions(1), sources, None).of(np.zeros((5561, 30)), X[:, 0])
     served, samples = loaded(701)
     with pytest.raises(Invalid, match="at most 700 features") as error:
         make_reasoner(served, ReasonOptions(1), ReasonSources(None, samples, None, []), 1000)
@@ -574,41 +571,27 @@ def test_what_the_trees_of_a_forest_take_is_bounded() -> None:
     visited = forest.count_visited(64)
     assert count_scored(20, 64) * 1000 < visited <= 20_000_000
     options = ReasonOptions(1, "average")
-    for most_visited, max_rows in ((200_000_000, 1000), (50_000_000_000, None)):
-        most = most_visited // visited
-        reasoner = make_reasoner(served, options, sources, max_rows)
-        reasoner.check_rows(most)
-        with pytest.raises(Invalid, match=f"at most {most} rows"):
-            reasoner.check_rows(most + 1)
+    most = 200_000_000 // visited
+    reasoner = make_reasoner(served, options, sources, 1000)
+    with pytest.raises(Invalid, match=f"at most {most} rows"):
+        reasoner.of(np.zeros((most + 1, 20)), np.zeros(most + 1))
 
 
-def test_an_upload_of_too_many_rows_fails_before_work_on_them(
+def test_a_file_of_any_size_has_reasons(
     shared: Service,
     client: httpx.Client,
     models: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows of both classes are the reference `cut`, so that fewer may have reasons."""
-    dataset_id = shared.upload(client, people(200))
-    asked = {"model": "tree", "dataset_id": dataset_id, "reasons": 2}
-    cut = asked | {"reference": "cut", "threshold": 0.1}
-    scored = count_scored(4, ask(client, "/v1/models/tree/score", reasons=1)["reference"]["rows"])
-    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 200 * scored)
-    assert client.post("/v1/batch-scores", json=asked).status_code == 202
-    problem = refused(client.post("/v1/batch-scores", json=cut), 422, "of this model at once")
-    assert problem["errors"][0]["pointer"] == "/reasons"
-    sent: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
-    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", 2 * scored)
-    params: dict[str, Any] = {"model": "tree", "reasons": 2}
-    divided: list[int] = []
-    monkeypatch.setattr(Estimates, "attribute", lambda _, X: divided.append(len(X)))
-    answer = client.post("/v1/batch-scores", params=params, **sent)
-    assert answer.status_code == 202, answer.text
-    shared.work()
-    shown = client.get(answer.headers["Location"]).json()
-    assert shown["status"] == "failed", shown
-    assert "at most 2 rows" in json.dumps(shown)
-    assert not divided
+    """A job divides as many rows as there are, some at a time; a request of so many is refused."""
+    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED", 1)
+    answer = client.post(PATH.replace("credit", "tree"), params={"reasons": 1}, json={"rows": ROWS})
+    refused(answer, 422, "at most 1 rows", "POST /v1/batch-scores")
+    monkeypatch.setattr("app.scoring.reasons._ESTIMATED_AT_ONCE", 7)
+    asked = {"model": "tree", "dataset_id": shared.upload(client, people(200)), "reasons": 2}
+    shown, scored = batch(shared, client, json=asked)
+    assert (shown["rows"], scored.num_rows) == (200, 200)
+    assert scored["reason_1_text"].null_count < 20  # some rows have none that raises
 
 
 def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) -> None:
@@ -658,20 +641,13 @@ def test_the_top_of_a_batch_has_the_reasons_of_its_rows(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reasons are computed of the rows that stay alone: so a table may have more rows than may have reasons."""
+    """They are the same as in the whole table."""
     dataset_id = shared.upload(client, people(200))
     asked = {"model": name, "dataset_id": dataset_id, "reasons": 2, "keep": ["job"]}
     _, whole = batch(shared, client, json=asked)
-    n_references = ask(client, f"/v1/models/{name}/score", reasons=1)["reference"]["rows"]
-    bound = 9 * count_scored(4, n_references)
-    monkeypatch.setattr("app.scoring.reasons.MAX_SCORED_BY_JOB", bound)
     _, best = batch(shared, client, json=asked | {"top": 9})
     expected = whole.take(pa.array(np.argsort(-whole["score"].to_numpy(), kind="stable")[:9]))
     assert best.to_pylist() == expected.to_pylist()
-    if name == "tree":
-        answer = client.post("/v1/batch-scores", json=asked)
-        problem = refused(answer, 422, "at most 9 rows", "of the top rows only")
-        assert problem["errors"][0]["pointer"] == "/reasons"
 
 
 def test_the_rows_of_references_stay_with_their_model(
