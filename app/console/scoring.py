@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console import charts
-from app.console.api import at
+from app.console.api import at, path_segment
 from app.console.choices import offer_datasets, offer_models
 from app.console.lists import read_list
 from app.console.row_score import cuts_of_aliases
@@ -286,8 +286,18 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
 
 @router.get("/{batch_id}/result.{kind}")
 async def download(batch_id: str, kind: str, page: PageDep) -> Response:
-    """Return the scores as a file."""
-    return page.download(at("/v1/batch-scores", batch_id, "result"), format=kind)
+    """Return the scores as a file; a CSV with a decimal comma where the model's own table has one."""
+    more = {}
+    if kind == "csv":
+        found = (await page.client.batch_scores.get(path_segment(batch_id))).data
+        try:
+            dialect = (await page.client.models[found.model_id].read()).dialect
+        except ProblemError as error:
+            if error.status not in (403, 404):
+                raise
+            dialect = None
+        more["decimal"] = (dialect or {}).get("decimal", "point")
+    return page.download(at("/v1/batch-scores", batch_id, "result"), format=kind, **more)
 
 
 @router.post("/{batch_id}/delete")

@@ -6,12 +6,13 @@ import asyncio
 import csv
 import gzip
 import io
+import math
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fastapi.responses import FileResponse
 from pydantic_core import to_json
@@ -21,10 +22,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.platform.errors import NotAcceptable, ServiceError
+from app.platform.errors import Invalid, NotAcceptable, ServiceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from xlsxwriter.worksheet import Worksheet
 
 _SHOWN = 100
 
@@ -273,26 +275,89 @@ def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def csv_header(names: Sequence[str]) -> bytes:
+def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
     """Return the first line of a CSV; names that look like formulas are escaped."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(map(escape_formula, names))
+    writer = csv.writer(line, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(map(escape_formula, names))
     return line.getvalue().encode()
 
 
-def parquet_as_csv(path: Path) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped."""
+def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
+    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped. With `comma`
+    decimals have a comma and values a semicolon between them, as many countries' spreadsheets read it.
+    """
     import pyarrow as pa
     import pyarrow.csv as pa_csv
     import pyarrow.parquet as pq
 
-    options = pa_csv.WriteOptions(include_header=False)
+    delimiter = ";" if comma else ","
+    options = pa_csv.WriteOptions(include_header=False, delimiter=delimiter)
     with pq.ParquetFile(path) as file:
-        yield csv_header(file.schema_arrow.names)
+        yield csv_header(file.schema_arrow.names, delimiter)
         for batch in file.iter_batches(_ROWS_PER_CHUNK):
             sink = pa.BufferOutputStream()
-            pa_csv.write_csv(escape_formulas(batch), sink, options)
+            shown = escape_formulas(batch)
+            pa_csv.write_csv(_with_commas(shown) if comma else shown, sink, options)
             yield sink.getvalue().to_pybytes()
+
+
+def _with_commas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose decimal numbers are texts with a comma."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [
+        pc.replace_substring(column.cast(pa.string()), ".", ",")
+        if pa.types.is_floating(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+MAX_SHEET_CELLS = 1_000_000
+"""Most cells of a spreadsheet: it is written in some ten seconds. Excel itself reads 1,048,576 rows."""
+_MAX_CELL_TEXT = 32_767  # characters, by the format
+
+
+def parquet_as_xlsx(path: Path) -> bytes:
+    """Return the rows of a Parquet file as a spreadsheet. Texts stay texts: none becomes a formula, a number or a link.
+
+    Raises Invalid for more than MAX_SHEET_CELLS cells.
+    """
+    import pyarrow.parquet as pq
+    import xlsxwriter
+
+    made = io.BytesIO()
+    with pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        cells = file.metadata.num_rows * len(names)
+        if cells > MAX_SHEET_CELLS:
+            detail = f"a spreadsheet has at most {MAX_SHEET_CELLS:,} cells here, these rows have {cells:,}: take csv"
+            raise Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
+        with xlsxwriter.Workbook(made, {"constant_memory": True}) as book:
+            sheet = book.add_worksheet("scores")
+            for column, name in enumerate(names):
+                sheet.write_string(0, column, name[:_MAX_CELL_TEXT])
+            row = 0
+            for batch in file.iter_batches(_ROWS_PER_CHUNK):
+                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    row += 1
+                    for column, value in enumerate(values):
+                        _write_cell(sheet, row, column, value)
+    return made.getvalue()
+
+
+def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return
+    if isinstance(value, bool):
+        sheet.write_boolean(row, column, value)
+    elif isinstance(value, int | float):
+        sheet.write_number(row, column, value)
+    else:
+        sheet.write_string(row, column, str(value)[:_MAX_CELL_TEXT])
 
 
 def etag_matches(if_none_match: str | None, tag: str) -> bool:

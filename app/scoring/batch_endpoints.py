@@ -36,9 +36,15 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import Creation, validated
 from app.http.openapi import names_resources
-from app.http.responses import StoredFile, etag_matches, parquet_as_csv
+from app.http.responses import (
+    MAX_SHEET_CELLS,
+    StoredFile,
+    etag_matches,
+    parquet_as_csv,
+    parquet_as_xlsx,
+)
 from app.ingest.fields import find_unknown
-from app.ingest.formats import PARQUET
+from app.ingest.formats import PARQUET, XLSX
 from app.jobs.acceptance import JobCreation
 from app.platform.errors import Invalid, Malformed, TooLarge, refuse_all
 from app.platform.sql import Session
@@ -236,6 +242,7 @@ def _parse(body: bytes) -> BatchScoreRequest:
             "content": {
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},
                 "text/csv": {"schema": {"type": "string"}},
+                XLSX: {"schema": {"type": "string", "format": "binary"}},
             }
         },
         206: {"description": "The part of the Parquet file that the Range header names."},
@@ -243,16 +250,25 @@ def _parse(body: bytes) -> BatchScoreRequest:
     },
 )
 @needs("score")
-def read_result(
+async def read_result(
     *,
     batch_score_id: str,
     request: Request,
     context: ContextDep,
     caller: CallerDep,
     format: Annotated[
-        Literal["parquet", "csv"],
-        Query(description="`parquet`: the file. `csv`: the same rows as text."),
+        Literal["parquet", "csv", "xlsx"],
+        Query(
+            description="`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most "
+            f"{MAX_SHEET_CELLS:,} cells."
+        ),
     ] = "parquet",
+    decimal: Annotated[
+        Literal["point", "comma"],
+        Query(
+            description="Of a CSV: what stands before decimals. With `comma` a semicolon stands between values."
+        ),
+    ] = "point",
 ) -> Response:
     """The kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if
     the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
@@ -260,16 +276,25 @@ def read_result(
     409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
     columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
-    batch, path = context.db.reading(
-        batch_scores.result, context.blobs, caller.owner, batch_score_id
+    batch, path = await run_in_threadpool(
+        context.db.reading, batch_scores.result, context.blobs, caller.owner, batch_score_id
     )
     _check_kept(batch, caller)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
         return StreamingResponse(
-            parquet_as_csv(path), media_type="text/csv; charset=utf-8", headers=disposition
+            parquet_as_csv(path, comma=decimal == "comma"),
+            media_type="text/csv; charset=utf-8",
+            headers=disposition,
         )
+    if format == "xlsx":
+        disposition = {"Content-Disposition": f'attachment; filename="{name}.xlsx"'}
+
+        def write() -> Response:
+            return Response(parquet_as_xlsx(path), media_type=XLSX, headers=disposition)
+
+        return await context.compute(caller.owner, write)
     tag = f'"{batch_scores.sha256_of(batch)}"'
     headers = {"ETag": tag, "Cache-Control": "private"}
     if etag_matches(request.headers.get("if-none-match", ""), tag):

@@ -2194,7 +2194,8 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
 class ReadResult(TypedDict, total=False):
     """Keywords of `read_result`."""
 
-    format: Annotated[Literal["parquet", "csv"] | str | None, '`parquet`: the file. `csv`: the same rows as text.']
+    format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, '`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most 1,000,000 cells.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Of a CSV: what stands before decimals. With `comma` a semicolon stands between values.']
 
 
 @keywords(ReadResult)
@@ -2211,8 +2212,11 @@ def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequ
 
     Parameters
     ----------
-    format : Literal["parquet", "csv"] | str, optional
-        `parquet`: the file. `csv`: the same rows as text.
+    format : Literal["parquet", "csv", "xlsx"] | str, optional
+        `parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most
+        1,000,000 cells.
+    decimal : Literal["point", "comma"] | str, optional
+        Of a CSV: what stands before decimals. With `comma` a semicolon stands between values.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
 

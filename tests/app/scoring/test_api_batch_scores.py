@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from python_calamine import CalamineWorkbook
 
 from app.operations import repository as blob_rows
 from app.platform.tables import BatchScore
@@ -207,6 +208,32 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
     assert text.splitlines()[2].startswith(b'"\'=1+1",')
     read = pyarrow.csv.read_csv(pa.BufferReader(text))
     assert read.column("score").to_pylist() == result(client, batch).column("score").to_pylist()
+    scores = result(client, batch).column("score").to_pylist()
+    by_comma = client.get(address, params={"format": "csv", "decimal": "comma"}).content
+    options = pyarrow.csv.ParseOptions(delimiter=";")
+    numbers = pyarrow.csv.ConvertOptions(decimal_point=",")
+    read = pyarrow.csv.read_csv(
+        pa.BufferReader(by_comma), parse_options=options, convert_options=numbers
+    )
+    assert read.column("score").to_pylist() == scores
+    sheet = client.get(address, params={"format": "xlsx"})
+    assert sheet.headers["Content-Disposition"].endswith('.xlsx"')
+    (head, *rows) = (
+        CalamineWorkbook.from_filelike(io.BytesIO(sheet.content)).get_sheet_by_index(0).to_python()
+    )
+    assert head == result(client, batch).column_names
+    assert [row[head.index("score")] for row in rows] == pytest.approx(scores)
+    assert rows[1][0] == "=1+1"  # a text, and no formula
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.http.responses.MAX_SHEET_CELLS", 3)
+        problem = refused(
+            client.get(address, params={"format": "xlsx"}), 422, "invalid", "take csv"
+        )
+        assert problem["errors"][0]["parameter"] == "format"
+    refused(client.get(address, params={"format": "ods"}), 422, "invalid", "format")
+    refused(
+        client.get(address, params={"format": "csv", "decimal": ";"}), 422, "invalid", "decimal"
+    )
     # The sweeper keeps the result as long as its row exists.
     key = f"scores/{batch['sha256'][:2]}/{batch['sha256']}"
     db = shared.context.db
