@@ -43,8 +43,10 @@ from app.http.dependencies import context_of
 router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
 
 R = TypeVar("R")
-COLUMNS = 100
-"""Columns on a page."""
+COLUMNS = 20
+"""Columns on a page; of a wider table those first that rank the label best."""
+PREVIEWED = 100
+"""Most columns of the first rows, and of the candidates for groups."""
 MODELS = 50
 """Most models that a dataset's page counts."""
 VERSIONS = 10
@@ -247,7 +249,7 @@ async def _show(
         likely_ids=[each for each in likely if _names_an_id(each)][:3],
         **shown,
         job_id=_job_of(dataset),
-        most=COLUMNS,
+        most=PREVIEWED,
     )
 
 
@@ -303,7 +305,7 @@ def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Col
         if each.role in ("feature", "identifier")
         and not each.missing
         and 1 < (each.distinct or 0) < rows
-    ][:COLUMNS]
+    ][:PREVIEWED]
 
 
 class ColumnPage(NamedTuple):
@@ -322,7 +324,9 @@ class ColumnPage(NamedTuple):
 
 def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -> ColumnPage:
     """Return the columns that the query selects; raises ProblemError for an unknown order or page."""
-    find, sort, asked = page.asked("find") or "", page.asked("sort") or "table", page.asked("page")
+    powers = len(dataset.columns) > COLUMNS and any(each.auc for each in profiles.values())
+    usual = "auc" if powers else "table"
+    find, sort, asked = page.asked("find") or "", page.asked("sort") or usual, page.asked("page")
     if sort not in SORTS:
         detail = f"sort must be one of {', '.join(SORTS)}, got {sort[:100]!r}"
         raise refusal(422, "Invalid request", detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import urlencode
@@ -50,17 +50,58 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
+COLUMNS = {
+    "algorithm": "Algorithm",
+    "aim": "Aimed at",
+    "auc": "AUC",
+    "gini": "Gini",
+    "benchmark": "Beats simple models",
+    "dataset": "Dataset",
+    "tags": "Tags",
+    "trained": "Trained",
+}
+"""Columns of the list beside the name, and their titles."""
+_USUAL = tuple(name for name in COLUMNS if name != "aim")
+_COOKIE, _YEAR = "rankwright_columns", 365 * 86_400
+
+
+@router.post("/columns")
+async def choose_columns(page: PageDep) -> Response:
+    """Keep in the browser which columns the list has, and show it."""
+    form = await page.form()
+    chosen = [name for name in COLUMNS if name in form.getlist("columns")]
+    answer = page.go("/console/models")
+    answer.set_cookie(
+        _COOKIE,
+        ".".join(chosen) or "none",
+        max_age=_YEAR,
+        path=page.outside("/console/models"),
+        secure=page.request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return answer
+
+
+def _columns(page: Page) -> Sequence[str]:
+    kept = page.request.cookies.get(_COOKIE)
+    if kept is None:
+        return _USUAL
+    return [name for name in COLUMNS if name in kept.split(".")]
+
+
 @router.get("")
 async def read_models(page: PageDep) -> Response:
     """List the models, newest first. A text in the name, a tag or an exact name may limit them."""
     path, filters = "/console/models", ("name", "search", "tag", "dataset_id")
+    shown: Json = {"columns": _columns(page), "titles": COLUMNS}
     try:
         listed = await read_list(page, path, page.client.models.page, filters)
     except ProblemError as error:
         found = ApiPage[ListedModel]([], has_more=False, next=None)
         asked = describe_filters(path, {name: page.asked(name) for name in filters})
-        return page.show("models.html", 422, found=found, problem=error.problem, **asked)
-    return page.show("models.html", problem=None, **listed)
+        return page.show("models.html", 422, found=found, problem=error.problem, **asked, **shown)
+    return page.show("models.html", problem=None, **listed, **shown)
 
 
 @router.get("/{ref}")

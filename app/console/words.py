@@ -18,7 +18,7 @@ PARAMETERS: Mapping[str, str] = {
     "dataset_id": "Dataset",
     "name": "Name",
     "seed": "Random seed",
-    "controls": "Compare with plain algorithms",
+    "controls": "Compare with simple benchmark models",
     "label_noise": "Wrong labels",
     "timeout_seconds": "Time limit, seconds",
     "priority": "Priority in the queue",

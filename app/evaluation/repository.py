@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import func, insert, select, tuple_
-from sqlalchemy.orm import Session, aliased, selectinload
+from sqlalchemy.orm import Session, aliased, joinedload, selectinload
 
 from app.platform.sql import Json
 from app.platform.tables import (
@@ -74,7 +74,7 @@ def newest_of_models(
         select(Evaluation)
         .join(ready, ready.c.id == Evaluation.id)
         .where(ready.c.place == 1)
-        .options(selectinload(Evaluation.job))
+        .options(joinedload(Evaluation.job))
     )
     return session.scalars(statement).all()
 

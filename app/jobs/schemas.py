@@ -75,7 +75,7 @@ class Progress(Resource):
     phase: str | None = Field(
         default=None,
         description="`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`, "
-        "`measuring` or `comparing` (with plain algorithms).",
+        "`measuring` or `comparing` (with simple benchmark models).",
     )
     auto_phase: str | None = Field(
         default=None,

@@ -289,7 +289,7 @@ class FoldAuc(TypedDict):
 
 
 class Control(TypedDict):
-    """A control: a plain algorithm fitted on the same splits."""
+    """A control: a simple benchmark model fitted on the same splits."""
 
     algorithm: str
     parameters: Parameters

@@ -138,8 +138,8 @@ async def read_report(
     *, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep
 ) -> Response:
     """All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, the comparison with plain algorithms, importance, lineage, and how to read the report. As Markdown or HTML
-    it contains its pictures and needs no other file.
+    points, the comparison with simple benchmark models, importance, lineage, and how to read the report. As Markdown or
+    HTML it contains its pictures and needs no other file.
     """
 
     def work() -> Response:

@@ -292,7 +292,7 @@ def _baselines_in_words(found: ModelControls, beats: bool | None) -> Iterator[st
         yield f"None were fitted: {found.skipped}."
     if beats is None:
         return
-    yield "Plain algorithms were fitted on the same divisions of the rows, and compared on the same rows, in pairs."
+    yield "Simple benchmark models were fitted on the same divisions of the rows, and compared in pairs."
     decided_on = next((each for each in found.windows if "figure" in each), found.decided_on)
     measure, level = _measure(decided_on), 1.0 - found.level
     if beats:
@@ -642,7 +642,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 "figures alone."
             )
     if facts.model.beats_controls is False:
-        yield "The model is not shown to be better than plain algorithms on the same rows."
+        yield "The model is not shown to be better than simple benchmark models on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]

@@ -1,4 +1,4 @@
-"""Baselines (`controls` over HTTP): plain algorithms on the same splits, and whether the chosen ranker beats them.
+"""Baselines (`controls` over HTTP): simple benchmark models on the same splits, and whether the ranker beats them.
 
 A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
 nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of

@@ -210,7 +210,9 @@ def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
         yield b"]}"
 
 
-@validation_router.get("/{ref}/controls", summary="Read the comparison with plain algorithms")
+@validation_router.get(
+    "/{ref}/controls", summary="Read the comparison with simple benchmark models"
+)
 @needs("read")
 def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Controls:
     """The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to

@@ -311,7 +311,7 @@ class FitContext:
     def fit_baseline(
         self, part: BaselinePart, folder: Path, progress: FitProgress
     ) -> BaselineOutcome:
-        """Fit a plain algorithm for comparison; `failed` says that it refused the rows, or took too long."""
+        """Fit a simple benchmark model for comparison; `failed` says that it refused the rows, or took too long."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
         max_rows, rows = self._max_baseline_rows(split_data), part.get("rows")

@@ -423,7 +423,7 @@ class BaselineWindow(Resource):
 
 
 class Controls(Resource):
-    """Whether a model is significantly better than plain algorithms."""
+    """Whether a model is significantly better than simple benchmark models."""
 
     model_id: str
     level: float
@@ -455,7 +455,7 @@ class Leaderboard(Resource):
 
 
 def controls_of(model: Model, found: ModelControls) -> Controls:
-    """Show how a model compares with plain algorithms."""
+    """Show how a model compares with simple benchmark models."""
     same = ("level", "decided_on", "controls", "skipped")
     shown = {field: getattr(found, field) for field in same}
     shown["windows"] = [each for each in found.windows if "figure" not in each]

@@ -819,7 +819,7 @@ def read_out_of_fold(
 
 
 def read_controls(session: Session, owner: str, ref: str) -> tuple[Model, ModelControls]:
-    """Return the model, and its comparison with plain algorithms."""
+    """Return the model, and its comparison with simple benchmark models."""
     model = find(session, owner, ref)
     controls = session.get(ModelControls, model.id)
     if controls is None:

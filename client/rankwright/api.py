@@ -1448,7 +1448,7 @@ def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     return ApiRequest.of("GET", f"/v1/comparisons/{segment(comparison_id)}", record_of(types.Comparison))
 
 def read_controls(ref: str, /) -> ApiRequest[types.Controls]:
-    """Read the comparison with plain algorithms.
+    """Read the comparison with simple benchmark models.
 
     The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
     the model. 404 if the model was trained without controls.
@@ -2184,7 +2184,7 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
     """Read the report.
 
     All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, the comparison with plain algorithms, importance, lineage, and how to read the report. As Markdown or HTML
+    points, the comparison with simple benchmark models, importance, lineage, and how to read the report. As Markdown or HTML
     it contains its pictures and needs no other file.
 
     Scope: `read`.

@@ -600,7 +600,7 @@ class ComparisonResult(Record):
     """The ROC curve of each model on these rows. Empty in a list."""
 
 class Control(Record):
-    """A control: a plain algorithm fitted on the same splits."""
+    """A control: a simple benchmark model fitted on the same splits."""
 
     algorithm: str
     parameters: dict[str, Any]
@@ -637,7 +637,7 @@ class ControlWindow(Record):
     controls: list[ControlArea]
 
 class Controls(Record):
-    """Whether a model is significantly better than plain algorithms."""
+    """Whether a model is significantly better than simple benchmark models."""
 
     model_id: str
     level: float
@@ -2560,7 +2560,7 @@ class Progress(Record):
     """
     phase: str | None = None
     """`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
-    `measuring` or `comparing` (with plain algorithms).
+    `measuring` or `comparing` (with simple benchmark models).
     """
     auto_phase: str | None = None
     """Of `auto`: the phase in which it spends its budget now, such as portfolio or last fits."""

@@ -272,3 +272,39 @@ function restore(forms) {
   fill();
   document.addEventListener("htmx:afterSettle", fill);
 }
+
+// The palette: Ctrl-K, or the link, which leads to a page of the same where there is no script.
+const finder = document.querySelector("[data-find]");
+if (finder) {
+  let palette, typed;
+  const look = async () => {
+    const text = palette.querySelector("input").value;
+    const answer = await fetch(`${finder.href}?part=1&q=${encodeURIComponent(text)}`);
+    if (answer.ok && text === palette.querySelector("input").value) palette.querySelector("div").innerHTML = await answer.text();
+  };
+  const open = (event) => {
+    event.preventDefault();
+    if (!palette) {
+      palette = document.createElement("dialog");
+      palette.className = "palette";
+      palette.ariaLabel = "Find";
+      palette.innerHTML = '<form role="search"><input type="search" aria-label="Part of a name" placeholder="Page, model or dataset" autocomplete="off" spellcheck="false" maxlength="100"></form><div></div>';
+      document.body.append(palette);
+      palette.addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(look, 120); });
+      palette.addEventListener("submit", (sent) => { sent.preventDefault(); sent.stopPropagation(); palette.querySelector("a")?.click(); });
+      palette.addEventListener("click", (clicked) => { if (clicked.target === palette) palette.close(); });
+      palette.addEventListener("keydown", (pressed) => {
+        const step = { ArrowDown: 1, ArrowUp: -1 }[pressed.key];
+        if (!step) return;
+        pressed.preventDefault();
+        const links = [...palette.querySelectorAll("a")], at = links.indexOf(document.activeElement) + step;
+        (links[at] ?? palette.querySelector("input")).focus();
+      });
+    }
+    if (!palette.open) palette.showModal();
+    palette.querySelector("input").select();
+    look();
+  };
+  finder.addEventListener("click", open);
+  document.addEventListener("keydown", (event) => { if ((event.ctrlKey || event.metaKey) && event.key === "k") open(event); });
+}

@@ -270,18 +270,18 @@ def test_all_columns_of_a_wide_table_are_reached_searched_and_sorted(
     def shown(query: str = "") -> list[str]:
         return re.findall(r'<td class="wrap"><strong>([^<]+)</strong>', ours.get(path + query).text)
 
-    pages = [shown(f"?page={number}") for number in range(1, 6)]
-    assert [len(each) for each in pages] == [100, 100, 100, 100, 1]
+    pages = [shown(f"?sort=table&page={number}") for number in range(1, 22)]
+    assert [len(each) for each in pages] == [20] * 20 + [1]
     assert [name for each in pages for name in each] == [*names, "left"]
-    assert shown("?sort=name&page=5") == ["left"]
-    assert shown("?sort=name&find=C1") == sorted(name for name in names if "c1" in name)
-    assert shown("?sort=auc")[0] == names[250]
+    assert shown("?sort=name&page=21") == ["left"]
+    assert shown("?sort=name&find=C1") == sorted(name for name in names if "c1" in name)[:20]
+    assert shown("?sort=auc")[0] == shown()[0] == names[250]  # first what ranks the label best
     assert shown("?sort=missing")[0] == names[333]
     for wrong, words in (
         ("sort=x", "sort must be one of"),
-        ("page=6", "page must be a whole number from 1 to 5, got &#39;6&#39;"),
+        ("page=22", "page must be a whole number from 1 to 21, got &#39;22&#39;"),
         ("page=x", "got &#39;x&#39;"),
-        ("page=2&find=c1", "from 1 to 1"),
+        ("page=2&find=c39", "from 1 to 1"),
     ):
         answer = ours.get(f"{path}?{wrong}")
         assert (answer.status_code, words in answer.text) == (422, True), wrong
@@ -290,10 +290,10 @@ def test_all_columns_of_a_wide_table_are_reached_searched_and_sorted(
     page = window.sign_in(service.key())
     window.open(path)
     found = page.locator("#columns-found tbody strong")
-    page.get_by_text("1 to 100 of 401 columns").wait_for()
+    page.get_by_text("1 to 20 of 401 columns").wait_for()
     page.get_by_role("link", name="Last").click()
     page.get_by_text("401 to 401 of 401 columns").wait_for()
-    assert found.all_inner_texts() == ["left"]
+    expect(found).to_have_count(1)
     page.get_by_label("Part of a name").fill("c39")
     page.get_by_text("1 to 10 of 10 columns").wait_for()
     page.get_by_label("Order").select_option("name")

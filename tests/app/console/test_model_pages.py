@@ -353,7 +353,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         "prevalence": None,
     }
     report = page.get_by_role("link", name="Read the report, with this cut first")
-    assert report.get_attribute("href").endswith(f"/console/models/{first}/report.html")
+    assert report.get_attribute("href").endswith(f"/console/models/{first}/download/report.html")
     row = {"age": 44.5, "member": True, NASTY: None}
     scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
     assert scored["flags"] == [scored["scores"][0] >= threshold]
@@ -656,7 +656,7 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     window.check("#top")
     page.get_by_role("link", name="Validation", exact=True).click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
-    page.get_by_role("heading", name="Beside plain algorithms").wait_for()
+    page.get_by_role("heading", name="Beside simple benchmark models").wait_for()
     window.settle()
     window.check()
 
@@ -791,6 +791,18 @@ def text_of(answer: httpx.Response) -> str:
 def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: Sentences) -> None:
     text = text_of(ours.get("/console/models"))
     assert "churn:1" in text
+    assert "FPR 0 to 0.2" not in text  # what it was aimed at is a column that can be chosen
+    chosen = ours.post("/console/models/columns", columns=["aim", "auc", "none such"])
+    assert chosen.status_code == 303
+    page = ours.get("/console/models")
+    heads = re.findall(r"(?s)<th scope=.col.[^>]*>(.*?)</th>", page.text)
+    titles = [re.sub("<[^>]+>|▼", "", head).strip() for head in heads]
+    assert [
+        title for title in titles if title in ("Model", "Aimed at", "AUC", "Gini", "Trained")
+    ] == [
+        *("Model", "Aimed at", "AUC"),
+    ]
+    text = text_of(page)
     assert "FPR 0 to 0.2" in text
     assert f"{world.ask('metrics')['auc']['value']:.3f}" in text
     assert "churn:1" not in text_of(ours.get("/console/models", name="nothing"))
@@ -1085,7 +1097,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     tried = sum(each["state"] != "untried" for each in candidates)
     assert f"{tried} candidates were tried" in text
     assert ("not tried" in text) == (tried < len(candidates))
-    # Whether plain algorithms are worse is not known where there was no time for them, or nobody asked.
+    # Whether simple benchmark models are worse is not known where there was no time for them, or nobody asked.
     controls = world.ask("controls", model_id)
     assert controls["beats"] is None
     judged = text_of(ours.get(f"/console/models/{model_id}/controls"))

@@ -972,9 +972,9 @@ def test_models_are_found_by_a_part_of_their_name_and_by_tag(
     window.check()
     rows.first.get_by_role("link", name="team: risk: old", exact=True).click()
     page.wait_for_url(re.compile("tag="))
-    expect(page.get_by_label("Tag")).to_have_value("team:risk: old")
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("team:risk: old")
     expect(rows).to_have_count(20)
-    page.get_by_label("Tag").fill("team")
+    page.get_by_label("Tag", exact=True).fill("team")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(rows).to_have_count(40)
     page.get_by_label("Part of the name").fill("churn3")
@@ -1395,7 +1395,7 @@ class TestLists:
         names = page.locator("tbody tr td:nth-child(2)")
         page.get_by_role("link", name="Model", exact=True).click()
         expect(names).to_have_text(["a:1", "b:1", "c:1", "d:1"])
-        expect(page.get_by_role("columnheader", name="Model")).to_have_attribute(
+        expect(page.get_by_role("columnheader", name="Model", exact=True)).to_have_attribute(
             "aria-sort", "ascending"
         )
         expect(page.get_by_text("By name, from A to Z")).to_be_visible()
