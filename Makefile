@@ -16,7 +16,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers
+.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers release docs
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,8 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+	printf 'mkdocstrings-python\nzensical\n' | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --no-header --no-annotate --quiet -o requirements-docs.lock -
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-uv.lock -
 
@@ -113,13 +115,25 @@ containers: $(VENV)/.dev  ## Build the image and test all of docker-compose.yml,
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
+release: $(VENV)/.dev  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag.
+	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG))
+
+docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly: a link that leads nowhere is an error.
+	PYTHONPATH=. $(BIN)/python docs/build.py
+	.venv-docs/bin/zensical build --clean --strict
+
+.venv-docs/.ready: requirements-docs.lock
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	@touch $@
+
 audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.9"
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(PEERS) .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	rm -rf $(VENV) $(PEERS) .venv-docs site build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv installs in a fifth of pip's time. It does not know pip's settings, so where they name an index, or where uv cannot

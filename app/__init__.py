@@ -1,3 +1,5 @@
 """The service around the science: HTTP, command line, jobs, storage."""
 
-__version__ = "0.2.0"
+from core.version import VERSION
+
+__version__ = VERSION

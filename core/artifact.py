@@ -29,8 +29,8 @@ from core.base.state import ARRAY_TYPES, Arrays, to_safetensors
 from core.ensemble import NAME, RankAverage
 from core.errors import ArtifactError, CoreError
 from core.registry import ALGORITHMS, name_of, unknown_algorithm
+from core.version import VERSION
 
-LIBRARY_VERSION = "0.2.0"
 FORMAT = "rankwright-ranker"
 SCHEMA_VERSION = 1
 
@@ -87,7 +87,7 @@ def save(ranker: Ranker) -> bytes:
     header = {
         "format": FORMAT,
         "schema_version": SCHEMA_VERSION,
-        "library_version": LIBRARY_VERSION,
+        "library_version": VERSION,
         "algorithm": algorithm,
         "parameters": ranker.get_parameters(),
         "state": state,
@@ -267,4 +267,4 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-__all__ = ["FORMAT", "LIBRARY_VERSION", "MAX_HEADER_BYTES", "SCHEMA_VERSION", "load", "save"]
+__all__ = ["FORMAT", "VERSION", "MAX_HEADER_BYTES", "SCHEMA_VERSION", "load", "save"]

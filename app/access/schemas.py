@@ -71,7 +71,7 @@ class AuditEntry(Resource):
     made: list[str] = Field(description="Ids of the resources that were created.")
     request_id: str | None
     client: str | None = Field(
-        description="Network address of the caller. Null for the command line, and for changes before version 0.2.0."
+        description="Network address of the caller. Null for the command line."
     )
 
 

@@ -50,6 +50,7 @@ def environment() -> Environment:
         title=title,
         figure=figure,
         state=state,
+        p_value=p_value,
         points=points,
         sentence=sentence,
         segment=lambda text: quote(str(text), safe=""),
@@ -77,6 +78,13 @@ def number(value: float | None, digits: int = 3) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}g}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value; a very small one as "< 0.0001", and a dash for None."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}" if value < 0.001 else f"{value:.3f}"
 
 
 def points(value: float) -> str:

@@ -2184,8 +2184,8 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
     """Read the report.
 
     All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, the comparison with simple benchmark models, importance, lineage, and how to read the report. As Markdown or HTML
-    it contains its pictures and needs no other file.
+    points, the comparison with simple benchmark models, importance, lineage, and how to read the report. As Markdown or
+    HTML it contains its pictures and needs no other file.
 
     Scope: `read`.
     """

@@ -162,7 +162,7 @@ class AuditEntry(Record):
     """Ids of the resources that were created."""
     request_id: str | None
     client: str | None
-    """Network address of the caller. Null for the command line, and for changes before version 0.2.0."""
+    """Network address of the caller. Null for the command line."""
 
 class Band(Record):
     """The kind of the confidence limits."""

@@ -4,14 +4,13 @@ import hashlib
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from core.artifact import FORMAT, LIBRARY_VERSION, MAX_HEADER_BYTES, load, save
+from core.artifact import FORMAT, MAX_HEADER_BYTES, load, save
 from core.boosting import RankBoost
 from core.errors import ArtifactError
 from core.registry import ALGORITHMS
@@ -110,11 +109,6 @@ def test_the_header_names_everything(small: bytes) -> None:
     assert header["algorithm"] == "rankboost"
     assert header["parameters"]["n_rounds"] == 3
     assert header["state"]["classes"]["values"] == [0, 1]
-
-
-def test_the_library_version_is_the_projects() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == LIBRARY_VERSION
 
 
 # --- refused on save ------------------------------------------------------------------------------

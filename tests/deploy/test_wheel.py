@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from importlib import metadata
@@ -19,11 +20,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+import rankwright
 from rankwright import Client, types
 
 from app import __version__
 from app.platform import installation
 from app.reports.plots import to_png
+from core.version import VERSION
 from tests.deploy.containers import as_user
 from tests.harness import csv_table, give_kernels
 from tests.long_form import LONG_FORM, long_form
@@ -40,6 +43,15 @@ TELL_INSTALLED = (
 BUILD = (
     "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 )
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """It stands in two files: that of the programs, and that of the client, which is installed without them."""
+    assert __version__ == rankwright.__version__ == VERSION
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"rankwright=={VERSION}" in project["dependencies"]
+    assert f"## [{VERSION}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {VERSION}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def tracked(*packages: str) -> list[str]:

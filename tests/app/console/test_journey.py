@@ -331,7 +331,7 @@ def test_from_a_link_to_an_alias_that_moves(
         cut = api.get(f"{model}/operating-point", params=asked).json()
         cost = page.locator('[data-figure="cost"] span').first
         expect(cost).to_have_text(f"{cut['cost']['value']:.3f}")
-        at.write(page.get_by_label("Alias that flags by it"), "champion")
+        at.write(page.get_by_label("Live name that flags by it"), "champion")
         at.choose(page.get_by_label("Later versions keep"), "its share of the validation rows")
         at.write(page.get_by_label("Reason", exact=True), "Two people call back.")
         at.write(page.get_by_label("Approved by"), "Head of sales")
@@ -456,7 +456,7 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("leavers:2"))
         at.click(link("History and files"))
         if not scripts:
-            at.click(link("Aliases of this model"))
+            at.click(link("Live names of this model"))
         page.once("dialog", lambda dialog: dialog.accept())
         at.click(button("Point champion here"))
         title = page.get_by_role("heading", level=1)
@@ -491,7 +491,7 @@ def test_from_a_link_to_an_alias_that_moves(
                 "Save as cut",
                 "Retrain",
                 "Delete the chosen",
-                "Make alias",
+                "Make live name",
                 "Upload a table",
             ):
                 assert word not in text, (path, word)
@@ -645,10 +645,10 @@ def test_names_that_users_choose_are_text_on_every_page(
     # Names that have a form of their own are refused in words, and kept as they were entered.
     window.expect("status of 422|status of 404")
     window.open(f"{model}/history")
-    page.get_by_label("New alias").fill("<>")
-    page.get_by_role("button", name="Make alias").click()
+    page.get_by_label("New live name").fill("<>")
+    page.get_by_role("button", name="Make live name").click()
     page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()
-    assert page.get_by_label("New alias").input_value() == "<>"
+    assert page.get_by_label("New live name").input_value() == "<>"
     window.open("/console/train?" + urlencode({"name": "<>", "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
         "link", name="“Name of the model” must begin with a small letter"

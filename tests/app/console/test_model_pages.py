@@ -308,7 +308,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     page = window.open(f"/console/models/{first}?cut={threshold}&{terms}")
     button = page.get_by_role("button", name="Save as cut")
     assert page.evaluate(HIDDEN_BY, button.element_handle()) == []
-    alias = page.get_by_label("Alias that flags by it")
+    alias = page.get_by_label("Live name that flags by it")
 
     def shown() -> tuple[str, ...]:
         """What the panel has: the cut, and what was typed."""
@@ -326,7 +326,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert alias.get_attribute("aria-invalid") == "true"
     assert page.get_by_label("Later versions keep").input_value() == "flagged"
     assert shown() == before
-    assert page.get_by_role("button", name="Make alias").count() == 0
+    assert page.get_by_role("button", name="Make live name").count() == 0
     assert page.locator("[data-why-shown]").inner_text() == why
     alias.fill("a" * 64)
     button.click()
@@ -368,7 +368,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         link = page.locator(".model-head").get_by_role("link", name="Score a file")
         assert f"model={name}%40live" in link.get_attribute("href")
     # As a share of the rows it is kept by the next version, at that version's own threshold.
-    alias = page.get_by_label("Alias that flags by it")
+    alias = page.get_by_label("Live name that flags by it")
     assert alias.input_value() == "live"
     page.get_by_label("Later versions keep").select_option("its share of the validation rows")
     stale = visit(world.service, script=script)
@@ -381,7 +381,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert found["promise"]["flagged"] == cut["flagged"]["value"]
     assert found["cut"]["threshold"] == threshold
     # Who has seen an earlier one is told, and nothing is changed.
-    other.get_by_label("Alias that flags by it").fill("live")
+    other.get_by_label("Live name that flags by it").fill("live")
     other.get_by_role("button", name="Save as cut").click()
     other.get_by_text("Somebody changed the alias after you opened the page").wait_for()
     assert world.api.get(address).json() == found
@@ -667,8 +667,8 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     window.expect("412")
     window.sign_in(world.service.key())
     page = window.open(f"/console/models/{first}/history")
-    page.get_by_label("New alias").fill("live")
-    page.get_by_role("button", name="Make alias").click()
+    page.get_by_label("New live name").fill("live")
+    page.get_by_role("button", name="Make live name").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     page = window.open(f"/console/models/{second}/history")
     move = page.get_by_role("button", name="Point live here")
@@ -1280,7 +1280,7 @@ def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
     reader = Browser(world.service, scopes=["read"])
     page = reader.get(world.page).text + reader.get(f"{world.page}/history").text
     aliases = reader.get(f"{world.page}/aliases").text
-    for words in ("Delete", f"{world.page}/score", "Make alias", "Point "):
+    for words in ("Delete", f"{world.page}/score", "Make live name", "Point "):
         assert words not in page + aliases
     for part, fields in (("aliases", {"alias": "x"}), ("delete", {}), ("score", {"f0": "1"})):
         assert reader.post(f"{world.page}/{part}", **fields).status_code == 403, part

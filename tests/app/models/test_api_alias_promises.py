@@ -389,4 +389,7 @@ def test_an_evaluation_judges_the_cut_of_the_alias(
     drawn = found[own]["metrics"]["calibration"]
     assert drawn["points"]  # of the diagram; a list has none
     drawn["points"] = []
+    for group in (one for of in found[own]["protected"] for one in of["groups"]):
+        if group["calibration"] is not None:
+            group["calibration"]["points"] = []
     assert listed == found[own]

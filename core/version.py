@@ -1,0 +1,3 @@
+"""The version of the program: of `core`, `app` and `workers`. The client in `client/` has the same."""
+
+VERSION = "0.3.0"
