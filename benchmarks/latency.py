@@ -21,7 +21,8 @@ from typing import Any
 import httpx
 
 from benchmarks import at_least_one
-from examples.demo import running_service, write_table
+from examples.demo import running_service
+from examples.tumours import write_table
 from tests.servers import PostgresServer
 
 SUBMITS = 200

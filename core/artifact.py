@@ -267,4 +267,4 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-__all__ = ["FORMAT", "VERSION", "MAX_HEADER_BYTES", "SCHEMA_VERSION", "load", "save"]
+__all__ = ["FORMAT", "MAX_HEADER_BYTES", "SCHEMA_VERSION", "load", "save"]

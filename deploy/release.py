@@ -1,7 +1,7 @@
 """Build a release into dist/ and check it from outside: `make release` (TAG=v0.3.0 also checks the tag).
 
-dist/ then has the wheels and source archives of the server and the client, an SBOM (CycloneDX) of what the server installs,
-the notes of this version from CHANGELOG.md, and SHA256SUMS. Nothing is sent anywhere.
+dist/ then has the wheels and source archives of the server and the client, an SBOM (CycloneDX) of what the server
+installs, the notes of this version from CHANGELOG.md, and SHA256SUMS. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
     files = sorted(each for each in DIST.iterdir() if each.is_file())
     sums = [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in files]
     (DIST / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
-    print("".join(sums), end="")
+    sys.stdout.write("".join(sums))
 
 
 def _version() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from rankwright import Client
 
 from core import RankBoost, load
 from core.metrics import auc
-from examples import demo
+from examples import demo, tumours
 from fuzz.machine import Fuzzer
 from tests.harness import children_of, is_running, run_here
 from tests.long_form import LONG_FORM
@@ -33,7 +34,7 @@ Rankwright = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tour")
-    demo.write_table(path / "table.csv")
+    tumours.write_table(path / "table.csv")
     return path
 
 
@@ -121,21 +122,6 @@ def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return X, np.array([line[-1] == "malignant" for line in lines])
 
 
-@pytest.mark.usefixtures("model")
-def test_the_problem_in_the_readme_is_the_services(client: Client, folder: Path) -> None:
-    key = (folder / "state" / "api-key").read_text().strip()
-    answer = httpx.get(
-        f"{client.url}/v1/models/cancer/score",
-        params={"mean_radius": "abc"},
-        headers={"Authorization": f"Bearer {key}"},
-    )
-    problem = answer.json()
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    for member in ("type", "title", "status", "detail"):
-        assert json.dumps({member: problem[member]})[1:-1] in readme
-    assert json.dumps(problem["errors"][0]["detail"]) in readme
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -175,6 +161,7 @@ def test_what_is_refused_is_said_in_a_sentence(
 
 def test_the_demo_walks_through(
     client: Client,
+    folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -184,9 +171,25 @@ def test_the_demo_walks_through(
     monkeypatch.setattr(demo, "running_service", lambda state: contextlib.nullcontext(client))
     demo.main()
     said = capsys.readouterr().out
-    for word in ("ready at http://127.0.0.1:", "AUC  0.9", "pAUC 0.9", "score ", "curl "):
+    for word in ("ready at http://127.0.0.1:", "AUC  0.81", "of 1,170 who subscribe", ": call"):
         assert word in said
-    assert {path.name for path in tmp_path.iterdir()} == {"breast-cancer.csv", "roc.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html"}
+    # The README scores the same model by the same name: its answer is the service's.
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (sent,) = re.findall(r"--json '(\{.*?\})'", readme, re.DOTALL)
+    (told,) = re.findall(
+        r'^(\{"model_id".*?"contribution":[0-9.]+)', readme, re.DOTALL | re.MULTILINE
+    )
+    answer = httpx.post(
+        f"{client.url}/v1/models/deposits@live/score",
+        params={"reasons": 1},
+        json=json.loads(sent),
+        headers={"Authorization": f"Bearer {(folder / 'state' / 'api-key').read_text().strip()}"},
+    ).json()
+    for name in ("scores", "probabilities", "flags"):
+        assert json.dumps({name: answer[name]}, separators=(",", ":"))[1:-1] in told
+    (reason,) = answer["reasons"][0]
+    assert f'"contribution":{reason["contribution"]}' in told
 
 
 def test_the_demo_finds_the_project_from_any_folder(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import httpx
 import numpy as np
@@ -123,7 +124,12 @@ def test_the_cut_that_was_chosen_comes_first_with_its_memo(small: Service) -> No
     columns = {"label": f"left{SCRIPT}", "positive": f"yes{SCRIPT}"}
     dataset_id = small.upload(client, table(), **columns)
     model = small.train(client, dataset_id, name="chosen", controls=None)["output"]["id"]
-    memo = {"reason": f"Few reviewers {SCRIPT}", "approved_by": "Board", "review": 20, "rows": 100}
+    memo: dict[str, Any] = {
+        "reason": f"Few reviewers {SCRIPT}",
+        "approved_by": "Board",
+        "review": 20,
+        "rows": 100,
+    }
     body = {"model_id": model, "promise": {"flagged": 0.6}, "memo": memo}
     alias = client.put("/v1/models/chosen/aliases/champion", json=body).json()
     found = client.get(f"/v1/models/{model}/report").json()

@@ -45,7 +45,7 @@ def train(small: Service, client: httpx.Client, dataset: str, **algorithm: Any) 
 
 def points_of(card: dict[str, Any], row: dict[str, Any]) -> float:
     """Return the points of a row by the table alone."""
-    total = card["base_points"]
+    total: float = card["base_points"]
     for each in card["characteristics"]:
         value = row[each["name"]]
         for one in each["attributes"]:
