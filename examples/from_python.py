@@ -1,4 +1,4 @@
-"""The program of the README: from a file to scores. A test runs it, and mypy checks it."""
+"""The program of docs/clients.md: from a file to scores. A test runs it, and mypy checks it."""
 
 import pandas as pd
 import rankwright

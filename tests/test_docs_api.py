@@ -71,12 +71,24 @@ def test_every_error_code_is_documented_and_no_other() -> None:
     documented = re.findall(r"`([a-z_]+)`", section)
     assert len(documented) == len(set(documented))
     raised = set().union(*map(error_codes, sources))
+    # An output's code is made of its name: f"{self.code}_in_use".
+    outputs = [f"{name}_{end}" for name in OUTPUTS for end in made_of_names(sources)]
+    assert len(outputs) == 9
+    raised |= set(outputs)
     assert len(raised) > 80
     assert raised - set(documented) == set()
     texts = {text for source in sources for text in re.findall(r'"(\w+)"', source)}
     # A limit's code is made of what it limits.
-    texts |= {f"too_many_{text}" for text in texts}
+    texts |= {f"too_many_{text}" for text in texts} | set(outputs)
     assert set(documented) - texts == set()
+
+
+OUTPUTS = ("evaluation", "comparison", "batch_score")
+
+
+def made_of_names(sources: list[str]) -> list[str]:
+    """Return the ends of the codes that are made of the name of an output."""
+    return re.findall(r'code=f"\{self\.code\}_(\w+)"', "".join(sources))
 
 
 def test_error_codes_are_found() -> None:

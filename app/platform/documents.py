@@ -307,6 +307,16 @@ class Control(TypedDict):
             description="Number of available training rows. Greater than `rows` if only a sample was used.",
         ),
     ]
+    random_split: NotRequired[
+        Annotated[
+            Interval | None,
+            Field(
+                description="AUC where the newest rows judge: what it would seem to be if rows of the training part "
+                "that are drawn at random judged in their place. Its difference from the control's AUC is what time "
+                "does. Null otherwise, and for all but the first control."
+            ),
+        ]
+    ]
 
 
 class AreaDifference(Interval):

@@ -58,9 +58,23 @@ def _data(facts: Facts) -> Paragraph:
     model, dataset = facts.model, facts.dataset
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
     size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
+    seems = next(
+        (
+            each
+            for each in (facts.controls.controls if facts.controls else ())
+            if each.get("random_split")
+        ),
+        None,
+    )
+    flattery = ""
+    if seems is not None:
+        flattery = (
+            f" By rows drawn at random {seems['algorithm']} would seem to have an AUC of "
+            f"{document.interval(seems['random_split'], 3)}: the newest rows judge instead."
+        )
     words = (
         f"It has learnt from {name}{size}, by {len(model.features)} features, with the algorithm {model.algorithm}. "
-        f"Validation: {document.validation(model.validation)}."
+        f"Validation: {document.validation(model.validation)}.{flattery}"
     )
     return Paragraph(words)
 

@@ -50,6 +50,7 @@ from app.training.splits import (
     divide,
     hash_rows,
     note_kinds,
+    split,
     split_rows,
 )
 from core import metrics, selection
@@ -286,6 +287,26 @@ class BipartiteSplitData(SplitData):
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
         parts = divide(self.train, *self._split(inner, seed)[split])
         return BipartiteSplitData(*parts, self._features, {})
+
+    def divided_at_random(self, fraction: float, seed: int) -> BipartiteSplitData | None:
+        """Return the training rows, divided at random though they have times; None for rows without times, for a stored
+        table, and where they cannot be divided so.
+        """
+        if self.train.time is None or isinstance(self.train, StoredTable):
+            return None
+        rows = replace(self.train, time=None)
+        try:
+            parts = divide(rows, *split(rows, fraction, seed))
+        except Invalid:
+            return None
+        return BipartiteSplitData(*parts, self._features, {})
+
+    def auc(self, ranker: Ranker) -> metrics.Interval:
+        """Return the AUC of the validation rows, with its interval."""
+        rows = self._table_of("validation")
+        return metrics.auc_interval(
+            rows.y, score(ranker, rows), LEVEL, sample_weight=rows.weight, group=rows.group
+        )
 
     def can_split(self, inner: InnerSplits, seed: int) -> bool:
         """Return True if the training rows differ, and can be split so."""

@@ -29,7 +29,7 @@ from app.platform.documents import MonotoneProof
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.baselines import reserved_for
+from app.training.baselines import BASELINES, reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -102,6 +102,8 @@ MIN_MEASURED_ROWS = 10_000
 BYTES_PER_MEASURED_ROW = 300
 """Of a part whose rows are in a file, and counted by groups: twice what the figures of a row take."""
 
+MAX_SEEMING_ROWS = 20_000
+"""Training rows that say what a random split would have said: they are copied."""
 MAX_BASELINE_ROWS = 57_344
 """Rows of a table in a file that baselines learn from, in memory, at most."""
 
@@ -366,7 +368,27 @@ class FitContext:
             outcome["failed"] = str(error)
             return outcome
         split_data.write_scores(ranker, "validation", folder / SCORES_FILE)
+        if part["algorithm"] == BASELINES[0]:
+            outcome["random_split"] = self._seem(members, learning, step)
         return outcome
+
+    def _seem(
+        self, members: Sequence[documents.Member], learning: BipartiteSplitData, step: Callback
+    ) -> documents.Interval | None:
+        """Return the AUC that a baseline would seem to have by rows drawn at random, where the newest ones judge."""
+        fraction, seed = self.spec["validation"].get("fraction", 1.0 / 3.0), self.spec["seed"]
+        few = min(1.0, MAX_SEEMING_ROWS / len(learning.train.y))
+        drawn = (learning if few == 1.0 else learning.thinned(few, seed)).divided_at_random(
+            fraction, seed
+        )
+        if drawn is None:
+            return None
+        try:
+            ranker, _, _ = fit_members(members, drawn, step)
+        except (CoreError, _TooSlow):
+            return None
+        value, low, high = drawn.auc(ranker)
+        return {"value": value, "low": low, "high": high}
 
     def _rows_of_baselines(
         self, scope: Scope, split_data: BipartiteSplitData, fraction: float

@@ -342,6 +342,7 @@ class BaselineOutcome(PartResult):
     failed: str | None
     late: NotRequired[bool]
     skipped: NotRequired[bool]
+    random_split: NotRequired[Interval | None]
 
 
 Outcome = TrialOutcome | FitOutcome | ServedOutcome | BaselineOutcome

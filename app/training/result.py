@@ -257,6 +257,7 @@ def compare_controls(
                 "failed": failed,
                 "rows": None if of_first is None else of_first.get("rows"),
                 "of_rows": None if of_first is None else of_first.get("of"),
+                "random_split": None if of_first is None else of_first.get("random_split"),
             }
         )
         if fitted:

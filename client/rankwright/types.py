@@ -102,9 +102,9 @@ class AreaDrift(Record):
     """The label, for a model with several labels."""
     fpr_min: float | None = None
     fpr_max: float | None = None
-    before: Interval
-    after: Interval
-    change: Interval
+    before: app__http__schemas__Interval
+    after: app__http__schemas__Interval
+    change: app__http__schemas__Interval
     """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: float
     adjusted_p_value: float
@@ -122,13 +122,13 @@ class AskedCut(Record):
     """An operating point, and the rate that was asked for."""
 
     threshold: float | None
-    fpr: Interval
+    fpr: app__http__schemas__Interval
     """Fraction of the negatives that are flagged."""
-    tpr: Interval
+    tpr: app__http__schemas__Interval
     """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
+    precision: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
+    flagged: app__http__schemas__Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -137,11 +137,11 @@ class AskedCut(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
+    tpr_at_fpr: app__http__schemas__Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: Interval | None
+    fpr_at_tpr: app__http__schemas__Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -332,9 +332,9 @@ class CalibrationDrift(Record):
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
-    in_the_large: Interval | None
+    in_the_large: app__http__schemas__Interval | None
     """Log odds to add to every probability so that as many positives are predicted as there are."""
-    slope: Interval | None
+    slope: app__http__schemas__Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
@@ -612,12 +612,17 @@ class Control(Record):
     """Number of training rows, in the first fold. Null if it failed before it had any."""
     of_rows: int | None
     """Number of available training rows. Greater than `rows` if only a sample was used."""
+    random_split: app__platform__documents__Interval | None = None
+    """AUC where the newest rows judge: what it would seem to be if rows of the training part that are
+    drawn at random judged in their place. Its difference from the control's AUC is what time does. Null
+    otherwise, and for all but the first control.
+    """
 
 class ControlArea(Record):
     """The area of one control over one window."""
 
     algorithm: str
-    area: Interval
+    area: app__http__schemas__Interval
     difference: Difference
 
 class ControlFigure(Record):
@@ -625,7 +630,7 @@ class ControlFigure(Record):
 
     figure: str
     """Its name, as …/figures has it. A count of rows is shown as the share that it is."""
-    chosen: Interval
+    chosen: app__http__schemas__Interval
     controls: list[ControlArea]
 
 class ControlWindow(Record):
@@ -633,7 +638,7 @@ class ControlWindow(Record):
 
     fpr_min: float
     fpr_max: float
-    chosen: Interval
+    chosen: app__http__schemas__Interval
     controls: list[ControlArea]
 
 class Controls(Record):
@@ -711,13 +716,13 @@ class Cut(Record):
     """
 
     threshold: float | None
-    fpr: Interval
+    fpr: app__http__schemas__Interval
     """Fraction of the negatives that are flagged."""
-    tpr: Interval
+    tpr: app__http__schemas__Interval
     """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
+    precision: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
+    flagged: app__http__schemas__Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -726,11 +731,11 @@ class Cut(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
+    tpr_at_fpr: app__http__schemas__Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: Interval | None
+    fpr_at_tpr: app__http__schemas__Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -850,11 +855,11 @@ class DecisionCost(Record):
 
     flagged: float
     """Fraction of the rows that is flagged."""
-    cost: Interval
+    cost: app__http__schemas__Interval
     """Mean cost of a row. Below 0 if benefits outweigh the costs."""
-    saved_to_none: Interval
+    saved_to_none: app__http__schemas__Interval
     """What flagging no row costs more, per row: above 0 if this way is cheaper."""
-    saved_to_all: Interval
+    saved_to_all: app__http__schemas__Interval
     """The same of flagging every row."""
 
 class DependenceAxis(Record):
@@ -961,9 +966,9 @@ class EvaluatedCosts(Record):
 
     rows: float
     """Weight of all rows. A cost per row times this is that of all rows."""
-    flag_none: Interval
+    flag_none: app__http__schemas__Interval
     """Mean cost of a row if no row is flagged."""
-    flag_all: Interval
+    flag_all: app__http__schemas__Interval
     least: LeastCost
     threshold: float | None
     """The cut of `at`, or of a model of the objective `tpr`."""
@@ -980,8 +985,8 @@ class EvaluatedCosts(Record):
 class EvaluatedCurve(Record):
     """Quality of the ranking on rows with one label."""
 
-    auc: Interval
-    gini: Interval | None = None
+    auc: app__http__schemas__Interval
+    gini: app__http__schemas__Interval | None = None
     """2 AUC − 1: the Gini coefficient, or accuracy ratio. Null for evaluations that were made before it
     was added.
     """
@@ -1011,10 +1016,10 @@ class EvaluatedCut(Record):
     """The rates on these rows at the threshold of `cut`."""
 
     threshold: float | None
-    fpr: Interval
-    tpr: Interval
-    precision: Interval
-    lift: Interval
+    fpr: app__http__schemas__Interval
+    tpr: app__http__schemas__Interval
+    precision: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
 
 class EvaluatedGrades(Record):
     """Quality of the ranking on rows with grades."""
@@ -1072,7 +1077,7 @@ class EvaluatedLabel(Record):
     """Quality of the ranking by one label's scores."""
 
     label: str
-    auc: Interval | None
+    auc: app__http__schemas__Interval | None
     """Null if the dataset has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
@@ -1090,7 +1095,7 @@ class EvaluatedLabels(Record):
 class EvaluatedPairs(Record):
     """Quality of the order of pairs of items."""
 
-    pair_order: Interval
+    pair_order: app__http__schemas__Interval
     misrank_fraction: float
     ties: float
     pairs: int
@@ -1103,7 +1108,7 @@ class EvaluatedValue(Record):
 
     over: Literal['rows', 'negatives', 'amount_of_negatives']
     """What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."""
-    area: Interval | None
+    area: app__http__schemas__Interval | None
     """Mean height of the curve. Scores that say nothing have 0.5."""
     recalls: list[ValueRecall]
     reason: str | None
@@ -1208,13 +1213,13 @@ class EvaluationOperatingPoint(Record):
     """One threshold and its consequences on the rows of an evaluation."""
 
     threshold: float | None
-    fpr: Interval
+    fpr: app__http__schemas__Interval
     """Fraction of the negatives that are flagged."""
-    tpr: Interval
+    tpr: app__http__schemas__Interval
     """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
+    precision: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
+    flagged: app__http__schemas__Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -1223,11 +1228,11 @@ class EvaluationOperatingPoint(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
+    tpr_at_fpr: app__http__schemas__Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: Interval | None
+    fpr_at_tpr: app__http__schemas__Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -1340,7 +1345,7 @@ class FeatureDrift(Record):
     name: str
     importance: float | None
     """Share of the feature in the importance of all. Null if that was not measured."""
-    psi: Interval
+    psi: app__http__schemas__Interval
     """Population stability index, corrected for chance: below 0.1 little, from 0.25 much."""
     distance: float
     """Total variation distance over the bins, from 0 to 1."""
@@ -1405,9 +1410,9 @@ class Gain(Record):
     """Number of those that are within the size; they are taken at random."""
     positives: float
     """Number of positives among the first rows; the mean, if a tie lies across the cut."""
-    precision: Interval
-    recall: Interval
-    lift: Interval
+    precision: app__http__schemas__Interval
+    recall: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
 
 class GradeRows(Record):
     """A grade, and how many rows have it."""
@@ -1434,11 +1439,11 @@ class GradedMetrics(Record):
 class GradedOrder(Record):
     """How well rows with grades are in order, all of them as one list."""
 
-    c_index: Interval
+    c_index: app__http__schemas__Interval
     """Fraction of the pairs of rows of different grades that are in order; a tie counts half."""
-    mean_auc: Interval
+    mean_auc: app__http__schemas__Interval
     """Mean over all pairs of grades of the AUC between them."""
-    volume: Interval | None
+    volume: app__http__schemas__Interval | None
     """Probability that one row of each grade, drawn at random, are all in order. Null for more than nine
     grades.
     """
@@ -1480,8 +1485,8 @@ class GroupCut(Record):
     threshold_low: float | None
     """The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."""
     threshold_high: float | None
-    fpr: Interval
-    tpr: Interval
+    fpr: app__http__schemas__Interval
+    tpr: app__http__schemas__Interval
 
 class GroupFigure(Record):
     """A figure of one group, or the reason why it has none."""
@@ -1507,9 +1512,9 @@ class GroupPromise(Record):
     """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
     broken: float | None
     """Greatest probability that this group's promise is broken."""
-    fpr: Interval | None
+    fpr: app__http__schemas__Interval | None
     """FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."""
-    tpr: Interval | None
+    tpr: app__http__schemas__Interval | None
     """TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."""
 
 class GroupTest(Record):
@@ -1579,13 +1584,6 @@ class Improvement(Record):
     """Seconds from the start of the job to the report of it."""
     value: float
     """Value of the job's objective, as on the leaderboard."""
-
-class Interval(Record):
-    """An estimate with its confidence interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
 
 class Job(Record):
     """A job: long work that a worker does in the background."""
@@ -1728,7 +1726,7 @@ class LabelMetrics(Record):
     """Quality of the ranking by one label's scores, on one part."""
 
     label: str
-    auc: Interval | None
+    auc: app__http__schemas__Interval | None
     """Null if the part has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
@@ -1926,7 +1924,7 @@ class ListedModel(Record):
     tags: dict[str, str]
     created_at: str
     aliases: list[str]
-    auc: Interval | None
+    auc: app__http__schemas__Interval | None
     """AUC on the validation rows. Null without validation, for pairs and for several labels: see
     …/metrics.
     """
@@ -2049,8 +2047,8 @@ class Metrics(Record):
     """
     level: float
     """Confidence level of the intervals."""
-    auc: Interval
-    gini: Interval
+    auc: app__http__schemas__Interval
+    gini: app__http__schemas__Interval
     """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
     ks: float | None
     """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
@@ -2302,13 +2300,13 @@ class OperatingPoint(Record):
     """One threshold and its consequences on one part of the data."""
 
     threshold: float | None
-    fpr: Interval
+    fpr: app__http__schemas__Interval
     """Fraction of the negatives that are flagged."""
-    tpr: Interval
+    tpr: app__http__schemas__Interval
     """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
+    precision: app__http__schemas__Interval
+    lift: app__http__schemas__Interval
+    flagged: app__http__schemas__Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -2317,11 +2315,11 @@ class OperatingPoint(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
+    tpr_at_fpr: app__http__schemas__Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: Interval | None
+    fpr_at_tpr: app__http__schemas__Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -2435,7 +2433,7 @@ class PairMetrics(Record):
     on: Literal['validation', 'train']
     level: float
     """Confidence level of the interval."""
-    pair_order: Interval
+    pair_order: app__http__schemas__Interval
     """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a
     common item.
     """
@@ -2772,9 +2770,9 @@ class Reliability(Record):
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
-    in_the_large: Interval | None
+    in_the_large: app__http__schemas__Interval | None
     """Log odds to add to every probability so that as many positives are predicted as there are."""
-    slope: Interval | None
+    slope: app__http__schemas__Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
@@ -2958,7 +2956,7 @@ class ScoreDrift(Record):
     """
     higher: float
     """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
-    psi: Interval | None = None
+    psi: app__http__schemas__Interval | None = None
     """Population stability index over tenths of the scores of the validation, corrected for chance."""
     p_value: float
     adjusted_p_value: float
@@ -3372,3 +3370,17 @@ class WorstGroup(Record):
     fpr_max: float | None
     value_of: str | None
     """The group observed to be worst."""
+
+class app__http__schemas__Interval(Record):
+    """An estimate with its confidence interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+class app__platform__documents__Interval(Record):
+    """A metric with its confidence interval."""
+
+    value: float
+    low: float
+    high: float

@@ -29,7 +29,7 @@ from tests.long_form import long_form
 from tests.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "clients.md"
 PROGRAM = ROOT / "examples" / "from_python.py"  # whose types `make lint` checks
 
 
@@ -52,8 +52,8 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    (example,) = [each for each in found if "rankwright.Client()" in each]
+    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (example,) = [each for each in found if 'client.upload("churn.csv"' in each]
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"age": rng.integers(18, 80, 200), "plan": rng.choice(["gold", "basic"], 200)}
@@ -67,7 +67,7 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     assert example == PROGRAM.read_text().partition('"""\n\n')[2]
     with service.at_work():
         for _ in range(2):  # a nightly program finds what it made the night before
-            exec(compile(example, "README.md", "exec"), {})
+            exec(compile(example, "clients.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "'state': 'succeeded'" in printed
     assert "score" in printed

@@ -1263,7 +1263,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
         assert answer.status_code == (412 if revision == "1" else 422)
         assert "points to version 2" in re.sub(r"\s+", " ", text_of(answer))
     assert ours.post(remove, revision="2").status_code == 303
-    assert "No alias of churn " in text_of(ours.get(f"{second}/aliases"))
+    assert "churn has no live name yet" in text_of(ours.get(f"{second}/aliases"))
     assert ours.post(remove, revision="2").status_code == 404
     assert ours.post(f"{second}/aliases", alias="champion").status_code == 303
     assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))

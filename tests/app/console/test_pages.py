@@ -353,7 +353,7 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     assert "<h2>Value by balance</h2>" in page
     assert "Caught by 10 %" in page
     assert f"{amounts['values'][0]['area']['value']:.3f}" in page
-    assert "the cut, held out" in page
+    assert "that cut, on rows that did not choose it" in page
     assert "by probability" in page
     assert f"{amounts['costs']['least']['held_out']['cost']['value']:.3f}" in page
     fixed = {"model": world.models[0], "dataset_id": other, "false_negative": "5", "review": "1"}
@@ -370,7 +370,7 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     made = world.client.post("/v1/comparisons", json=body).json()
     world.service.work()
     page = browser.read(f"/console/comparisons/{made['id']}")
-    assert "Cost, held out" in page
+    assert "Cost, on rows that did not choose the cut" in page
 
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:

@@ -731,3 +731,41 @@ def test_a_check_knows_of_the_pairs(service: Service, client: httpx.Client) -> N
     assert checked["estimate"]["memory_bytes"] > 800 * 16
     trees = check(name="rankboost", weak_ranker="tree", n_rounds=10_000)
     assert trees["estimate"]["seconds"] > 10_000 * 800 * 1e-9
+
+
+def drifting(rows: int, *, drifts: bool, dates: bool = True) -> str:
+    """A table whose label follows `a`, in the last quarter of the days the other way round if it drifts."""
+    rng = np.random.default_rng(5)
+    lines = ["day,a,y" if dates else "a,y"]
+    for row in range(rows):
+        a = float(rng.normal())
+        sign = -1.0 if drifts and row >= 0.75 * rows else 1.0
+        label = "yes" if sign * a + rng.normal() > 0 else "no"
+        day = [str(np.datetime64("2026-01-01") + row // 4)] if dates else []
+        lines.append(",".join([*day, f"{a:.3f}", label]))
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize(("drifts", "dates"), [(True, True), (False, True), (True, False)])
+def test_what_a_random_split_would_have_said_stands_beside_the_newest_rows(
+    small: Service, drifts: bool, dates: bool
+) -> None:
+    client = small.client(small.key())
+    rows = drifting(600, drifts=drifts, dates=dates)
+    dataset = small.upload(client, rows, label="y", positive="yes")
+    job = small.train(client, dataset, name="dated", algorithm={"name": "rankboost", "n_rounds": 5})
+    found = client.get(f"/v1/models/{job['output']['id']}/controls").json()
+    first = found["controls"][0]
+    (whole,) = (each for each in found["windows"] if each["fpr_max"] == 1.0)
+    newest = whole["controls"][0]["area"]["value"]
+    assert found["controls"][-1].get("random_split") is None
+    if not dates:
+        assert first["random_split"] is None
+        return
+    seems = first["random_split"]
+    assert seems["low"] < seems["value"] < seems["high"]
+    if drifts:
+        assert seems["low"] > 0.6
+        assert newest < 0.4  # the other way round
+    else:
+        assert abs(seems["value"] - newest) < 0.12

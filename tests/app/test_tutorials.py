@@ -1,6 +1,6 @@
 """The tutorials run as they are written, and print what they say.
 
-`python -m tests.test_tutorials` writes into them what they print, at the service that RANKWRIGHT_URL names.
+`python -m tests.app.test_tutorials` writes into them what they print, at the service that RANKWRIGHT_URL names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 from tests.app.live_service import Service
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
 
