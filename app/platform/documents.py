@@ -288,6 +288,10 @@ class FoldAuc(TypedDict):
     auc: float
 
 
+class SeemingArea(Interval):
+    """An AUC by rows that are drawn at random, with its interval."""
+
+
 class Control(TypedDict):
     """A control: a simple benchmark model fitted on the same splits."""
 
@@ -309,7 +313,7 @@ class Control(TypedDict):
     ]
     random_split: NotRequired[
         Annotated[
-            Interval | None,
+            SeemingArea | None,
             Field(
                 description="AUC where the newest rows judge: what it would seem to be if rows of the training part "
                 "that are drawn at random judged in their place. Its difference from the control's AUC is what time "

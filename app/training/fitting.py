@@ -374,7 +374,7 @@ class FitContext:
 
     def _seem(
         self, members: Sequence[documents.Member], learning: BipartiteSplitData, step: Callback
-    ) -> documents.Interval | None:
+    ) -> documents.SeemingArea | None:
         """Return the AUC that a baseline would seem to have by rows drawn at random, where the newest ones judge."""
         fraction, seed = self.spec["validation"].get("fraction", 1.0 / 3.0), self.spec["seed"]
         few = min(1.0, MAX_SEEMING_ROWS / len(learning.train.y))

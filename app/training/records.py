@@ -34,6 +34,7 @@ from app.platform.documents import (
     PartialAuc,
     SearchRecord,
     SearchSpec,
+    SeemingArea,
     TableFile,
     Validation,
     Window,
@@ -342,7 +343,7 @@ class BaselineOutcome(PartResult):
     failed: str | None
     late: NotRequired[bool]
     skipped: NotRequired[bool]
-    random_split: NotRequired[Interval | None]
+    random_split: NotRequired[SeemingArea | None]
 
 
 Outcome = TrialOutcome | FitOutcome | ServedOutcome | BaselineOutcome

@@ -102,9 +102,9 @@ class AreaDrift(Record):
     """The label, for a model with several labels."""
     fpr_min: float | None = None
     fpr_max: float | None = None
-    before: app__http__schemas__Interval
-    after: app__http__schemas__Interval
-    change: app__http__schemas__Interval
+    before: Interval
+    after: Interval
+    change: Interval
     """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: float
     adjusted_p_value: float
@@ -122,13 +122,13 @@ class AskedCut(Record):
     """An operating point, and the rate that was asked for."""
 
     threshold: float | None
-    fpr: app__http__schemas__Interval
+    fpr: Interval
     """Fraction of the negatives that are flagged."""
-    tpr: app__http__schemas__Interval
+    tpr: Interval
     """Fraction of the positives that are flagged."""
-    precision: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
-    flagged: app__http__schemas__Interval
+    precision: Interval
+    lift: Interval
+    flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -137,11 +137,11 @@ class AskedCut(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: app__http__schemas__Interval | None
+    tpr_at_fpr: Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: app__http__schemas__Interval | None
+    fpr_at_tpr: Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -332,9 +332,9 @@ class CalibrationDrift(Record):
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
-    in_the_large: app__http__schemas__Interval | None
+    in_the_large: Interval | None
     """Log odds to add to every probability so that as many positives are predicted as there are."""
-    slope: app__http__schemas__Interval | None
+    slope: Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
@@ -612,7 +612,7 @@ class Control(Record):
     """Number of training rows, in the first fold. Null if it failed before it had any."""
     of_rows: int | None
     """Number of available training rows. Greater than `rows` if only a sample was used."""
-    random_split: app__platform__documents__Interval | None = None
+    random_split: SeemingArea | None = None
     """AUC where the newest rows judge: what it would seem to be if rows of the training part that are
     drawn at random judged in their place. Its difference from the control's AUC is what time does. Null
     otherwise, and for all but the first control.
@@ -622,7 +622,7 @@ class ControlArea(Record):
     """The area of one control over one window."""
 
     algorithm: str
-    area: app__http__schemas__Interval
+    area: Interval
     difference: Difference
 
 class ControlFigure(Record):
@@ -630,7 +630,7 @@ class ControlFigure(Record):
 
     figure: str
     """Its name, as …/figures has it. A count of rows is shown as the share that it is."""
-    chosen: app__http__schemas__Interval
+    chosen: Interval
     controls: list[ControlArea]
 
 class ControlWindow(Record):
@@ -638,7 +638,7 @@ class ControlWindow(Record):
 
     fpr_min: float
     fpr_max: float
-    chosen: app__http__schemas__Interval
+    chosen: Interval
     controls: list[ControlArea]
 
 class Controls(Record):
@@ -716,13 +716,13 @@ class Cut(Record):
     """
 
     threshold: float | None
-    fpr: app__http__schemas__Interval
+    fpr: Interval
     """Fraction of the negatives that are flagged."""
-    tpr: app__http__schemas__Interval
+    tpr: Interval
     """Fraction of the positives that are flagged."""
-    precision: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
-    flagged: app__http__schemas__Interval
+    precision: Interval
+    lift: Interval
+    flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -731,11 +731,11 @@ class Cut(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: app__http__schemas__Interval | None
+    tpr_at_fpr: Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: app__http__schemas__Interval | None
+    fpr_at_tpr: Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -855,11 +855,11 @@ class DecisionCost(Record):
 
     flagged: float
     """Fraction of the rows that is flagged."""
-    cost: app__http__schemas__Interval
+    cost: Interval
     """Mean cost of a row. Below 0 if benefits outweigh the costs."""
-    saved_to_none: app__http__schemas__Interval
+    saved_to_none: Interval
     """What flagging no row costs more, per row: above 0 if this way is cheaper."""
-    saved_to_all: app__http__schemas__Interval
+    saved_to_all: Interval
     """The same of flagging every row."""
 
 class DependenceAxis(Record):
@@ -966,9 +966,9 @@ class EvaluatedCosts(Record):
 
     rows: float
     """Weight of all rows. A cost per row times this is that of all rows."""
-    flag_none: app__http__schemas__Interval
+    flag_none: Interval
     """Mean cost of a row if no row is flagged."""
-    flag_all: app__http__schemas__Interval
+    flag_all: Interval
     least: LeastCost
     threshold: float | None
     """The cut of `at`, or of a model of the objective `tpr`."""
@@ -985,8 +985,8 @@ class EvaluatedCosts(Record):
 class EvaluatedCurve(Record):
     """Quality of the ranking on rows with one label."""
 
-    auc: app__http__schemas__Interval
-    gini: app__http__schemas__Interval | None = None
+    auc: Interval
+    gini: Interval | None = None
     """2 AUC − 1: the Gini coefficient, or accuracy ratio. Null for evaluations that were made before it
     was added.
     """
@@ -1016,10 +1016,10 @@ class EvaluatedCut(Record):
     """The rates on these rows at the threshold of `cut`."""
 
     threshold: float | None
-    fpr: app__http__schemas__Interval
-    tpr: app__http__schemas__Interval
-    precision: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
+    fpr: Interval
+    tpr: Interval
+    precision: Interval
+    lift: Interval
 
 class EvaluatedGrades(Record):
     """Quality of the ranking on rows with grades."""
@@ -1077,7 +1077,7 @@ class EvaluatedLabel(Record):
     """Quality of the ranking by one label's scores."""
 
     label: str
-    auc: app__http__schemas__Interval | None
+    auc: Interval | None
     """Null if the dataset has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
@@ -1095,7 +1095,7 @@ class EvaluatedLabels(Record):
 class EvaluatedPairs(Record):
     """Quality of the order of pairs of items."""
 
-    pair_order: app__http__schemas__Interval
+    pair_order: Interval
     misrank_fraction: float
     ties: float
     pairs: int
@@ -1108,7 +1108,7 @@ class EvaluatedValue(Record):
 
     over: Literal['rows', 'negatives', 'amount_of_negatives']
     """What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."""
-    area: app__http__schemas__Interval | None
+    area: Interval | None
     """Mean height of the curve. Scores that say nothing have 0.5."""
     recalls: list[ValueRecall]
     reason: str | None
@@ -1213,13 +1213,13 @@ class EvaluationOperatingPoint(Record):
     """One threshold and its consequences on the rows of an evaluation."""
 
     threshold: float | None
-    fpr: app__http__schemas__Interval
+    fpr: Interval
     """Fraction of the negatives that are flagged."""
-    tpr: app__http__schemas__Interval
+    tpr: Interval
     """Fraction of the positives that are flagged."""
-    precision: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
-    flagged: app__http__schemas__Interval
+    precision: Interval
+    lift: Interval
+    flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -1228,11 +1228,11 @@ class EvaluationOperatingPoint(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: app__http__schemas__Interval | None
+    tpr_at_fpr: Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: app__http__schemas__Interval | None
+    fpr_at_tpr: Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -1345,7 +1345,7 @@ class FeatureDrift(Record):
     name: str
     importance: float | None
     """Share of the feature in the importance of all. Null if that was not measured."""
-    psi: app__http__schemas__Interval
+    psi: Interval
     """Population stability index, corrected for chance: below 0.1 little, from 0.25 much."""
     distance: float
     """Total variation distance over the bins, from 0 to 1."""
@@ -1410,9 +1410,9 @@ class Gain(Record):
     """Number of those that are within the size; they are taken at random."""
     positives: float
     """Number of positives among the first rows; the mean, if a tie lies across the cut."""
-    precision: app__http__schemas__Interval
-    recall: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
+    precision: Interval
+    recall: Interval
+    lift: Interval
 
 class GradeRows(Record):
     """A grade, and how many rows have it."""
@@ -1439,11 +1439,11 @@ class GradedMetrics(Record):
 class GradedOrder(Record):
     """How well rows with grades are in order, all of them as one list."""
 
-    c_index: app__http__schemas__Interval
+    c_index: Interval
     """Fraction of the pairs of rows of different grades that are in order; a tie counts half."""
-    mean_auc: app__http__schemas__Interval
+    mean_auc: Interval
     """Mean over all pairs of grades of the AUC between them."""
-    volume: app__http__schemas__Interval | None
+    volume: Interval | None
     """Probability that one row of each grade, drawn at random, are all in order. Null for more than nine
     grades.
     """
@@ -1485,8 +1485,8 @@ class GroupCut(Record):
     threshold_low: float | None
     """The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."""
     threshold_high: float | None
-    fpr: app__http__schemas__Interval
-    tpr: app__http__schemas__Interval
+    fpr: Interval
+    tpr: Interval
 
 class GroupFigure(Record):
     """A figure of one group, or the reason why it has none."""
@@ -1512,9 +1512,9 @@ class GroupPromise(Record):
     """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
     broken: float | None
     """Greatest probability that this group's promise is broken."""
-    fpr: app__http__schemas__Interval | None
+    fpr: Interval | None
     """FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."""
-    tpr: app__http__schemas__Interval | None
+    tpr: Interval | None
     """TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."""
 
 class GroupTest(Record):
@@ -1584,6 +1584,13 @@ class Improvement(Record):
     """Seconds from the start of the job to the report of it."""
     value: float
     """Value of the job's objective, as on the leaderboard."""
+
+class Interval(Record):
+    """An estimate with its confidence interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
 
 class Job(Record):
     """A job: long work that a worker does in the background."""
@@ -1726,7 +1733,7 @@ class LabelMetrics(Record):
     """Quality of the ranking by one label's scores, on one part."""
 
     label: str
-    auc: app__http__schemas__Interval | None
+    auc: Interval | None
     """Null if the part has too few rows of a class."""
     pauc: list[WindowArea]
     positives: int
@@ -1924,7 +1931,7 @@ class ListedModel(Record):
     tags: dict[str, str]
     created_at: str
     aliases: list[str]
-    auc: app__http__schemas__Interval | None
+    auc: Interval | None
     """AUC on the validation rows. Null without validation, for pairs and for several labels: see
     …/metrics.
     """
@@ -2047,8 +2054,8 @@ class Metrics(Record):
     """
     level: float
     """Confidence level of the intervals."""
-    auc: app__http__schemas__Interval
-    gini: app__http__schemas__Interval
+    auc: Interval
+    gini: Interval
     """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
     ks: float | None
     """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
@@ -2300,13 +2307,13 @@ class OperatingPoint(Record):
     """One threshold and its consequences on one part of the data."""
 
     threshold: float | None
-    fpr: app__http__schemas__Interval
+    fpr: Interval
     """Fraction of the negatives that are flagged."""
-    tpr: app__http__schemas__Interval
+    tpr: Interval
     """Fraction of the positives that are flagged."""
-    precision: app__http__schemas__Interval
-    lift: app__http__schemas__Interval
-    flagged: app__http__schemas__Interval
+    precision: Interval
+    lift: Interval
+    flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
     """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
@@ -2315,11 +2322,11 @@ class OperatingPoint(Record):
     threshold_high: float | None
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: app__http__schemas__Interval | None
+    tpr_at_fpr: Interval | None
     """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
     threshold.
     """
-    fpr_at_tpr: app__http__schemas__Interval | None
+    fpr_at_tpr: Interval | None
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
@@ -2433,7 +2440,7 @@ class PairMetrics(Record):
     on: Literal['validation', 'train']
     level: float
     """Confidence level of the interval."""
-    pair_order: app__http__schemas__Interval
+    pair_order: Interval
     """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a
     common item.
     """
@@ -2770,9 +2777,9 @@ class Reliability(Record):
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
-    in_the_large: app__http__schemas__Interval | None
+    in_the_large: Interval | None
     """Log odds to add to every probability so that as many positives are predicted as there are."""
-    slope: app__http__schemas__Interval | None
+    slope: Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
@@ -2956,7 +2963,7 @@ class ScoreDrift(Record):
     """
     higher: float
     """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
-    psi: app__http__schemas__Interval | None = None
+    psi: Interval | None = None
     """Population stability index over tenths of the scores of the validation, corrected for chance."""
     p_value: float
     adjusted_p_value: float
@@ -3119,6 +3126,13 @@ class SearchTrial(Record):
     state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
     """`chosen`, `left`, `failed` or `untried`."""
     reason: str | None = None
+
+class SeemingArea(Record):
+    """An AUC by rows that are drawn at random, with its interval."""
+
+    value: float
+    low: float
+    high: float
 
 class StoredMemo(Record):
     """Why an alias was moved. What was not said is null."""
@@ -3370,17 +3384,3 @@ class WorstGroup(Record):
     fpr_max: float | None
     value_of: str | None
     """The group observed to be worst."""
-
-class app__http__schemas__Interval(Record):
-    """An estimate with its confidence interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-class app__platform__documents__Interval(Record):
-    """A metric with its confidence interval."""
-
-    value: float
-    low: float
-    high: float

@@ -47,7 +47,7 @@ def test_a_tutorial_runs_and_prints_what_it_says(
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     with service.at_work():
         found = outputs(path.read_text(encoding="utf-8"))
-    assert len(found) > 3
+    assert len(found) > 1
     assert [printed for printed, _ in found] == [said or "" for _, said in found]
 
 

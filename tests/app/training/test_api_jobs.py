@@ -753,7 +753,9 @@ def test_what_a_random_split_would_have_said_stands_beside_the_newest_rows(
     client = small.client(small.key())
     rows = drifting(600, drifts=drifts, dates=dates)
     dataset = small.upload(client, rows, label="y", positive="yes")
-    job = small.train(client, dataset, name="dated", algorithm={"name": "rankboost", "n_rounds": 5})
+    job = small.train(
+        client, dataset, name="dated", algorithm={"name": "rankboost", "n_rounds": 5}, controls=True
+    )
     found = client.get(f"/v1/models/{job['output']['id']}/controls").json()
     first = found["controls"][0]
     (whole,) = (each for each in found["windows"] if each["fpr_max"] == 1.0)
