@@ -96,12 +96,12 @@ def train(client: rankwright.Client, dataset: Dataset) -> tuple[Model, Model]:
     """Train boosted trees that rank, draw their curve, and train logistic regression; return both models."""
     step("Train RankBoost on trees, judged on a quarter of the rows that it never sees")
     started = time.monotonic()
-    job = client.train(dataset, "rankboost", weak_ranker="tree", name="deposits")
+    job = client.train(dataset, "rankboost", weak_ranker="tree", name="deposits", controls=False)
     wait_for_job(job)
     model = job.wait()
     console.print(f"  {model.name}:{model.version} after {time.monotonic() - started:.1f} s")
     console.print(to_terminal(curve_of(model)), markup=False)
-    plain = client.train(dataset, "logistic", name="deposits-logistic", controls=None).wait()
+    plain = client.train(dataset, "logistic", name="deposits-logistic", controls=False).wait()
     return model, plain
 
 
