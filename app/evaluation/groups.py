@@ -81,7 +81,7 @@ def check_groups(
     """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cut` says that the model
     was named by an alias that keeps a promise.
     """
-    if asked == NO_GROUPS:
+    if asked.column is None and asked.at is None and asked.cuts is None and not asked.protected:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = f"groups and cuts are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"

@@ -440,5 +440,8 @@ def test_pairs_have_no_groups(bench: Workbench, sentences: Sentences) -> None:
     X, worth = worths(40, seed=5)
     fresh = bench.ready(items_csv(X), kind="preferences", item="item")
     bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
+    assert ask_for(bench, "films", fresh.id, groups=Groups(protected=[])).id
+    with pytest.raises(Invalid, match="groups and cuts are of rows with one label"):
+        ask_for(bench, "films", fresh.id, groups=Groups(protected=["a"]))
     with sentences.raises(Invalid):
         ask_for(bench, "films", fresh.id, groups=Groups("a"))
