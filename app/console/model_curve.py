@@ -266,6 +266,8 @@ class Panel:
     why: str
     verdict: str
     workload: Workload
+    positive: str
+    """The rows to be caught, as the table has them: `outcome = bad`."""
     rows: float  # of how many rows the flagged ones are counted
     exceeded: str
     linear: Markup
@@ -312,7 +314,8 @@ async def make_panel(
     start = _start(cuts, objective, query)
     chosen = cuts.points[start.index]
     rows = _positive(query.rows) or 1000.0
-    name = found.model.name
+    name, model = found.model.name, found.model
+    positive = f"{model.label} = {model.positive}"
     saved = {each: f"The cut of {name}{each}" for each in start.places if each[0] == "@"}
     words = {**WHY, **saved}
     # An alias with this cut is the first choice of a reason.
@@ -337,7 +340,8 @@ async def make_panel(
         words=words,
         why=words[of_alias or start.name],
         verdict=_verdict(chosen, words[of_alias] if of_alias else "The cut below"),
-        workload=_workload(chosen, rows),
+        workload=_workload(chosen, rows, positive),
+        positive=positive,
         rows=rows,
         exceeded=_exceeded(cuts, start, query),
         linear=_drawn(roc, objective, chosen, log=False),
@@ -506,14 +510,14 @@ def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _workload(cut: Cut, rows: float) -> Workload:
+def _workload(cut: Cut, rows: float, positive: str) -> Workload:
     """Say what a cut does with so many rows. While the cut is dragged, the script writes the same words."""
     positives = cut.prevalence * rows
     flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
     return Workload(
         f"{flagged:,} flagged · {caught:,} caught · {_round(positives) - caught:,} missed",
-        f"Of {rows:,.0f} rows as those of the data, about {_round(positives):,} of them positive. "
-        f"{flagged - caught:,} of the flagged rows are false alarms.",
+        f"Of {rows:,.0f} rows as those of the data. About {_round(positives):,} of them have {positive}; "
+        f"{flagged - caught:,} of the flagged ones have not.",
     )
 
 

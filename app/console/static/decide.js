@@ -173,8 +173,8 @@ class Panel {
     const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
     return [
       `${count(flagged)} flagged · ${count(caught)} caught · ${count(Math.round(positives) - caught)} missed`,
-      `Of ${count(rows)} rows as those of the data, about ${count(positives)} of them positive. ` +
-        `${count(flagged - caught)} of the flagged rows are false alarms.`,
+      `Of ${count(rows)} rows as those of the data. About ${count(positives)} of them have ${this.card.dataset.positive}; ` +
+        `${count(flagged - caught)} of the flagged ones have not.`,
     ];
   }
 
