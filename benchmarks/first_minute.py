@@ -11,7 +11,6 @@ kernels nor bytecode of ours. How fast the machine is, `import numba` tells.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import resource
 import shutil
@@ -26,9 +25,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from sklearn.datasets import load_breast_cancer
 
 from benchmarks import at_least_one
+from examples.tumours import write_table
 
 ROOT = Path(__file__).parents[1]
 JOB = {"name": "cancer", "algorithm": {"name": "rankboost", "n_rounds": 200}}
@@ -119,19 +118,6 @@ def first_job(clone: Clone, address: str, table: bytes) -> float:
     return time.monotonic() - started
 
 
-def breast_cancer() -> bytes:
-    """The table of the demo, as CSV."""
-    data = load_breast_cancer()
-    names = [name.replace(" ", "_") for name in data.feature_names]
-    with tempfile.TemporaryFile("w+", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow([*names, "diagnosis"])
-        for row, target in zip(data.data, data.target, strict=True):
-            writer.writerow([*row, data.target_names[target]])
-        file.seek(0)
-        return file.read().encode()
-
-
 def weight(pid: int) -> dict[str, float]:
     """Proportional set size of a process and all that it started, in MB, by name."""
     parents: dict[int, list[int]] = {}
@@ -220,9 +206,10 @@ def main() -> None:
         "--idle-seconds", type=float, default=8.0, help="before an idle service is weighed"
     )
     given = parser.parse_args()
-    table = breast_cancer()
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="rankwright-first-") as folder:
+        write_table(Path(folder, "tumours.csv"))
+        table = Path(folder, "tumours.csv").read_bytes()
         clone = Clone(Path(folder))
         found["installation (pip), s"] = [clone.seconds_to_install]
         for _ in range(given.runs):

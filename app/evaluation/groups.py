@@ -256,7 +256,10 @@ def _bands(values: Floats) -> tuple[Floats, list[str]]:
     edges = edges[edges < known.max()]
     if not len(edges):
         return np.where(np.isnan(values), np.nan, 0.0), ["all values"]
+    # Six digits are read easily; edges that are equal in six digits are written in full.
     ends = [f"{edge:.6g}" for edge in edges]
+    if len(set(ends)) < len(ends):
+        ends = [f"{edge:.17g}" for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(ends)]
     texts = [f"up to {ends[0]}", *(f"above {each}" for each in between), f"above {ends[-1]}"]
     bands = np.searchsorted(edges, values).astype(np.float64)

@@ -318,13 +318,17 @@ def _with_commas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 MAX_SHEET_CELLS = 1_000_000
 """Most cells of a spreadsheet: it is written in some ten seconds. Excel itself reads 1,048,576 rows."""
+MAX_SHEET_TEXT = 50_000_000
+"""Most characters of all texts of a spreadsheet, which is made in memory."""
 _MAX_CELL_TEXT = 32_767  # characters, by the format
+# A spreadsheet keeps 15 digits: a longer identifier would become another one.
+_MAX_SHEET_INTEGER = 10**15
 
 
 def parquet_as_xlsx(path: Path) -> bytes:
     """Return the rows of a Parquet file as a spreadsheet. Texts stay texts: none becomes a formula, a number or a link.
 
-    Raises Invalid for more than MAX_SHEET_CELLS cells.
+    Raises Invalid for more than MAX_SHEET_CELLS cells or MAX_SHEET_TEXT characters.
     """
     import pyarrow.parquet as pq
     import xlsxwriter
@@ -334,14 +338,23 @@ def parquet_as_xlsx(path: Path) -> bytes:
         names = file.schema_arrow.names
         cells = file.metadata.num_rows * len(names)
         if cells > MAX_SHEET_CELLS:
-            detail = f"a spreadsheet has at most {MAX_SHEET_CELLS:,} cells here, these rows have {cells:,}: take csv"
-            raise Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
+            raise _sheet_too_large(f"{MAX_SHEET_CELLS:,} cells here, these rows have {cells:,}")
         with xlsxwriter.Workbook(made, {"constant_memory": True}) as book:
             sheet = book.add_worksheet("scores")
             for column, name in enumerate(names):
                 sheet.write_string(0, column, name[:_MAX_CELL_TEXT])
-            row = 0
+            row = characters = 0
             for batch in file.iter_batches(_ROWS_PER_CHUNK):
+                characters += sum(
+                    min(len(value), _MAX_CELL_TEXT)
+                    for column in batch.columns
+                    for value in column.to_pylist()
+                    if isinstance(value, str)
+                )
+                if characters > MAX_SHEET_TEXT:
+                    raise _sheet_too_large(
+                        f"{MAX_SHEET_TEXT:,} characters of text here, these rows have more"
+                    )
                 for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     row += 1
                     for column, value in enumerate(values):
@@ -349,12 +362,17 @@ def parquet_as_xlsx(path: Path) -> bytes:
     return made.getvalue()
 
 
+def _sheet_too_large(limit: str) -> Invalid:
+    detail = f"a spreadsheet has at most {limit}: take csv"
+    return Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
+
+
 def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if isinstance(value, bool):
         sheet.write_boolean(row, column, value)
-    elif isinstance(value, int | float):
+    elif isinstance(value, float) or (isinstance(value, int) and abs(value) < _MAX_SHEET_INTEGER):
         sheet.write_number(row, column, value)
     else:
         sheet.write_string(row, column, str(value)[:_MAX_CELL_TEXT])

@@ -224,12 +224,13 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
     assert head == result(client, batch).column_names
     assert [row[head.index("score")] for row in rows] == pytest.approx(scores)
     assert rows[1][0] == "=1+1"  # a text, and no formula
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.http.responses.MAX_SHEET_CELLS", 3)
-        problem = refused(
-            client.get(address, params={"format": "xlsx"}), 422, "invalid", "take csv"
-        )
-        assert problem["errors"][0]["parameter"] == "format"
+    for limit in ("MAX_SHEET_CELLS", "MAX_SHEET_TEXT"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(f"app.http.responses.{limit}", 3)
+            problem = refused(
+                client.get(address, params={"format": "xlsx"}), 422, "invalid", "take csv"
+            )
+            assert problem["errors"][0]["parameter"] == "format"
     refused(client.get(address, params={"format": "ods"}), 422, "invalid", "format")
     refused(
         client.get(address, params={"format": "csv", "decimal": ";"}), 422, "invalid", "decimal"
