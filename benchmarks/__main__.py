@@ -87,6 +87,7 @@ LEFT_OUT: Mapping[str, str] = {
     "first_minute": "sets a clone up anew, which takes minutes",
     "paper4_tables": "takes tables of one's own",
     "rounds": "is what overhead measures by",
+    "unseen_tables": "makes tables for auto, in the peers' environment",
 }
 """Modules of this folder that are not run from here, and why."""
 

@@ -1,7 +1,8 @@
 """Build a release into dist/ and check it from outside: `make release` (TAG=v0.3.0 also checks the tag).
 
 dist/ then has the wheels and source archives of the server and the client, an SBOM (CycloneDX) of what the server
-installs, the notes of this version from CHANGELOG.md, and SHA256SUMS. Nothing is sent anywhere.
+installs, the notes of this version from CHANGELOG.md, and SHA256SUMS. With IMAGE=NAME, Docker or podman also builds
+the image NAME:VERSION. The same tour is made with the wheels and with the image. Nothing is sent anywhere.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -27,9 +30,22 @@ BUILD = (
 SBOM_TOOL = "cyclonedx-bom>=7,<8"
 # What a stranger does first, by the installed client alone.
 TOUR = """
+import os
 import random
+import time
+
+import httpx
 import rankwright
 
+until = time.monotonic() + 180
+while True:
+    try:
+        if httpx.get(os.environ["RANKWRIGHT_URL"] + "/health/ready").is_success:
+            break
+    except httpx.TransportError:
+        pass
+    assert time.monotonic() < until, "the service does not start"
+    time.sleep(0.2)
 random.seed(0)
 rows = []
 for _ in range(400):
@@ -50,8 +66,9 @@ def main() -> None:
     """Build, describe and check the release."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tag", default="", help="the tag of the release, such as v0.3.0")
-    tag = parser.parse_args().tag
-    version = _version()
+    parser.add_argument("--image", default="", help="the image to build, without a tag")
+    given = parser.parse_args()
+    tag, version = given.tag, _version()
     if tag and tag != f"v{version}":
         sys.exit(f"the tag must be v{version}, the version of core/version.py, got {tag}")
     shutil.rmtree(DIST, ignore_errors=True)
@@ -61,8 +78,14 @@ def main() -> None:
         for what in ("wheel", "sdist"):
             _run(sys.executable, "-c", BUILD, f"build_{what}", str(DIST), cwd=source)
     with tempfile.TemporaryDirectory() as name:
-        _describe(Path(name), version)
-        _try(Path(name), version)
+        folder = Path(name)
+        _describe(folder, version)
+        python = _install(folder / "installed")
+        with _serving(python, version, folder) as service:
+            _run(python, "-c", TOUR, cwd=folder, env=os.environ | service)
+        if given.image:
+            with _image(f"{given.image}:{version}", version) as service:
+                _run(python, "-c", TOUR, cwd=folder, env=os.environ | service)
     files = sorted(each for each in DIST.iterdir() if each.is_file())
     sums = [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in files]
     (DIST / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
@@ -99,37 +122,67 @@ def _describe(folder: Path, version: str) -> None:
     assert {"fastapi", "numpy", "xlsxwriter"} <= {each["name"].lower() for each in parts}, target
 
 
-def _try(folder: Path, version: str) -> None:
-    """Install both wheels where nothing of this checkout is, start the service, and make the tour."""
-    python = _environment(folder / "installed")
+def _install(folder: Path) -> str:
+    """Install both wheels where nothing of this checkout is; return the Python there."""
+    python = _environment(folder)
     locked = ["--require-hashes", "-r", str(ROOT / "requirements.lock")]
     _run(python, "-m", "pip", "install", "--quiet", *locked)
     wheels = map(str, DIST.glob("*.whl"))
     _run(python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels)
+    return python
+
+
+@contextmanager
+def _serving(python: str, version: str, folder: Path) -> Iterator[Mapping[str, str]]:
+    """Run the service that was installed, and yield the variables by which a client finds it."""
     command = str(Path(python).parent / "rankwright")
     shown = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert version in shown.stdout, shown.stdout
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     serving = subprocess.Popen([command, "serve", "--port", str(port)], cwd=folder)
     try:
-        url = f"http://127.0.0.1:{port}"
-        wait = (
-            "import sys, time, httpx\n"
-            "until = time.monotonic() + 120\n"
-            "while True:\n"
-            "    try:\n"
-            "        if httpx.get(sys.argv[1] + '/health/ready').is_success: break\n"
-            "    except httpx.TransportError: pass\n"
-            "    assert time.monotonic() < until, 'the service does not start'\n"
-            "    time.sleep(0.2)\n"
-        )
-        _run(python, "-c", wait, url, cwd=folder)
-        _run(python, "-c", TOUR, cwd=folder, env=os.environ | {"RANKWRIGHT_URL": url})
+        yield {"RANKWRIGHT_URL": f"http://127.0.0.1:{port}"}  # the key lies in the folder
     finally:
         serving.terminate()
         serving.wait(timeout=60)
+
+
+@contextmanager
+def _image(name: str, version: str) -> Iterator[Mapping[str, str]]:
+    """Build the image, run the service in it, and yield the variables by which a client finds it."""
+    engine = _engine()
+    revision = _told("git", "rev-parse", "HEAD")
+    _run(engine, "build", "--build-arg", f"BUILD={revision}", "--tag", name, str(ROOT))
+    shown = _told(engine, "run", "--rm", name, "rankwright", "--version")
+    assert version in shown, shown
+    port = _free_port()
+    published = ["--publish", f"127.0.0.1:{port}:8000"]
+    serve = ["rankwright", "serve", "--host", "0.0.0.0"]  # noqa: S104  # inside the container
+    container = _told(engine, "run", "--detach", *published, name, *serve)
+    try:
+        read = "until cat /var/lib/rankwright/api-key 2> /dev/null; do sleep 0.2; done"
+        key = _told(engine, "exec", container, "timeout", "60", "sh", "-c", read)
+        yield {"RANKWRIGHT_URL": f"http://127.0.0.1:{port}", "RANKWRIGHT_API_KEY": key}
+    finally:
+        _run(engine, "rm", "--force", "--volumes", container)
+
+
+def _engine() -> str:
+    """Return the engine of containers that answers here."""
+    for program in ("docker", "podman"):
+        if (
+            shutil.which(program)
+            and not subprocess.run([program, "info"], capture_output=True, check=False).returncode
+        ):
+            return program
+    sys.exit("an image needs Docker or podman, and neither answers here")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
 def _environment(folder: Path) -> str:
@@ -137,7 +190,13 @@ def _environment(folder: Path) -> str:
     return str(folder / "bin" / "python")
 
 
-def _run(*command: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> None:
+def _told(*command: str) -> str:
+    """Return the last line that a command prints."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip().splitlines()[-1]
+
+
+def _run(*command: str, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> None:
     subprocess.run(command, cwd=cwd, env=env, check=True)
 
 
