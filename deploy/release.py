@@ -46,6 +46,7 @@ while True:
         pass
     assert time.monotonic() < until, "the service does not start"
     time.sleep(0.2)
+assert httpx.get(os.environ["RANKWRIGHT_URL"] + "/guide/").is_success
 random.seed(0)
 rows = []
 for _ in range(400):
@@ -74,11 +75,11 @@ def main() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     (DIST / "NOTES.md").write_text(_notes(version), encoding="utf-8")
-    for source in (ROOT, ROOT / "client"):
-        for what in ("wheel", "sdist"):
-            _run(sys.executable, "-c", BUILD, f"build_{what}", str(DIST), cwd=source)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, _guide():
         folder = Path(name)
+        for source in (ROOT, ROOT / "client"):
+            for what in ("wheel", "sdist"):
+                _run(sys.executable, "-c", BUILD, f"build_{what}", str(DIST), cwd=source)
         _describe(folder, version)
         python = _install(folder / "installed")
         with _serving(python, version, folder) as service:
@@ -130,6 +131,18 @@ def _install(folder: Path) -> str:
     wheels = map(str, DIST.glob("*.whl"))
     _run(python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels)
     return python
+
+
+@contextmanager
+def _guide() -> Iterator[None]:
+    """Put the site of `make docs` where wheel and image take it from, and remove it afterwards."""
+    folder = ROOT / "app" / "guide"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "site", folder)
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from app.access import sessions
 from app.access.authentication import actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
-from app.http import problems
+from app.http import guide, problems
 from app.http.dependencies import MAX_UNKNOWN, Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.proxies import root_path_of
@@ -106,6 +106,7 @@ NAVIGATION = (
             NavLink("/console/audit", "Audit", "admin"),
             NavLink("/console/health", "Health"),
             NavLink("/docs", "API"),
+            *([NavLink("/guide/", "Guide")] if guide.is_here() else []),
         ),
     ),
 )

@@ -1,0 +1,50 @@
+"""The guide of this version, below /guide: the site of `make docs`, which the wheel and the image of a release have.
+
+A checkout has none, unless somebody copies its folder `site` to `app/guide`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
+
+from app.http.proxies import root_path_of
+
+FOLDER = Path(__file__).parents[1] / "guide"
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; worker-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Content security policy: the pages have small scripts of their own, and load nothing from elsewhere."""
+
+
+def is_here() -> bool:
+    """Return True if this installation has the guide."""
+    return (FOLDER / "index.html").is_file()
+
+
+def routes() -> list[Route]:
+    """Return the routes of the guide; none if this installation has no guide."""
+    if not is_here():
+        return []
+    files = StaticFiles(directory=FOLDER, html=True)
+
+    async def read_file(request: Request) -> Response:
+        path = os.path.normpath(request.path_params["path"])
+        answer = await files.get_response(path, request.scope)
+        answer.headers["Content-Security-Policy"] = POLICY
+        answer.headers["Cache-Control"] = "no-cache"  # asked for again after an upgrade
+        return answer
+
+    async def go_to_start(request: Request) -> Response:
+        return RedirectResponse(f"{root_path_of(request.scope)}/guide/")
+
+    return [
+        Route("/guide", go_to_start, include_in_schema=False),
+        Route("/guide/{path:path}", read_file, include_in_schema=False),
+    ]

@@ -1,0 +1,69 @@
+"""The guide of a release is served at /guide, and nothing beside its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from app.http import guide
+from tests.app.live_service import Service
+
+
+@pytest.fixture(scope="module")
+def guided(start: Callable[..., Service], tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("installed") / "guide"
+    (folder / "tutorials").mkdir(parents=True)
+    (folder / "index.html").write_text("the start")
+    (folder / "tutorials" / "index.html").write_text("a tutorial")
+    (folder / "search.json").write_text("{}")
+    (folder.parent / "secret.txt").write_text("not for anybody")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guide, "FOLDER", folder)
+        return start()
+
+
+@pytest.fixture
+def client(guided: Service) -> httpx.Client:
+    found = guided.client()  # without a key
+    found.follow_redirects = True
+    return found
+
+
+def test_its_pages_are_read_without_a_key(client: httpx.Client) -> None:
+    assert client.get("/guide").text == "the start"
+    page = client.get("/guide/tutorials/")
+    assert page.text == "a tutorial"
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert client.get("/guide/tutorials").text == "a tutorial"
+    assert client.get("/guide/search.json").headers["content-type"] == "application/json"
+    kept = client.get("/guide/", headers={"If-None-Match": page.headers["etag"]})
+    assert kept.status_code == 200
+    again = client.get("/guide/", headers={"If-None-Match": kept.headers["etag"]})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("nothing", 404),
+        ("..%2fsecret.txt", 404),
+        ("%2e%2e/secret.txt", 404),
+        ("tutorials/%2e%2e/%2e%2e/secret.txt", 404),
+        ("%5c..%5csecret.txt", 404),
+        ("/etc/passwd", 404),
+        ("%00", 400),
+        ("a" * 5_000, 404),
+        ("a/" * 2_000, 404),
+    ],
+)
+def test_other_addresses_are_refused(client: httpx.Client, path: str, status: int) -> None:
+    answer = client.get(f"/guide/{path}")
+    assert answer.status_code == status
+    assert "not for anybody" not in answer.text
+    assert client.post(f"/guide/{path}").status_code >= 400
+
+
+def test_an_installation_without_a_guide_has_no_such_page(small: Service) -> None:
+    assert small.client().get("/guide/").status_code == 404
