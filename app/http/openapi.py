@@ -227,7 +227,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
                 operation["parameters"] = [each for each in named if each["in"] != "header"]
             endpoint = endpoints.get((path, method))
             scope = None if endpoint is None else docs.scope_of(endpoint)
-            _tell_meanings(operation)
+            _tell_meanings(operation, schemas)
             _add_problems(path, method, operation, endpoint, scope)
             _leave_out_titles(operation)
             _leave_out_nulls(operation)
@@ -250,8 +250,10 @@ def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
                     content["schema"] = {"$ref": _PREFIX + schema["title"]}
 
 
-def _tell_meanings(operation: dict[str, Any]) -> None:
-    """Describe the parts of the address, and the answers that have only FastAPI's own description."""
+def _tell_meanings(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Describe the parts of the address, and the answers that have only FastAPI's own description: a 200 by what its
+    JSON is.
+    """
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path":
             name = parameter["name"]
@@ -259,7 +261,10 @@ def _tell_meanings(operation: dict[str, Any]) -> None:
             parameter.setdefault("description", _IN_PATHS.get(name, f"Id of the {thing}."))
     for status, response in operation["responses"].items():
         if response["description"] == "Successful Response":
-            response["description"] = _SUCCESSES[status]
+            answer = response.get("content", {}).get("application/json", {})
+            name = answer.get("schema", {}).get("$ref", "").removeprefix(_PREFIX)
+            shape = schemas.get(name, {}).get("description") if status == "200" else None
+            response["description"] = shape or _SUCCESSES[status]
 
 
 def _leave_out_titles(operation: Mapping[str, Any]) -> None:

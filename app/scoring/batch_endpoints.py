@@ -247,11 +247,12 @@ def _parse(body: bytes) -> BatchScoreRequest:
     response_class=StoredFile,
     responses={
         200: {
+            "description": "The scores, in the chosen format.",
             "content": {
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},
                 "text/csv": {"schema": {"type": "string"}},
                 XLSX: {"schema": {"type": "string", "format": "binary"}},
-            }
+            },
         },
         206: {"description": "The part of the Parquet file that the Range header names."},
         304: {"description": "The file has not changed: the caller has it already."},
