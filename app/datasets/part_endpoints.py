@@ -65,7 +65,7 @@ async def open_upload(
     """Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
     its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
 
-    An upload that nobody closes is deleted `RANKWRIGHT_KEEP_UPLOADS_DAYS` after its last part: by default 7 days.
+    An upload that nobody closes is deleted some days after its last part: `RANKWRIGHT_KEEP_UPLOADS_DAYS`, by default 7.
     """
     given = query_fields(request)
 

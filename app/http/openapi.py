@@ -338,9 +338,10 @@ def _add_problems(
     responses = operation["responses"]
     responses.pop("422", None)
     statuses = ["422"]
+    needed = "none" if scope is None else f"`{scope}`"
+    operation["description"] = f"{operation.get('description', '')}\n\nScope: {needed}."
     if scope is not None:
         operation["security"] = [{"key": []}]
-        operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
         statuses += ["401", "403", "429", "503"]
     if "{" in path or hasattr(endpoint, "names_resources"):
         statuses.append("404")

@@ -595,8 +595,7 @@ def _routes() -> Routes:
         ),
         read_docs=Docs(
             "Read a batch score",
-            "The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, what is "
-            "wrong with the table.",
+            "The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, the reason.",
         ),
         delete_docs=Docs(
             "Delete a batch score",

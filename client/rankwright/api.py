@@ -1047,6 +1047,8 @@ def live() -> ApiRequest[types.Health]:
     """Is the process alive?.
 
     200 as long as the process answers.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/live", record_of(types.Health))
 
@@ -1095,7 +1097,7 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
     its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
 
-    An upload that nobody closes is deleted `RANKWRIGHT_KEEP_UPLOADS_DAYS` after its last part: by default 7 days.
+    An upload that nobody closes is deleted some days after its last part: `RANKWRIGHT_KEEP_UPLOADS_DAYS`, by default 7.
 
     Scope: `train`.
 
@@ -1483,7 +1485,7 @@ def read_artifact(ref: str, /) -> ApiRequest[bytes]:
 def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """Read a batch score.
 
-    The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, what is wrong with the table.
+    The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, the reason.
 
     Scope: `score`.
 
@@ -2670,6 +2672,8 @@ def ready() -> ApiRequest[types.Health]:
     Check what this process needs to answer and to accept work: a database that takes changes, its tables, the blob
     store, and free space; and whether the process is about to stop. For a proxy or an orchestrator: on 503, send no
     requests to this process. Where it only scores, ask `/oip/v2/health/ready`: a full disk is no reason there.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
@@ -2915,6 +2919,8 @@ def staffed() -> ApiRequest[types.Health]:
     Check the same, and also the broker, and whether a worker and a dispatcher have sent a heartbeat. For an alarm:
     if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
     dispatcher, only the jobs of dead workers wait.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 

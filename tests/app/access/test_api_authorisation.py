@@ -135,9 +135,8 @@ def stated_scopes(document: dict[str, Any]) -> dict[Entry, str | None]:
     scopes: dict[Entry, str | None] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            stated = re.findall(r"Scope: `(\w+)`", operation["description"])
-            assert len(stated) <= 1, (method, path)
-            scopes[method.upper(), path] = stated[0] if stated else None
+            (scope,) = re.findall(r"Scope: (none|`\w+`)\.", operation["description"])
+            scopes[method.upper(), path] = None if scope == "none" else scope.strip("`")
     page = (DOCS / "clients.md").read_text()
     for method, path, scope in re.findall(
         r"^\| `([A-Z]+) ([^`]+)` \| (\w+) \|", page, re.MULTILINE
