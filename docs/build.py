@@ -1,7 +1,8 @@
 """Put the site together for Zensical, which `make docs` then builds: the pages of docs/, and the reference.
 
-The reference of HTTP comes from openapi.json, that of the command line from the commands themselves. That of Python is
-written by mkdocstrings from the docstrings: here are only the names.
+The reference of HTTP comes from openapi.json, and from the application the functions that answer. The reference of the
+command line comes from the commands themselves. That of Python is written by mkdocstrings from the docstrings: here are
+only the names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +34,22 @@ def main() -> None:
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         "contributing.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
-        "reference/http.md": "\n".join(_http()),
-        "reference/commands.md": "\n".join(_commands()),
-        "reference/client.md": "\n".join(_client()),
-        "reference/estimators.md": "\n".join(_estimators()),
-        "reference/metrics.md": "\n".join(_metrics()),
     }
     for name, text in pages.items():
         (TARGET / name).write_text(text, encoding="utf-8")
     for path in TARGET.rglob("*.md"):
         path.write_text(_with_links(path, path.read_text(encoding="utf-8")), encoding="utf-8")
+    api = json.loads((ROOT / "openapi.json").read_text(encoding="utf-8"))
+    reference = {
+        "http.md": _http(api),
+        "schemas.md": _schemas(api["components"]["schemas"]),
+        "commands.md": _commands(),
+        "client.md": _client(),
+        "estimators.md": _estimators(),
+        "metrics.md": _metrics(),
+    }
+    for name, lines in reference.items():
+        (TARGET / "reference" / name).write_text("\n".join(lines), encoding="utf-8")
 
 
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -80,63 +88,173 @@ def _cell(text: object) -> str:
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
-def _http() -> Iterator[str]:
-    """Yield every route of openapi.json, by its tag."""
-    api = json.loads((ROOT / "openapi.json").read_text(encoding="utf-8"))
-    by_tag: dict[str, list[tuple[str, str, Json]]] = {}
-    for path, methods in api["paths"].items():
-        for method, operation in methods.items():
-            if method in ("get", "post", "put", "patch", "delete"):
-                tag = (operation.get("tags") or ["other"])[0]
-                by_tag.setdefault(tag, []).append((method.upper(), path, operation))
+def _table(*rows: Iterable[object]) -> Iterator[str]:
+    """Yield a table whose first row is the head; nothing if there are no others."""
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+    if len(lines) > 1:
+        yield from (lines[0], re.sub(r"[^|]+", "---", lines[0]), *lines[1:], "")
+
+
+def _http(api: Json) -> Iterator[str]:
+    """Yield every route, by its tag."""
+    schemas, answered = api["components"]["schemas"], _functions()
     yield from ("# HTTP: every route", "")
-    yield "Made from openapi.json. Rules that hold for all of them: [HTTP: rules and errors](../api.md)."
-    for tag, routes in sorted(by_tag.items()):
-        yield from ("", f"## {tag}", "")
-        for method, path, operation in routes:
-            yield from (f"### `{method} {path}`", "", f"**{operation.get('summary', '')}**", "")
-            yield from (operation.get("description", ""), "")
-            yield from _parameters(operation)
-            answers = ", ".join(f"`{code}`" for code in operation.get("responses", {}))
-            yield from (f"Answers: {answers}", "")
+    yield "Made from openapi.json. Rules that hold for all routes: [HTTP: rules and errors](../api.md)."
+    for tag in api["tags"]:
+        yield from ("", f"## {tag['name'].capitalize()}", "", tag["description"], "")
+        for path, methods in sorted(api["paths"].items()):
+            for method, operation in methods.items():
+                if tag["name"] in operation["tags"]:
+                    route = f"{method.upper()} {path}"
+                    yield from _route(route, operation, answered.pop(route), schemas)
+    yield from ("## Refusals", "", "What a status means, on every route.", "")
+    refusals = {
+        name.removeprefix("Problem").lower(): each["description"]
+        for name, each in sorted(api["components"]["responses"].items())
+    }
+    yield from _table(
+        ("status", "meaning"), *((f"`{name}`", meaning) for name, meaning in refusals.items())
+    )
+    yield "Each is a [Problem](schemas.md#problem) with one of the [error codes](../api.md#error-codes)."
+    yield from ("", "## Routes that are not in openapi.json", "")
+    yield from ("[Clients](../clients.md) describes those that other servers have, too.", "")
+    rows = [(f"`{route}`", function) for route, function in sorted(answered.items())]
+    yield from _table(("route", "answered by"), *rows)
 
 
-def _parameters(operation: Json) -> Iterator[str]:
-    parameters = operation.get("parameters") or []
-    body = operation.get("requestBody")
-    if parameters:
-        yield from ("| parameter | in | type | default | meaning |", "|---|---|---|---|---|")
-        for each in parameters:
-            schema = each.get("schema", {})
-            name = f"`{each['name']}`" + (" (required)" if each.get("required") else "")
-            cells = (
-                name,
-                each["in"],
-                _type(schema),
-                schema.get("default", ""),
-                each.get("description", ""),
-            )
-            yield "| " + " | ".join(_cell(cell) for cell in cells) + " |"
-        yield ""
-    if body:
-        kinds = [
-            f"`{media}`" + (f" ({name})" if (name := _type(content.get("schema", {}))) else "")
-            for media, content in body["content"].items()
+def _functions() -> dict[str, str]:
+    """Return for each route of the application the function that answers, and its file."""
+    from starlette.routing import Route
+
+    from app.main import create_app
+    from app.platform.settings import Settings
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for route in create_app(Settings(state_dir=Path(folder))).routes:
+            if isinstance(route, Route) and not route.path.startswith(("/console", "/docs")):
+                endpoint = route.endpoint
+                name = getattr(endpoint, "__name__", type(endpoint).__name__)
+                file = endpoint.__module__.replace(".", "/") + ".py"
+                for method in (route.methods or set()) - {"HEAD"}:
+                    found[f"{method} {route.path}"] = f"`{name}` in [`{file}`]({REPOSITORY}{file})"
+    return found
+
+
+def _route(route: str, operation: Json, answered: str, schemas: Json) -> Iterator[str]:
+    yield from (f"### {operation['summary']} {{#{operation['operationId']}}}", "")
+    yield from (f"`{route}`", "", operation["description"], "", f"Answered by {answered}.", "")
+    parameters = [
+        (_name(each["name"], each.get("required")), each["in"], *_meaning(each, each["schema"]))
+        for each in operation.get("parameters", ())
+    ]
+    yield from _table(("parameter", "in", "type", "meaning"), *parameters)
+    if body := operation.get("requestBody", {}).get("content"):
+        yield from (f"Body: {_shapes(body)}.", "")
+        examples = filter(None, (_example(each, schemas) for each in body.values()))
+        yield from _block(next(examples, None))
+    answers = {
+        status: answer for status, answer in operation["responses"].items() if "$ref" not in answer
+    }
+    rows = [
+        (f"`{status}`", answer["description"], _shapes(answer.get("content", {})))
+        for status, answer in sorted(answers.items())
+    ]
+    yield from _table(("answer", "meaning", "body"), *rows)
+    refusals = sorted(operation["responses"].keys() - answers.keys())
+    yield from (f"[Refusals](#refusals): {', '.join(f'`{status}`' for status in refusals)}.", "")
+
+
+def _schemas(schemas: Json) -> Iterator[str]:
+    """Yield every schema of a body or an answer, with its members."""
+    yield from ("# HTTP: bodies and answers", "")
+    yield from ("Made from openapi.json. Where they are used: [HTTP: every route](http.md).", "")
+    for name, schema in sorted(schemas.items()):
+        yield from (f"## {name}", "", schema.get("description", ""), "")
+        rows = [
+            (_name(member, member in schema.get("required", ())), *_meaning(each, each))
+            for member, each in schema.get("properties", {}).items()
         ]
-        yield from (f"Body: {', '.join(kinds)}", "")
+        yield from _table(("member", "type", "meaning"), *rows)
+        if "examples" in schema:
+            folded = [f"    {line}" for line in _block(schema["examples"][0])]
+            yield from ('??? example "Example"', "", *folded)
+
+
+def _example(content: Json, schemas: Json) -> object:
+    """Return an example of a body: its own, or that of its schema; None if there is none."""
+    schema = content["schema"]
+    schema = schemas[_named(schema)] if "$ref" in schema else schema
+    own = [each["value"] for each in content.get("examples", {}).values()]
+    return next(iter([*own, *schema.get("examples", ())]), content.get("example"))
+
+
+def _block(example: object) -> list[str]:
+    if example is None:
+        return []
+    if isinstance(example, str):
+        return ["```text", *example.splitlines(), "```", ""]
+    lines = json.dumps(example, indent=2, ensure_ascii=False).splitlines()
+    return ["```json", *lines, "```", ""]
+
+
+def _whole(word: object) -> str:
+    """Return a word of code that stays on one line (site.css)."""
+    return f"`{word}`{{.whole}}"
+
+
+def _name(name: str, required: object) -> str:
+    return _whole(name) + (" (required)" if required else "")
+
+
+def _meaning(described: Json, schema: Json) -> tuple[str, str]:
+    """Return the type of a parameter or a member, and what it means."""
+    text, default = described.get("description", ""), schema.get("default")
+    if default is not None and "efault" not in text:
+        text += f" Default: `{json.dumps(default)}`.".replace('"', "")
+    return _type(schema), text
+
+
+def _shapes(content: Json) -> str:
+    """Return the types of a body, each with its media types."""
+    media: dict[str, list[str]] = {}
+    for name, each in content.items():
+        media.setdefault(_type(each["schema"]), []).append(f"`{name}`")
+    return "; ".join(f"{shape} as {', '.join(names)}" for shape, names in media.items())
+
+
+def _named(schema: Json) -> str:
+    return str(schema["$ref"].rpartition("/")[2])
+
+
+_BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "above",
+    "maximum": "at most",
+    "exclusiveMaximum": "below",
+}
 
 
 def _type(schema: Json) -> str:
     if "$ref" in schema:
-        return str(schema["$ref"].rpartition("/")[2])
+        name = _named(schema)
+        return f"[{name}](schemas.md#{name.lower()})"
     for several in ("anyOf", "oneOf"):
         if several in schema:
-            return " or ".join(filter(None, (_type(each) for each in schema[several])))
-    if schema.get("enum"):
-        return " or ".join(map(str, schema["enum"]))
+            return " or ".join(map(_type, schema[several]))
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum") or [schema["const"]]
+        return " or ".join(map(_whole, values))
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
-    return str(schema.get("const", schema.get("type", "")))
+    if schema.get("format") == "binary":
+        return "bytes"
+    bounds = [
+        f"{word} {schema[key]:,}".removesuffix(".0")
+        for key, word in _BOUNDS.items()
+        if key in schema
+    ]
+    return ", ".join([str(schema.get("format", schema.get("type", "any"))), *bounds])
 
 
 def _commands() -> Iterator[str]:
@@ -159,12 +277,13 @@ def _command(
                 yield from _command(f"{name} {each}", member, inner, depth + 1)
         return
     yield from ("", f"## {name}", "", command.help or "", "")
-    rows = [parameter for parameter in command.get_params(context) if parameter.name != "help"]
-    yield from ("| argument or option | meaning |", "|---|---|")
-    for each in rows:
-        is_option = any(name.startswith("-") for name in each.opts)
-        shown = ", ".join(each.opts) if is_option else str(each.name).upper()
-        yield f"| `{shown}` | {_cell(getattr(each, 'help', None) or '')} |"
+    rows = []
+    for each in command.get_params(context):
+        if each.name != "help":
+            is_option = any(name.startswith("-") for name in each.opts)
+            shown = ", ".join(each.opts) if is_option else str(each.name).upper()
+            rows.append((f"`{shown}`", getattr(each, "help", None) or ""))
+    yield from _table(("argument or option", "meaning"), *rows)
 
 
 def _documented(names: list[str]) -> Iterator[str]:

@@ -174,7 +174,9 @@ def list_audit_entries(
         ),
     ] = None,
 ) -> AuditEntryPage:
-    """Every change made with the owner's keys, newest first. Change and entry are written in one transaction."""
+    """Every change made with the owner's keys, newest first: when, from which address, by which key and route, in which
+    request, and what it created. Change and entry are written in one transaction.
+    """
     only = AuditFilter(key_id, action, resource, *times)
     page: Any = context.db.reading(audit.list_page, caller.owner, only, **vars(paging))
     return AuditEntryPage.model_validate(page)

@@ -72,10 +72,12 @@ _READ: dict[int | str, dict[str, Any]] = {
 @needs("train")
 @takes_body("max_upload_bytes")
 async def upload_dataset(sending: TableRequestDep) -> Response:
-    """Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
+    """Send the raw bytes of a table with its Content-Type, or a form with a part `file`. The formats are CSV, Parquet,
+    Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` may be gzip or zstd. A ZIP archive of one
+    table is read, too.
 
     The service stores the bytes before it answers. A worker then reads them: the dataset becomes `ready`, or `invalid`
-    with the lines and columns of the errors. `Content-Encoding` may be gzip or zstd.
+    with the lines and columns of the errors.
     """
     context = sending.context
 
@@ -107,7 +109,9 @@ def list_datasets(
         bool, Query(description="`true`: only the newest ready version of each series.")
     ] = False,
 ) -> DatasetPage:
-    """All datasets of the owner, newest first."""
+    """All datasets of the owner, in the order of `sort`. What grows with a table is left out here (columns, labels,
+    errors, warnings): read the dataset itself.
+    """
     page: Any = context.db.reading(
         datasets.list_page,
         caller.owner,
@@ -122,7 +126,9 @@ def list_datasets(
 @router.get("/{dataset_id}", summary="Read a dataset")
 @needs("read")
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
-    """The dataset's status, with the profile of its columns if it is `ready`, or the errors if it is `invalid`."""
+    """The dataset's status. If it is `ready`, the profile of its columns; if it is `invalid`, the errors with their
+    lines and columns.
+    """
     return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
 
 
@@ -149,8 +155,8 @@ async def read_table_again(
     """Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
     other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
 
-    A column that is given a role loses any other that it had. What was read is told with values of the columns, so the
-    key also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
+    A column that is given a role loses any other role that it had. The answer has values of the columns, so the key
+    also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
     """
     check_reads(caller, "reading a table again")
     owner, settings, changes = caller.owner, context.settings, body.changes()
@@ -253,7 +259,9 @@ def _accept_pairs(
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")
 @needs("train")
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete the dataset. Its models stay. 409 while an unfinished job uses it."""
+    """Put the dataset into the trash, where it stays for 30 days and can be restored. Its models stay. 409 while an
+    unfinished job uses it.
+    """
     context.db.writing(datasets.delete, caller.owner, dataset_id)
 
 

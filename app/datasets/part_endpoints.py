@@ -65,7 +65,7 @@ async def open_upload(
     """Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
     its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
 
-    An upload that is not closed is deleted some days after its last part.
+    An upload that nobody closes is deleted some days after its last part: `RANKWRIGHT_KEEP_UPLOADS_DAYS`, by default 7.
     """
     given = query_fields(request)
 
@@ -92,7 +92,7 @@ def list_uploads(context: ContextDep, caller: CallerDep, paging: PagingDep) -> U
 @router.get("/{upload_id}", summary="Read an upload of several files")
 @needs("read")
 def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Upload:
-    """What was said of the table, and the parts that have come. A sender that was interrupted sends the others."""
+    """The fields of the upload, and the parts that were received. A sender that was interrupted sends the others."""
     return Upload.of(*context.db.reading(parts.find_with_parts, caller.owner, upload_id))
 
 
@@ -122,9 +122,9 @@ async def put_part(
     upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
 ) -> Response:
     """Send the bytes of one file, as to `POST /v1/datasets`. Parts are numbered from 1, and may come in any order and
-    side by side. All must have the same format, and the same columns in the same order; with a header each.
+    side by side. All must have the same format, and the same columns in the same order. Each CSV has a header.
 
-    The same bytes may be sent again, in the same format. Others under a number that is there are refused (409
+    The same bytes may be sent again, in the same format. Other bytes under the same number are refused (409
     `part_exists`), and so is a part of a closed upload (409 `upload_closed`).
     """
     owner = caller.owner
@@ -188,9 +188,8 @@ async def add_files(
     new: CreationDep,
 ) -> Response:
     """Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
-    `path` is below the folder of the key's owner in the folder that whoever runs the service has set
-    (`RANKWRIGHT_FILES_DIR`), and the files are read where they lie. They must stay as they are until the
-    dataset is ready.
+    the files are read where they lie. `path` is below the folder of the key's owner, in the folder
+    `RANKWRIGHT_FILES_DIR`. The files must stay as they are until the dataset is ready.
     """
     files = await run_in_threadpool(parts.find_files, new.settings, new.owner, body.path)
 
@@ -246,5 +245,5 @@ async def close_upload(
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")
 @needs("train")
 def delete_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete an open upload, with its parts. 409 `upload_closed` once it is a dataset: delete that."""
+    """Delete an open upload, with its parts. 409 `upload_closed` if it is a dataset already: delete the dataset."""
     context.db.writing(parts.delete, caller.owner, upload_id)

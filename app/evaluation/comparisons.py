@@ -406,14 +406,15 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List comparisons",
-            "All comparisons of the owner, newest first. `model_id` and `dataset_id` filter them. `result.curves` is "
-            "empty here: read the comparison.",
+            "All comparisons of the owner, in the order of `sort`. `result.curves` is empty here: read the comparison.",
         ),
         read_docs=Docs(
-            "Read a comparison", "The status of the comparison, with the result if it is `ready`."
+            "Read a comparison",
+            "The status of the comparison. If it is `ready`: areas, paired differences and p-values.",
         ),
         delete_docs=Docs(
-            "Delete a comparison", "Delete it with its result. 409 while its job is unfinished."
+            "Delete a comparison",
+            "Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.",
         ),
     )
 

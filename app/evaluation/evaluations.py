@@ -526,15 +526,17 @@ def _routes() -> Routes:
         ),
         list_docs=Docs(
             "List evaluations",
-            "All evaluations of the owner, newest first. `model_id` and `dataset_id` filter them. The points of curves "
-            "(`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the evaluation.",
+            "All evaluations of the owner, in the order of `sort`. The points of curves (`amounts.curve`, and the "
+            "`points` of reliability diagrams) are empty here: read the evaluation.",
         ),
         read_docs=Docs(
             "Read an evaluation",
-            "The status of the evaluation, with metrics and drift if it is `ready`.",
+            "The status of the evaluation. If it is `ready`: areas with intervals, counts, and the drift since the "
+            "model's validation.",
         ),
         delete_docs=Docs(
-            "Delete an evaluation", "Delete it with its result. 409 while its job is unfinished."
+            "Delete an evaluation",
+            "Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.",
         ),
     )
 

@@ -73,7 +73,7 @@ def add_validation(
         methods=["POST"],
         name=f"validate_{name}",
         response_model=answer,
-        summary=f"Check a {name.replace('_', ' ')}",
+        summary=f"Check {'an' if name[0] in 'aeiou' else 'a'} {name.replace('_', ' ')}",
         description=f"Check a request to `{method} {router.prefix}{path}` and create nothing. It is refused as that "
         f"request would be.{more}",
         **described,

@@ -89,6 +89,22 @@ _REFUSALS = {
     "507": "A disk of the service is full or nearly full.",
     "default": "Any other error.",
 }
+_SUCCESSES = {
+    "200": "The answer.",
+    "201": "It was created.",
+    "202": "Accepted: a job does the work. `Location` is the address to read until it is done.",
+    "204": "It is done. The answer has no body.",
+}
+"""Meanings of answers whose route does not say more."""
+_IN_PATHS = {
+    "alias": "The alias, such as `live`.",
+    "item_id": "Id of what was deleted.",
+    "kind": "Kind of the curve.",
+    "name": "Name of the models.",
+    "number": "Number of the part, from 1.",
+    "ref": "The model: id, name (its latest version), name:version or name@alias.",
+}
+"""Meanings of the parts of addresses. All others are the id of what their name says."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -211,6 +227,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
                 operation["parameters"] = [each for each in named if each["in"] != "header"]
             endpoint = endpoints.get((path, method))
             scope = None if endpoint is None else docs.scope_of(endpoint)
+            _tell_meanings(operation, schemas)
             _add_problems(path, method, operation, endpoint, scope)
             _leave_out_titles(operation)
             _leave_out_nulls(operation)
@@ -231,6 +248,23 @@ def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
                 if schema.get("type") == "object":
                     schemas.setdefault(schema["title"], schema)
                     content["schema"] = {"$ref": _PREFIX + schema["title"]}
+
+
+def _tell_meanings(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Describe the parts of the address, and the answers that have only FastAPI's own description: a 200 by what its
+    JSON is.
+    """
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            name = parameter["name"]
+            thing = name.removesuffix("_id").replace("_", " ")
+            parameter.setdefault("description", _IN_PATHS.get(name, f"Id of the {thing}."))
+    for status, response in operation["responses"].items():
+        if response["description"] == "Successful Response":
+            answer = response.get("content", {}).get("application/json", {})
+            name = answer.get("schema", {}).get("$ref", "").removeprefix(_PREFIX)
+            shape = schemas.get(name, {}).get("description") if status == "200" else None
+            response["description"] = shape or _SUCCESSES[status]
 
 
 def _leave_out_titles(operation: Mapping[str, Any]) -> None:
@@ -304,9 +338,10 @@ def _add_problems(
     responses = operation["responses"]
     responses.pop("422", None)
     statuses = ["422"]
+    needed = "none" if scope is None else f"`{scope}`"
+    operation["description"] = f"{operation.get('description', '')}\n\nScope: {needed}."
     if scope is not None:
         operation["security"] = [{"key": []}]
-        operation["description"] = f"{operation.get('description', '')}\n\nScope: `{scope}`."
         statuses += ["401", "403", "429", "503"]
     if "{" in path or hasattr(endpoint, "names_resources"):
         statuses.append("404")

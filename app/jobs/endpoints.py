@@ -79,7 +79,7 @@ def list_jobs(
         ),
     ] = False,
 ) -> JobPage:
-    """The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for, or all."""
+    """The owner's jobs of one `kind` or of all kinds, in the order of `sort`."""
     page = context.db.reading(
         jobs.list_page,
         caller.owner,
@@ -133,7 +133,8 @@ async def read_job(
     status_code=202,
     response_model=Job,
     summary="Cancel a job",
-    responses={200: {"model": Job, "description": "The job was already asked to stop."}},
+    response_description="The job is asked to stop, or has stopped.",
+    responses={200: {"model": Job, "description": "The job was asked to stop before."}},
 )
 @needs("train")
 def cancel_job(
@@ -168,7 +169,8 @@ def cancel_job(
 )
 @needs("train")
 async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
-    """Run the same work again as a new job. Its `retry_of` names this job.
+    """Run the same work again as a new job. Its `retry_of` names this job. 409 unless this job has failed, was
+    cancelled or timed out.
 
     The output of the job (an evaluation, a comparison, a batch score, a dataset) then belongs to the new job. 409 if it
     already belongs to another job; the answer names that job.

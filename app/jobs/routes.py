@@ -37,10 +37,12 @@ def output_routers(names: Iterable[str] = SHOWN_KINDS) -> Iterator[APIRouter]:
 
 def _router(output: Output[Any], routes: Routes) -> APIRouter:
     shape: Any = routes.shape
-    page_shape: Any = create_model(
-        f"{shape.__name__}Page", __base__=PageOf[shape], __doc__=f"One page of {routes.tag}."
-    )
     one, several = output.code, routes.path.rpartition("/")[2].replace("-", "_")
+    page_shape: Any = create_model(
+        f"{shape.__name__}Page",
+        __base__=PageOf[shape],
+        __doc__=f"One page of {several.replace('_', ' ')}.",
+    )
 
     @needs(routes.reads)
     def list_outputs(

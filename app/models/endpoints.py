@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import BeforeValidator, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -118,7 +118,7 @@ def list_models(
         ),
     ] = False,
 ) -> ModelPage:
-    """All models of the owner, newest first."""
+    """All models of the owner, in the order of `sort`, each with its aliases and its AUC on the validation rows."""
     page: Any = context.db.reading(
         models.list_page,
         caller.owner,
@@ -136,8 +136,15 @@ def list_models(
 
 @router.delete("/{ref}", status_code=204, summary="Delete a model")
 @needs("train")
-def delete_model(ref: str, context: ContextDep, caller: CallerDep, forget: ForgetDep) -> None:
-    """Delete a model, by id only. 409 while an alias points to it, or an unfinished job evaluates or compares it."""
+def delete_model(
+    ref: Annotated[str, Path(description="Id of the model.")],
+    context: ContextDep,
+    caller: CallerDep,
+    forget: ForgetDep,
+) -> None:
+    """Put a model into the trash, where it stays for 30 days and can be restored. 409 while an alias points to it, or
+    while an unfinished job judges it, scores with it or recalibrates it.
+    """
     context.db.writing(models.delete, caller.owner, ref)
     forget(caller.owner, ref)
 
@@ -209,7 +216,7 @@ def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: Pagi
 def read_alias(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Alias:
-    """The model that the alias points to, and its earlier ones."""
+    """The model that the alias points to, and the models that it pointed to before; its promise and its cut."""
     shown = alias_of(context.db.reading(models.get_alias, caller.owner, name, alias))
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown
@@ -245,7 +252,7 @@ def put_alias(
 ) -> Alias:
     """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
 
-    With a `promise`, scores that are asked for under `name@alias` have a `flag`: the score is at least the threshold by
+    With a `promise`, scores under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
 
@@ -279,7 +286,11 @@ def delete_alias(
     caller: CallerDep,
     if_match: IfMatch = None,
 ) -> None:
-    """Remove the alias. The model stays. If the alias is created again, it continues this history."""
+    """Remove the alias. The model stays. Other processes follow within a second.
+
+    The history stays as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`): its newest 100 revisions. If the alias is
+    created again, it continues this history.
+    """
     context.db.writing(
         models.remove_alias, caller.owner, name, alias, if_revision=_revision(if_match)
     )
@@ -327,8 +338,9 @@ def put_reason_codes(
     ] = None,
 ) -> ReasonCodes:
     """The code and text by which a feature's part of a score is told, for all versions of this name: a retrained model
-    states its reasons as the one before. Every PUT of other entries makes a revision, which answers name; the newest
-    100 are kept. 422 for features that the latest version does not have, and for more than 256 KiB.
+    states its reasons as the one before. Equal entries change nothing. Other entries make a new revision, which answers
+    name; the newest 100 revisions are kept. 422 for features that the latest version does not have, and for more than
+    256 KiB.
     """
     found, created = context.db.writing(
         reason_codes.replace,
@@ -744,8 +756,8 @@ async def read_model(
     points: MaxCuts = 200,
     cut: CutQueryDep,
 ) -> Response:
-    """One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`. With `include`, one
-    answer has also its metrics, its curve and its operating points, on one part of the data.
+    """What the model is, and how it was made. With `include`, the answer also has its metrics, its curve and its
+    operating points, on the rows of `on`. `included.absent` says which of them the model lacks, and why.
     """
     if not include:
         return await run_in_threadpool(
@@ -1056,7 +1068,7 @@ def _costs(false_positive: float | None, false_negative: float | None) -> metric
 @needs("read")
 def read_calibration(ref: str, context: ContextDep, caller: CallerDep) -> Calibration:
     """How scores become probabilities: the method, what it was learnt on, how good the probabilities are, and earlier
-    versions. 404 with the reason if the model has none.
+    versions. 404 `no_calibration`, with the reason, if the model has none.
     """
     return calibration_of(*context.db.reading(calibrations.read, caller.owner, ref))
 

@@ -88,8 +88,8 @@ async def ready(context: ContextDep, probes: ProbesDep) -> Response:
 )
 async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
     """Check the same, and also the broker, and whether a worker and a dispatcher have sent a heartbeat. For an alarm:
-    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait; without a
-    dispatcher, those of dead workers.
+    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
+    dispatcher, only the jobs of dead workers wait.
     """
     serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
     return _answer(context, [*serves, *works])
@@ -133,7 +133,7 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
 @needs("operator")
 def metrics(context: ContextDep) -> Response:
     """Durations of requests by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. Needs scope `operator`. Scope `admin` is enough
-    while only one owner has ever had a key.
+    The requests are those of all API processes that share this port. The scope `admin` is enough while only one owner
+    has ever had a key.
     """
     return PlainTextResponse(generate_latest(context.metrics.registry), media_type=PROMETHEUS)

@@ -122,8 +122,8 @@ def read_overview(
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most entries of each list.")] = 10,
 ) -> Overview:
-    """Jobs of every kind that are under way, have ended, or have failed; models that changed, aliases of an older
-    version; the newest models and datasets: all as of one moment.
+    """Jobs of every kind that are under way, have ended, or have failed; the aliases in use with their last checks;
+    models that changed, and aliases of an older version; the newest models and datasets. All is as of one moment.
     """
     return _overview_of(context.db.reading(find_overview, caller.owner, limit), limit)
 

@@ -81,7 +81,7 @@ _PICTURES: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/{ref}/plot",
     response_class=Response,
-    summary="Draw the ROC curve",
+    summary="Draw a plot",
     responses=_PICTURES,
 )
 @needs("read")
@@ -113,7 +113,8 @@ async def read_plot(
     width: Annotated[int, Query(ge=200, le=4000, description="Width of a PNG in pixels.")] = 1280,
 ) -> Response:
     """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
-    rates (or that of the objective), and the diagonal of chance. The file needs no other file.
+    rates (or that of the objective), and the diagonal of chance; or the plot of another `kind`. The picture needs no
+    other file.
     """
     shown_band = None if band == "none" else band
 

@@ -38,6 +38,7 @@ from app.http.idempotency import Creation, validated
 from app.http.openapi import names_resources
 from app.http.responses import (
     MAX_SHEET_CELLS,
+    MAX_SHEET_TEXT,
     StoredFile,
     etag_matches,
     parquet_as_csv,
@@ -92,7 +93,14 @@ _DOCS: dict[str, Any] = {
 }
 
 
-@validated(router, "", "batch_score", ScoreTableCheck, openapi_extra=_DOCS)
+@validated(
+    router,
+    "",
+    "batch_score",
+    ScoreTableCheck,
+    more=" The answer names the columns that are not read.",
+    openapi_extra=_DOCS,
+)
 @router.post(
     "",
     status_code=202,
@@ -239,11 +247,12 @@ def _parse(body: bytes) -> BatchScoreRequest:
     response_class=StoredFile,
     responses={
         200: {
+            "description": "The scores, in the chosen format.",
             "content": {
                 PARQUET: {"schema": {"type": "string", "format": "binary"}},
                 "text/csv": {"schema": {"type": "string"}},
                 XLSX: {"schema": {"type": "string", "format": "binary"}},
-            }
+            },
         },
         206: {"description": "The part of the Parquet file that the Range header names."},
         304: {"description": "The file has not changed: the caller has it already."},
@@ -260,7 +269,8 @@ async def read_result(
         Literal["parquet", "csv", "xlsx"],
         Query(
             description="`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most "
-            f"{MAX_SHEET_CELLS:,} cells."
+            f"{MAX_SHEET_CELLS:,} cells and {MAX_SHEET_TEXT:,} characters of text; an integer of more than 15 digits "
+            "becomes a text."
         ),
     ] = "parquet",
     decimal: Annotated[
@@ -272,9 +282,9 @@ async def read_result(
 ) -> Response:
     """The kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if
     the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
-    header of a CSV. With several labels there is one score per label. With `top` it is the best rows alone, best first.
-    409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
-    columns of a dataset, and reasons of its rows, also need the scope `read`.
+    header of a CSV. With several labels there is one score per label. With `top` it has the best rows alone, the best
+    first. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it.
+    Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
     batch, path = await run_in_threadpool(
         context.db.reading, batch_scores.result, context.blobs, caller.owner, batch_score_id

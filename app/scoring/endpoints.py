@@ -405,7 +405,6 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "name": "ref",
             "in": "path",
             "required": True,
-            "description": "The model: id, name, name:version or name@alias.",
             "schema": {"type": "string"},
         },
         {
@@ -432,6 +431,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "name": "Prefer",
             "in": "header",
             "required": False,
+            "description": "`handling=lenient`: a feature without a parameter counts as missing.",
             "schema": {"type": "string"},
             "example": "handling=lenient",
         },
@@ -439,6 +439,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "name": "If-None-Match",
             "in": "header",
             "required": False,
+            "description": "ETag of an earlier answer: 304 if the answer is still the same.",
             "schema": {"type": "string"},
         },
     ],
@@ -484,8 +485,8 @@ async def score_rows(
     asked: ReasonDep,
 ) -> Response:
     """The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
-    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3` the three parts of each
-    score that set it most apart from a reference; of at most 1,000 rows.
+    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3`, also the three parts of
+    each score that set it most apart from a reference: then there may be at most 1,000 rows.
 
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has

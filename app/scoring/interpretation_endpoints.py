@@ -76,7 +76,7 @@ async def read_partial_dependence(
     label: LabelQuery = None,
 ) -> PartialDependence:
     """Mean scores when one or two features are set to the values of a grid. The mean is over at most 1,000 rows kept
-    from training. 409 if their dataset was deleted, because the rows are deleted with it. 429 if other
+    from training. 409 if their dataset was deleted for good, because the rows are deleted with it. 429 if other
     computations take too long.
     """
 
@@ -198,7 +198,7 @@ async def read_scorecard(
 ) -> Scorecard:
     """What each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; the more, the less likely it is a positive. For models of the algorithms
-    `logistic` and `additive`, whose scores are sums of log odds; 404 for others.
+    `logistic` and `additive`, whose scores are sums of log odds; 404 `no_scorecard` for others.
     """
 
     def work() -> Scorecard:

@@ -591,16 +591,15 @@ def _routes() -> Routes:
         writes="score",
         list_docs=Docs(
             "List batch scores",
-            "All batch scores of the owner, newest first. `model_id` and `dataset_id` filter them.",
+            "All batch scores of the owner, in the order of `sort`.",
         ),
         read_docs=Docs(
             "Read a batch score",
-            "The status of the batch score, with the columns of its result if it is `ready`, or the reason if it "
-            "`failed`.",
+            "The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, the reason.",
         ),
         delete_docs=Docs(
             "Delete a batch score",
-            "Delete it with its result. 409 while its job is unfinished.",
+            "Delete it for good, with its result. 409 while its job is unfinished.",
         ),
     )
 

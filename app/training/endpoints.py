@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -57,7 +58,9 @@ async def list_algorithms() -> Algorithms:
 
 @router.get("/{name}", summary="Read an algorithm")
 @needs("read")
-async def read_algorithm(name: str) -> Algorithm:
+async def read_algorithm(
+    name: Annotated[str, PathParameter(description="Name of the algorithm.")],
+) -> Algorithm:
     """One algorithm, with its paper and the JSON Schema of its parameters."""
     for algorithm in _all().data:
         if algorithm.name == name:
@@ -173,7 +176,7 @@ def read_out_of_fold(
     ] = "json",
 ) -> Response:
     """For every row its fold, its label, and its score by a ranker that was not trained on it. 404 if the model was not
-    cross-validated. 409 if its dataset was deleted, because the scores are deleted with it.
+    cross-validated. 409 if its dataset was deleted for good, because the scores are deleted with it.
     """
     model, out_of_fold, path = context.db.reading(
         service.read_out_of_fold, context.blobs, caller.owner, ref
@@ -224,5 +227,5 @@ def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Contro
 @validation_router.get("/{ref}/leaderboard", summary="Read the leaderboard of auto")
 @needs("read")
 def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Leaderboard:
-    """All candidates that `auto` tried. 404 for a model of any other algorithm."""
+    """All candidates that `auto` tried, and the members of the model. 404 for a model of any other algorithm."""
     return leaderboard_of(*context.db.reading(service.read_leaderboard, caller.owner, ref))

@@ -32,6 +32,7 @@ def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashI
 @needs("train")
 def delete_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Of a
-    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons.
+    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons. The last version
+    of a name takes the reason codes of the name with it.
     """
     context.db.writing(trash.delete, caller.owner, item_id)

@@ -42,14 +42,15 @@ def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRe
     """Add files of the service.
 
     Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
-    `path` is below the folder of the key's owner in the folder that whoever runs the service has set
-    (`RANKWRIGHT_FILES_DIR`), and the files are read where they lie. They must stay as they are until the
-    dataset is ready.
+    the files are read where they lie. `path` is below the folder of the key's owner, in the folder
+    `RANKWRIGHT_FILES_DIR`. The files must stay as they are until the dataset is ready.
 
     Scope: `train`.
 
     Parameters
     ----------
+    upload_id : str
+        Id of the upload.
     path : str
         Path below the service's folder for files: of a table, or of a folder of tables.
     idempotency_key : str, optional
@@ -75,6 +76,8 @@ def cancel_job(job_id: str, /, **fields: Unpack[CancelJob]) -> ApiRequest[types.
 
     Parameters
     ----------
+    job_id : str
+        Id of the job.
     keep : bool, optional
         `true`: end the search now and keep its best candidate. That candidate is fitted and served, and
         the job succeeds with a warning. 409 `nothing_to_keep` unless `progress.keepable` is true.
@@ -101,6 +104,8 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
 
     Parameters
     ----------
+    upload_id : str
+        Id of the upload.
     parts : int
         Number of parts that were sent.
     prefer : str, optional
@@ -371,6 +376,8 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     idempotency_key : str, optional
         Any text that identifies this request. The same request with the same key gets the first answer
         again and creates nothing.
@@ -404,12 +411,19 @@ class DeleteAlias(TypedDict, total=False):
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
     """Remove an alias.
 
-    Remove the alias. The model stays. If the alias is created again, it continues this history.
+    Remove the alias. The model stays. Other processes follow within a second.
+
+    The history stays as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`): its newest 100 revisions. If the alias is
+    created again, it continues this history.
 
     Scope: `train`.
 
     Parameters
     ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
     if_match : str, optional
         The alias's ETag. Required to change or remove an alias that exists.
     """
@@ -418,36 +432,57 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
 def delete_batch_score(batch_score_id: str, /) -> ApiRequest[None]:
     """Delete a batch score.
 
-    Delete it with its result. 409 while its job is unfinished.
+    Delete it for good, with its result. 409 while its job is unfinished.
 
     Scope: `score`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
     """
     return ApiRequest.of("DELETE", f"/v1/batch-scores/{segment(batch_score_id)}", nothing_of)
 
 def delete_comparison(comparison_id: str, /) -> ApiRequest[None]:
     """Delete a comparison.
 
-    Delete it with its result. 409 while its job is unfinished.
+    Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    comparison_id : str
+        Id of the comparison.
     """
     return ApiRequest.of("DELETE", f"/v1/comparisons/{segment(comparison_id)}", nothing_of)
 
 def delete_dataset(dataset_id: str, /) -> ApiRequest[None]:
     """Delete a dataset.
 
-    Delete the dataset. Its models stay. 409 while an unfinished job uses it.
+    Put the dataset into the trash, where it stays for 30 days and can be restored. Its models stay. 409 while an
+    unfinished job uses it.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset.
     """
     return ApiRequest.of("DELETE", f"/v1/datasets/{segment(dataset_id)}", nothing_of)
 
 def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
     """Delete an evaluation.
 
-    Delete it with its result. 409 while its job is unfinished.
+    Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
     """
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
 
@@ -455,27 +490,44 @@ def delete_item(item_id: str, /) -> ApiRequest[None]:
     """Delete something for good.
 
     Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Of a
-    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons.
+    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons. The last version
+    of a name takes the reason codes of the name with it.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    item_id : str
+        Id of what was deleted.
     """
     return ApiRequest.of("DELETE", f"/v1/trash/{segment(item_id)}", nothing_of)
 
 def delete_model(ref: str, /) -> ApiRequest[None]:
     """Delete a model.
 
-    Delete a model, by id only. 409 while an alias points to it, or an unfinished job evaluates or compares it.
+    Put a model into the trash, where it stays for 30 days and can be restored. 409 while an alias points to it, or
+    while an unfinished job judges it, scores with it or recalibrates it.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        Id of the model.
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(ref)}", nothing_of)
 
 def delete_upload(upload_id: str, /) -> ApiRequest[None]:
     """Delete an open upload.
 
-    Delete an open upload, with its parts. 409 `upload_closed` once it is a dataset: delete that.
+    Delete an open upload, with its parts. 409 `upload_closed` if it is a dataset already: delete the dataset.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    upload_id : str
+        Id of the upload.
     """
     return ApiRequest.of("DELETE", f"/v1/uploads/{segment(upload_id)}", nothing_of)
 
@@ -502,6 +554,8 @@ def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     label : str, optional
         Label whose scores are used. Only for a model with several labels.
     id : str, optional
@@ -547,6 +601,8 @@ def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page
 
     Parameters
     ----------
+    name : str
+        Name of the models.
     limit : int, optional
         Maximum entries on the page.
     after : str, optional
@@ -570,7 +626,8 @@ class ListAuditEntries(TypedDict, total=False):
 def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[types.AuditEntry]]:
     """Read the audit log.
 
-    Every change made with the owner's keys, newest first. Change and entry are written in one transaction.
+    Every change made with the owner's keys, newest first: when, from which address, by which key and route, in which
+    request, and what it created. Change and entry are written in one transaction.
 
     Scope: `admin`.
 
@@ -611,7 +668,7 @@ class ListBatchScores(TypedDict, total=False):
 def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[types.BatchScore]]:
     """List batch scores.
 
-    All batch scores of the owner, newest first. `model_id` and `dataset_id` filter them.
+    All batch scores of the owner, in the order of `sort`.
 
     Scope: `score`.
 
@@ -656,7 +713,7 @@ class ListComparisons(TypedDict, total=False):
 def list_comparisons(**fields: Unpack[ListComparisons]) -> ApiRequest[Page[types.Comparison]]:
     """List comparisons.
 
-    All comparisons of the owner, newest first. `model_id` and `dataset_id` filter them. `result.curves` is empty here: read the comparison.
+    All comparisons of the owner, in the order of `sort`. `result.curves` is empty here: read the comparison.
 
     Scope: `read`.
 
@@ -701,7 +758,8 @@ class ListDatasets(TypedDict, total=False):
 def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.ListedDataset]]:
     """List datasets.
 
-    All datasets of the owner, newest first.
+    All datasets of the owner, in the order of `sort`. What grows with a table is left out here (columns, labels,
+    errors, warnings): read the dataset itself.
 
     Scope: `read`.
 
@@ -746,7 +804,7 @@ class ListEvaluations(TypedDict, total=False):
 def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types.Evaluation]]:
     """List evaluations.
 
-    All evaluations of the owner, newest first. `model_id` and `dataset_id` filter them. The points of curves (`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the evaluation.
+    All evaluations of the owner, in the order of `sort`. The points of curves (`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the evaluation.
 
     Scope: `read`.
 
@@ -794,7 +852,7 @@ class ListJobs(TypedDict, total=False):
 def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
     """List jobs.
 
-    The owner's jobs of one `kind`, newest first: training jobs, unless another kind is asked for, or all.
+    The owner's jobs of one `kind` or of all kinds, in the order of `sort`.
 
     Scope: `read`.
 
@@ -876,7 +934,7 @@ class ListModels(TypedDict, total=False):
 def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedModel]]:
     """List models.
 
-    All models of the owner, newest first.
+    All models of the owner, in the order of `sort`, each with its aliases and its AUC on the validation rows.
 
     Scope: `read`.
 
@@ -976,6 +1034,8 @@ def list_versions(dataset_id: str, /, **fields: Unpack[ListVersions]) -> ApiRequ
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     limit : int, optional
         Maximum entries on the page.
     after : str, optional
@@ -987,6 +1047,8 @@ def live() -> ApiRequest[types.Health]:
     """Is the process alive?.
 
     200 as long as the process answers.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/live", record_of(types.Health))
 
@@ -994,8 +1056,8 @@ def metrics() -> ApiRequest[bytes]:
     """Read metrics for Prometheus.
 
     Durations of requests by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. Needs scope `operator`. Scope `admin` is enough
-    while only one owner has ever had a key.
+    The requests are those of all API processes that share this port. The scope `admin` is enough while only one owner
+    has ever had a key.
 
     Scope: `operator`.
     """
@@ -1035,7 +1097,7 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
     its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
 
-    An upload that is not closed is deleted some days after its last part.
+    An upload that nobody closes is deleted some days after its last part: `RANKWRIGHT_KEEP_UPLOADS_DAYS`, by default 7.
 
     Scope: `train`.
 
@@ -1122,6 +1184,8 @@ def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> Api
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     limit : int, optional
         Maximum number of rows.
     """
@@ -1136,6 +1200,11 @@ def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     A column with an AUC of at least 0.99 or at most 0.01 was probably made from the label; `leak` marks it.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/profile", record_of(types.DatasetProfile))
 
@@ -1154,7 +1223,7 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
 
     Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
 
-    With a `promise`, scores that are asked for under `name@alias` have a `flag`: the score is at least the threshold by
+    With a `promise`, scores under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
 
@@ -1164,6 +1233,10 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
 
     Parameters
     ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
     model_id : str
         A model of the alias's name: its id, `name:version`, `name` (the latest version) or another
         `name@alias`.
@@ -1199,6 +1272,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     dataset_id : str
         A ready dataset with the model's features and label, whose rows the model was not trained on.
     idempotency_key : str, optional
@@ -1229,6 +1304,8 @@ def put_pairs(dataset_id: str, /, **fields: Unpack[PutPairs]) -> ApiRequest[type
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     prefer : str, optional
         `wait=N`: answer only when the work is done, or after N seconds (at most 60).
     """
@@ -1245,15 +1322,19 @@ def put_part(upload_id: str, number: int, /, **fields: Unpack[PutPart]) -> ApiRe
     """Send a part.
 
     Send the bytes of one file, as to `POST /v1/datasets`. Parts are numbered from 1, and may come in any order and
-    side by side. All must have the same format, and the same columns in the same order; with a header each.
+    side by side. All must have the same format, and the same columns in the same order. Each CSV has a header.
 
-    The same bytes may be sent again, in the same format. Others under a number that is there are refused (409
+    The same bytes may be sent again, in the same format. Other bytes under the same number are refused (409
     `part_exists`), and so is a part of a closed upload (409 `upload_closed`).
 
     Scope: `train`.
 
     Parameters
     ----------
+    upload_id : str
+        Id of the upload.
+    number : int
+        Number of the part, from 1.
     content_encoding : Literal["gzip", "zstd"] | str, optional
         How the bytes are compressed.
     """
@@ -1271,13 +1352,16 @@ def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **field
     """Replace the reason codes.
 
     The code and text by which a feature's part of a score is told, for all versions of this name: a retrained model
-    states its reasons as the one before. Every PUT of other entries makes a revision, which answers name; the newest
-    100 are kept. 422 for features that the latest version does not have, and for more than 256 KiB.
+    states its reasons as the one before. Equal entries change nothing. Other entries make a new revision, which answers
+    name; the newest 100 revisions are kept. 422 for features that the latest version does not have, and for more than
+    256 KiB.
 
     Scope: `train`.
 
     Parameters
     ----------
+    name : str
+        Name of the models.
     entries : Sequence[Mapping[str, Any]]
         Of the entries that fit a feature, its value and direction, the first tells it. A feature
         without one is told by a plain phrase, as `income is 52000`.
@@ -1317,6 +1401,8 @@ def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranki
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     top : int, optional
         Maximum number of rows in the answer. Default: all.
     label : str, optional
@@ -1358,15 +1444,27 @@ def read_algorithm(name: str, /) -> ApiRequest[types.Algorithm]:
     One algorithm, with its paper and the JSON Schema of its parameters.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the algorithm.
     """
     return ApiRequest.of("GET", f"/v1/algorithms/{segment(name)}", record_of(types.Algorithm))
 
 def read_alias(name: str, alias: str, /) -> ApiRequest[types.Alias]:
     """Read an alias.
 
-    The model that the alias points to, and its earlier ones.
+    The model that the alias points to, and the models that it pointed to before; its promise and its cut.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias))
 
@@ -1376,15 +1474,25 @@ def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     The file of the model. The ETag is its SHA-256.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/artifact", bytes_of)
 
 def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """Read a batch score.
 
-    The status of the batch score, with the columns of its result if it is `ready`, or the reason if it `failed`.
+    The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, the reason.
 
     Scope: `score`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}", record_of(types.BatchScore))
 
@@ -1408,6 +1516,8 @@ def read_bounds(ref: str, /, **fields: Unpack[ReadBounds]) -> ApiRequest[types.W
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     fpr_min : float, optional
         Start of the window. Default: that of the model's objective, otherwise 0.
     fpr_max : float, optional
@@ -1421,9 +1531,14 @@ def read_calibration(ref: str, /) -> ApiRequest[types.Calibration]:
     """Read the calibration.
 
     How scores become probabilities: the method, what it was learnt on, how good the probabilities are, and earlier
-    versions. 404 with the reason if the model has none.
+    versions. 404 `no_calibration`, with the reason, if the model has none.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/calibration", record_of(types.Calibration))
 
@@ -1435,15 +1550,25 @@ def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
     model on newer rows, and by groups, for the last three.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks))
 
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.
 
-    The status of the comparison, with the result if it is `ready`.
+    The status of the comparison. If it is `ready`: areas, paired differences and p-values.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    comparison_id : str
+        Id of the comparison.
     """
     return ApiRequest.of("GET", f"/v1/comparisons/{segment(comparison_id)}", record_of(types.Comparison))
 
@@ -1454,24 +1579,40 @@ def read_controls(ref: str, /) -> ApiRequest[types.Controls]:
     the model. 404 if the model was trained without controls.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/controls", record_of(types.Controls))
 
 def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """Read a dataset.
 
-    The dataset's status, with the profile of its columns if it is `ready`, or the errors if it is `invalid`.
+    The dataset's status. If it is `ready`, the profile of its columns; if it is `invalid`, the errors with their
+    lines and columns.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}", record_of(types.Dataset))
 
 def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     """Read an evaluation.
 
-    The status of the evaluation, with metrics and drift if it is `ready`.
+    The status of the evaluation. If it is `ready`: areas with intervals, counts, and the drift since the model's validation.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}", record_of(types.Evaluation))
 
@@ -1492,6 +1633,8 @@ def read_evaluation_figures(evaluation_id: str, /, figure: str | Sequence[str], 
 
     Parameters
     ----------
+    evaluation_id : str
+        Id of the evaluation.
     figure : str | Sequence[str]
         What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
         the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
@@ -1526,6 +1669,8 @@ def read_evaluation_gains(evaluation_id: str, /, **fields: Unpack[ReadEvaluation
 
     Parameters
     ----------
+    evaluation_id : str
+        Id of the evaluation.
     share : Sequence[float], optional
         Size of the list as a fraction of all rows; repeat it for more. Default, without `count`: 0.01,
         0.02, 0.05, 0.1, 0.2, …, 1.
@@ -1554,6 +1699,10 @@ def read_evaluation_list_curve(evaluation_id: str, kind: Literal["precision_reca
 
     Parameters
     ----------
+    evaluation_id : str
+        Id of the evaluation.
+    kind : Literal["precision_recall", "gains", "cost", "histogram"] | str
+        Kind of the curve.
     max_points : int, optional
         Maximum number of points of the curve.
     prevalence : float, optional
@@ -1587,6 +1736,8 @@ def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[Read
 
     Parameters
     ----------
+    evaluation_id : str
+        Id of the evaluation.
     by_group : Literal["together", "each"] | str, optional
         Also a cut for each group of the evaluation that keeps the promise there. `together`: all
         promises hold at once with the confidence. `each`: each by itself.
@@ -1630,6 +1781,8 @@ def read_evaluation_roc(evaluation_id: str, /, **fields: Unpack[ReadEvaluationRo
 
     Parameters
     ----------
+    evaluation_id : str
+        Id of the evaluation.
     max_points : int, optional
         Maximum number of points of the curve.
     band : Literal["pointwise", "simultaneous"] | str, optional
@@ -1657,6 +1810,8 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
 
     Parameters
     ----------
+    job_id : str
+        Id of the job.
     after : int, optional
         Number (`seq`) of the last event that you have read.
     limit : int, optional
@@ -1685,6 +1840,8 @@ def read_figures(ref: str, /, figure: str | Sequence[str], **fields: Unpack[Read
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     figure : str | Sequence[str]
         What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
         the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
@@ -1749,6 +1906,8 @@ def read_gains(ref: str, /, **fields: Unpack[ReadGains]) -> ApiRequest[types.Mod
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     share : Sequence[float], optional
@@ -1779,6 +1938,8 @@ def read_importance(ref: str, /, **fields: Unpack[ReadImportance]) -> ApiRequest
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     label : str, optional
         Label whose scores are used. Only for a model with several labels.
     """
@@ -1801,6 +1962,8 @@ def read_job(job_id: str, /, **fields: Unpack[ReadJob]) -> ApiRequest[types.Job]
 
     Parameters
     ----------
+    job_id : str
+        Id of the job.
     prefer : str, optional
         `wait=N`: answer only when the work is done, or after N seconds (at most 60).
     """
@@ -1812,15 +1975,25 @@ def read_key(key_id: str, /) -> ApiRequest[types.Key]:
     One API key, without its secret.
 
     Scope: `admin`.
+
+    Parameters
+    ----------
+    key_id : str
+        Id of the key.
     """
     return ApiRequest.of("GET", f"/v1/keys/{segment(key_id)}", record_of(types.Key))
 
 def read_leaderboard(ref: str, /) -> ApiRequest[types.Leaderboard]:
     """Read the leaderboard of auto.
 
-    All candidates that `auto` tried. 404 for a model of any other algorithm.
+    All candidates that `auto` tried, and the members of the model. 404 for a model of any other algorithm.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/leaderboard", record_of(types.Leaderboard))
 
@@ -1845,6 +2018,10 @@ def read_list_curve(ref: str, kind: Literal["precision_recall", "gains", "cost",
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    kind : Literal["precision_recall", "gains", "cost", "histogram"] | str
+        Kind of the curve.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     max_points : int, optional
@@ -1874,6 +2051,8 @@ def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     theta : float, optional
         A pair with a margin of at most this counts as misranked.
     delta : float, optional
@@ -1899,6 +2078,8 @@ def read_metrics(ref: str, /, **fields: Unpack[ReadMetrics]) -> ApiRequest[types
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     """
@@ -1926,13 +2107,15 @@ class ReadModel(TypedDict, total=False):
 def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Model]:
     """Read a model.
 
-    One model. `ref` is an id, a `name` (its latest version), `name:version` or `name@alias`. With `include`, one
-    answer has also its metrics, its curve and its operating points, on one part of the data.
+    What the model is, and how it was made. With `include`, the answer also has its metrics, its curve and its
+    operating points, on the rows of `on`. `included.absent` says which of them the model lacks, and why.
 
     Scope: `read`.
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     max_points : int, optional
@@ -1993,6 +2176,8 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     fpr : float, optional
@@ -2040,6 +2225,8 @@ def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) ->
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     points : int, optional
@@ -2060,9 +2247,14 @@ def read_out_of_fold(ref: str, /) -> ApiRequest[types.OutOfFold]:
     """Read out-of-fold scores.
 
     For every row its fold, its label, and its score by a ranker that was not trained on it. 404 if the model was not
-    cross-validated. 409 if its dataset was deleted, because the scores are deleted with it.
+    cross-validated. 409 if its dataset was deleted for good, because the scores are deleted with it.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/out-of-fold", record_of(types.OutOfFold))
 
@@ -2076,8 +2268,8 @@ class ReadOverview(TypedDict, total=False):
 def read_overview(**fields: Unpack[ReadOverview]) -> ApiRequest[types.Overview]:
     """See what is under way and what needs attention.
 
-    Jobs of every kind that are under way, have ended, or have failed; models that changed, aliases of an older
-    version; the newest models and datasets: all as of one moment.
+    Jobs of every kind that are under way, have ended, or have failed; the aliases in use with their last checks;
+    models that changed, and aliases of an older version; the newest models and datasets. All is as of one moment.
 
     Scope: `read`.
 
@@ -2101,13 +2293,15 @@ def read_partial_dependence(ref: str, /, feature: str | Sequence[str], **fields:
     """Read partial dependence.
 
     Mean scores when one or two features are set to the values of a grid. The mean is over at most 1,000 rows kept
-    from training. 409 if their dataset was deleted, because the rows are deleted with it. 429 if other
+    from training. 409 if their dataset was deleted for good, because the rows are deleted with it. 429 if other
     computations take too long.
 
     Scope: `read`.
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     feature : str | Sequence[str]
         Name of a feature. Pass it twice for two features.
     on : Literal["validation", "train"] | str, optional
@@ -2131,15 +2325,18 @@ class ReadPlot(TypedDict, total=False):
 
 @keywords(ReadPlot)
 def read_plot(ref: str, /, **fields: Unpack[ReadPlot]) -> ApiRequest[bytes]:
-    """Draw the ROC curve.
+    """Draw a plot.
 
     A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
-    rates (or that of the objective), and the diagonal of chance. The file needs no other file.
+    rates (or that of the objective), and the diagonal of chance; or the plot of another `kind`. The picture needs no
+    other file.
 
     Scope: `read`.
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     kind : Literal["roc", "pauc", "gains", "precision_recall", "cost", "histogram", "reliability"] | str, optional
@@ -2175,6 +2372,8 @@ def read_reason_codes(name: str, /, **fields: Unpack[ReadReasonCodes]) -> ApiReq
 
     Parameters
     ----------
+    name : str
+        Name of the models.
     revision : int, optional
         An earlier revision. Default: the latest.
     """
@@ -2188,13 +2387,18 @@ def read_report(ref: str, /) -> ApiRequest[types.Report]:
     HTML it contains its pictures and needs no other file.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/report", record_of(types.Report))
 
 class ReadResult(TypedDict, total=False):
     """Keywords of `read_result`."""
 
-    format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, '`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most 1,000,000 cells.']
+    format: Annotated[Literal["parquet", "csv", "xlsx"] | str | None, '`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most 1,000,000 cells and 50,000,000 characters of text; an integer of more than 15 digits becomes a text.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Of a CSV: what stands before decimals. With `comma` a semicolon stands between values.']
 
 
@@ -2204,17 +2408,20 @@ def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequ
 
     The kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if
     the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
-    header of a CSV. With several labels there is one score per label. With `top` it is the best rows alone, best first.
-    409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it. Kept
-    columns of a dataset, and reasons of its rows, also need the scope `read`.
+    header of a CSV. With several labels there is one score per label. With `top` it has the best rows alone, the best
+    first. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it.
+    Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
 
     Scope: `score`.
 
     Parameters
     ----------
+    batch_score_id : str
+        Id of the batch score.
     format : Literal["parquet", "csv", "xlsx"] | str, optional
         `parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most
-        1,000,000 cells.
+        1,000,000 cells and 50,000,000 characters of text; an integer of more than 15 digits becomes a
+        text.
     decimal : Literal["point", "comma"] | str, optional
         Of a CSV: what stands before decimals. With `comma` a semicolon stands between values.
     """
@@ -2241,6 +2448,8 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     on : Literal["validation", "train"] | str, optional
         `validation`: the rows held out from training. `train`: the training rows.
     max_points : int, optional
@@ -2265,12 +2474,14 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
 
     What each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; the more, the less likely it is a positive. For models of the algorithms
-    `logistic` and `additive`, whose scores are sums of log odds; 404 for others.
+    `logistic` and `additive`, whose scores are sums of log odds; 404 `no_scorecard` for others.
 
     Scope: `read`.
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     pdo : float, optional
         Points that double the odds of the negatives.
     base_score : float, optional
@@ -2288,6 +2499,11 @@ def read_structure(ref: str, /) -> ApiRequest[Any]:
     training rows.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/structure", json_of)
 
@@ -2299,6 +2515,11 @@ def read_summary(batch_score_id: str, /) -> ApiRequest[types.BatchSummary]:
     ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
 
     Scope: `score`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/summary", record_of(types.BatchSummary))
 
@@ -2335,13 +2556,15 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
     Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
     other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
 
-    A column that is given a role loses any other that it had. What was read is told with values of the columns, so the
-    key also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
+    A column that is given a role loses any other role that it had. The answer has values of the columns, so the key
+    also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
 
     Scope: `train`.
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     idempotency_key : str, optional
         Any text that identifies this request. The same request with the same key gets the first answer
         again and creates nothing.
@@ -2405,9 +2628,14 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
 def read_upload(upload_id: str, /) -> ApiRequest[types.Upload]:
     """Read an upload of several files.
 
-    What was said of the table, and the parts that have come. A sender that was interrupted sends the others.
+    The fields of the upload, and the parts that were received. A sender that was interrupted sends the others.
 
     Scope: `read`.
+
+    Parameters
+    ----------
+    upload_id : str
+        Id of the upload.
     """
     return ApiRequest.of("GET", f"/v1/uploads/{segment(upload_id)}", record_of(types.Upload))
 
@@ -2429,6 +2657,8 @@ def read_variable_dependence(ref: str, /, feature: str | Sequence[str], **fields
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     feature : str | Sequence[str]
         Name of a feature. Pass it 1 to 10 times.
     on : Literal["validation", "train"] | str, optional
@@ -2442,6 +2672,8 @@ def ready() -> ApiRequest[types.Health]:
     Check what this process needs to answer and to accept work: a database that takes changes, its tables, the blob
     store, and free space; and whether the process is about to stop. For a proxy or an orchestrator: on 503, send no
     requests to this process. Where it only scores, ask `/oip/v2/health/ready`: a full disk is no reason there.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
@@ -2451,6 +2683,11 @@ def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
     Restore what was deleted, under its id, as it was. The answer says what it is.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    item_id : str
+        Id of what was deleted.
     """
     return ApiRequest.of("POST", f"/v1/trash/{segment(item_id)}/restore", record_of(types.TrashItem))
 
@@ -2465,7 +2702,8 @@ class RetryJob(TypedDict, total=False):
 def retry_job(job_id: str, /, **fields: Unpack[RetryJob]) -> ApiRequest[types.Job]:
     """Retry a job.
 
-    Run the same work again as a new job. Its `retry_of` names this job.
+    Run the same work again as a new job. Its `retry_of` names this job. 409 unless this job has failed, was
+    cancelled or timed out.
 
     The output of the job (an evaluation, a comparison, a batch score, a dataset) then belongs to the new job. 409 if it
     already belongs to another job; the answer names that job.
@@ -2474,6 +2712,8 @@ def retry_job(job_id: str, /, **fields: Unpack[RetryJob]) -> ApiRequest[types.Jo
 
     Parameters
     ----------
+    job_id : str
+        Id of the job.
     idempotency_key : str, optional
         Any text that identifies this request. The same request with the same key gets the first answer
         again and creates nothing.
@@ -2488,6 +2728,11 @@ def revoke_key(key_id: str, /) -> ApiRequest[None]:
     Revoke the key for ever. Every process refuses it within one second.
 
     Scope: `admin`.
+
+    Parameters
+    ----------
+    key_id : str
+        Id of the key.
     """
     return ApiRequest.of("DELETE", f"/v1/keys/{segment(key_id)}", nothing_of)
 
@@ -2511,6 +2756,8 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
 
     Parameters
     ----------
+    key_id : str
+        Id of the key.
     idempotency_key : str, optional
         Any text that identifies this request. The same request with the same key gets the first answer
         again and creates nothing.
@@ -2531,8 +2778,8 @@ class ScoreRow(TypedDict, total=False):
     threshold: Annotated[float | None, 'For `reference=cut`: a score to explain the distance to. A feature of this name goes first.']
     id: Annotated[str | None, "Field or column that holds the id of each row: it comes back with the row's score. A feature of this name goes first."]
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns to ignore that are not features; `*`: all of them. Separated by commas; a name that contains a comma stands in quotes. A feature of this name goes first.']
-    prefer: Annotated[str | None, '', HEADER]
-    if_none_match: Annotated[str | None, '', HEADER]
+    prefer: Annotated[str | None, '`handling=lenient`: a feature without a parameter counts as missing.', HEADER]
+    if_none_match: Annotated[str | None, 'ETag of an earlier answer: 304 if the answer is still the same.', HEADER]
 
 
 @keywords(ScoreRow)
@@ -2546,7 +2793,7 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
     Parameters
     ----------
     ref : str
-        The model: id, name, name:version or name@alias.
+        The model: id, name (its latest version), name:version or name@alias.
     probability : bool, optional
         `false` leaves the probability out. A feature of this name goes first.
     interval : bool, optional
@@ -2576,6 +2823,10 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
     ignore : str | Sequence[str], optional
         Fields or columns to ignore that are not features; `*`: all of them. Separated by commas; a name
         that contains a comma stands in quotes. A feature of this name goes first.
+    prefer : str, optional
+        `handling=lenient`: a feature without a parameter counts as missing.
+    if_none_match : str, optional
+        ETag of an earlier answer: 304 if the answer is still the same.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/score", one_of(types.Score, types.LabelScore), {**fields}, headers=["prefer", "if_none_match"], joined=["ignore"])
 
@@ -2604,8 +2855,8 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     """Score many rows.
 
     The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
-    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3` the three parts of each
-    score that set it most apart from a reference; of at most 1,000 rows.
+    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3`, also the three parts of
+    each score that set it most apart from a reference: then there may be at most 1,000 rows.
 
     The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
     features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
@@ -2618,6 +2869,8 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     id : str, optional
         Field or column that holds the id of each row: it comes back with the row's score.
     ignore : str | Sequence[str], optional
@@ -2664,8 +2917,10 @@ def staffed() -> ApiRequest[types.Health]:
     """Can the process answer, and do workers run?.
 
     Check the same, and also the broker, and whether a worker and a dispatcher have sent a heartbeat. For an alarm:
-    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait; without a
-    dispatcher, those of dead workers.
+    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
+    dispatcher, only the jobs of dead workers wait.
+
+    Scope: none.
     """
     return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
@@ -2761,10 +3016,12 @@ class UploadDataset(TypedDict, total=False):
 def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]:
     """Upload a table.
 
-    Send the raw bytes of a table with its Content-Type, or a form with a part `file`.
+    Send the raw bytes of a table with its Content-Type, or a form with a part `file`. The formats are CSV, Parquet,
+    Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` may be gzip or zstd. A ZIP archive of one
+    table is read, too.
 
     The service stores the bytes before it answers. A worker then reads them: the dataset becomes `ready`, or `invalid`
-    with the lines and columns of the errors. `Content-Encoding` may be gzip or zstd.
+    with the lines and columns of the errors.
 
     Scope: `train`.
 
@@ -2858,7 +3115,7 @@ class ValidateBatchScore(TypedDict, total=False):
 def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[types.ScoreTableCheck]:
     """Check a batch score.
 
-    Check a request to `POST /v1/batch-scores` and create nothing. It is refused as that request would be.
+    Check a request to `POST /v1/batch-scores` and create nothing. It is refused as that request would be. The answer names the columns that are not read.
 
     Scope: `score`.
 
@@ -2924,6 +3181,8 @@ def validate_calibration(ref: str, /, dataset_id: str) -> ApiRequest[types.Valid
 
     Parameters
     ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
     dataset_id : str
         A ready dataset with the model's features and label, whose rows the model was not trained on.
     """
@@ -2982,7 +3241,7 @@ class ValidateEvaluation(TypedDict, total=False):
 
 @keywords(ValidateEvaluation)
 def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEvaluation]) -> ApiRequest[types.Valid]:
-    """Check a evaluation.
+    """Check an evaluation.
 
     Check a request to `POST /v1/evaluations` and create nothing. It is refused as that request would be.
 
@@ -3120,6 +3379,8 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     name : str, optional
         Name of the dataset. Default: `table`.
     label : str, optional
@@ -3181,6 +3442,11 @@ def validate_retry(job_id: str, /) -> ApiRequest[types.Valid]:
     Check a request to `POST /v1/jobs/{job_id}/retry` and create nothing. It is refused as that request would be.
 
     Scope: `train`.
+
+    Parameters
+    ----------
+    job_id : str
+        Id of the job.
     """
     return ApiRequest.of("POST", f"/v1/jobs/{segment(job_id)}/retry/validate", record_of(types.Valid))
 
@@ -3200,6 +3466,8 @@ def validate_rotation(key_id: str, /, **fields: Unpack[ValidateRotation]) -> Api
 
     Parameters
     ----------
+    key_id : str
+        Id of the key.
     grace_seconds : float, optional
         Seconds that the old key stays valid; 0: it is revoked at once. Default: `0.0`.
     """
@@ -3315,6 +3583,8 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
 
     Parameters
     ----------
+    dataset_id : str
+        Id of the dataset.
     encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
         Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the dataset.
     delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional

@@ -593,7 +593,7 @@ class _DatasetOperations(ApiObject):
 
     @operation
     def delete(self) -> Steps[None]:
-        """Delete the dataset. Conflict: while a job uses it."""
+        """Put the dataset into the trash. Conflict: while a job uses it."""
         yield from self._delete(api.delete_dataset(self._key))
 
 
@@ -853,7 +853,7 @@ class _ModelOperations(ApiObject):
 
     @operation
     def delete(self) -> Steps[None]:
-        """Delete the model. Conflict: while something needs it."""
+        """Put the model into the trash. Conflict: while something needs it."""
         yield from self._delete(api.delete_model(self.ref))
 
 

@@ -128,6 +128,24 @@ def requests_of(
     )
 
 
+def stated_scopes(document: dict[str, Any]) -> dict[Entry, str | None]:
+    """Return the scope of each route as openapi.json states it, and docs/clients.md for the protocols of other servers.
+    None: the route is open.
+    """
+    scopes: dict[Entry, str | None] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            (scope,) = re.findall(r"Scope: (none|`\w+`)\.", operation["description"])
+            scopes[method.upper(), path] = None if scope == "none" else scope.strip("`")
+    page = (DOCS / "clients.md").read_text()
+    for method, path, scope in re.findall(
+        r"^\| `([A-Z]+) ([^`]+)` \| (\w+) \|", page, re.MULTILINE
+    ):
+        assert (method, path) not in scopes
+        scopes[method, path] = None if scope == "none" else scope
+    return scopes
+
+
 class World:
     """A service in which OWNER has one of everything."""
 
@@ -190,13 +208,14 @@ class World:
             },
         }
         self.requests = requests_of(self.ids, evaluation, comparison)
-        self.scopes: dict[Entry, str | None] = {
-            (method, route.path): scope_of(route.endpoint)
+        self.endpoints: dict[Entry, Callable[..., Any]] = {
+            (method, route.path): route.endpoint
             for route in service.app.routes
             if isinstance(route, Route) and not route.path.startswith(PAGES)
             for method in (route.methods or set()) - {"HEAD"}
         }
-        self.guarded = sorted(entry for entry, scope in self.scopes.items() if scope is not None)
+        self.stated = stated_scopes(self.client.get("/openapi.json").json())
+        self.guarded = sorted(entry for entry, scope in self.stated.items() if scope is not None)
 
     def request(self, entry: Entry, authorization: bytes | None) -> httpx.Response:
         """Send a request that would succeed with the owner's key."""
@@ -225,20 +244,14 @@ def world(start: Callable[..., Service], tmp_path_factory: pytest.TempPathFactor
     return World(start(files_dir=files))
 
 
-def test_each_route_takes_the_scope_that_the_contract_says(world: World) -> None:
-    """The scopes in the code are those in docs/api.md; a route without a scope is an open one."""
-    documented = {
-        (method, path): None if scope == "none" else scope
-        for method, path, scope in re.findall(
-            r"^\| `([A-Z]+) ([^`]+)` \| (\w+) \|",
-            (DOCS / "api.md").read_text() + (DOCS / "clients.md").read_text(),
-            re.MULTILINE,
-        )
-    }
-    assert documented.items() <= world.scopes.items()
-    assert world.scopes.keys() - documented.keys() <= OPEN
-    assert {entry for entry, scope in world.scopes.items() if scope is None} == OPEN
-    assert set(world.scopes.values()) - {None} == set(keys.SCOPES)
+def test_each_route_states_the_scope_that_it_needs(world: World) -> None:
+    """That the application enforces what is stated, the matrix below shows by requests."""
+    needed = {entry: scope_of(endpoint) for entry, endpoint in world.endpoints.items()}
+    stated = world.stated
+    assert stated == {entry: needed.get(entry) for entry in stated}
+    assert needed.keys() - stated.keys() <= OPEN
+    assert {entry for entry, scope in needed.items() if scope is None} == OPEN
+    assert set(needed.values()) - {None} == set(keys.SCOPES)
 
 
 def test_open_routes_take_no_key(world: World) -> None:
@@ -301,11 +314,11 @@ def test_who_is_unknown(world: World, kind: str) -> None:
 def test_a_key_of_one_scope_opens_no_other_s_routes(world: World, scope: str) -> None:
     authorization = f"Bearer {world.service.key(scopes=[scope])}".encode()
     for entry in world.guarded:
-        if world.scopes[entry] == scope:
+        if world.stated[entry] == scope:
             continue
         answer = world.request(entry, authorization)
         assert answer.status_code == 403, entry
-        assert repr(world.scopes[entry]) in answer.json()["detail"]
+        assert repr(world.stated[entry]) in answer.json()["detail"]
 
 
 def test_a_stranger_sees_nothing(world: World) -> None:
