@@ -2,11 +2,12 @@
 
 The reference of HTTP comes from openapi.json, and from the application the functions that answer. The reference of the
 command line comes from the commands themselves. That of Python is written by mkdocstrings from the docstrings: here are
-only the names.
+only the names. The notebook becomes a page with its outputs.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -34,6 +35,7 @@ def main() -> None:
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         "contributing.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+        "tutorials/notebook.md": "\n\n".join(_notebook()),
     }
     for name, text in pages.items():
         (TARGET / name).write_text(text, encoding="utf-8")
@@ -57,17 +59,20 @@ _MOVED = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "examples/notebook.ipynb": "tutorials/notebook.md",
 }
 
 
 def _with_links(path: Path, text: str) -> str:
     """Return a page whose links lead to pages of the site, and to the repository for what is no page."""
-    at_root = path.name in _MOVED.values() and path.parent == TARGET
-    source = ROOT if at_root else ROOT / "docs" / path.relative_to(TARGET).parent
+    written = {TARGET / new: ROOT / old for old, new in _MOVED.items()}
+    source = written.get(path, ROOT / "docs" / path.relative_to(TARGET)).parent
 
     def turn(link: re.Match[str]) -> str:
         address, _, anchor = link[2].partition("#")
         if not address or "://" in address or address.startswith("mailto:"):
+            return link[0]
+        if (path.parent / address).is_file():  # written beside the page
             return link[0]
         target = (source / address).resolve()
         if not target.is_relative_to(ROOT):
@@ -82,6 +87,37 @@ def _with_links(path: Path, text: str) -> str:
         return f"{link[1]}{REPOSITORY}{inside}{end}{link[3]}"
 
     return _LINK.sub(turn, text)
+
+
+def _notebook() -> Iterator[str]:
+    """Yield the cells of the notebook and their outputs; write its pictures beside the page."""
+    notebook = json.loads((ROOT / "examples" / "notebook.ipynb").read_text(encoding="utf-8"))
+    caption = ""
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            caption = text.rpartition("\n")[2].partition(". ")[0].rstrip(".")
+            yield text
+            continue
+        yield f"```python\n{text}\n```"
+        for output in cell["outputs"]:
+            yield _output(output, f"notebook-{cell['execution_count']}.png", caption)
+    yield f"This page is [a notebook]({REPOSITORY}examples/notebook.ipynb)."
+
+
+def _output(output: Json, picture: str, caption: str) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        (TARGET / "tutorials" / picture).write_bytes(base64.b64decode(data["image/png"]))
+        return f"![{caption}]({picture})"
+    if "text/html" in data:
+        table = _STYLE.sub(r"\1", "".join(data["text/html"]))
+        return "".join(line.strip() for line in table.splitlines())
+    return f"```text\n{''.join(data.get('text/plain') or output['text']).rstrip()}\n```"
+
+
+_STYLE = re.compile(r"<style.*?</style>|(<(?:table|tr)) [^>]*", re.DOTALL)
+"""How pandas has its tables look: the site has its own way."""
 
 
 def _cell(text: object) -> str:

@@ -51,6 +51,7 @@ from rankwright.resources import (
     _ref,
     _steps_of,
     in_notebook,
+    progress_stream,
     refuse_key,
     with_table,
 )
@@ -883,8 +884,9 @@ class ProgressBar:
         else:
             line = f"\r{sent / 1e6:.1f} MB"
         done = size is not None and sent >= size
-        sys.stderr.write(line + ("\n" if done else ""))
-        sys.stderr.flush()
+        stream = progress_stream()
+        stream.write(line + ("\n" if done else ""))
+        stream.flush()
 
 
 def find_service(
@@ -902,8 +904,8 @@ def find_service(
     """
     named = state_dir or os.environ.get("RANKWRIGHT_STATE_DIR")
     folder = Path(named or ".rankwright")
-    url = url or os.environ.get("RANKWRIGHT_URL")
-    api_key = api_key or os.environ.get("RANKWRIGHT_API_KEY")
+    url = url or os.environ.get("RANKWRIGHT_URL") or None
+    api_key = api_key or os.environ.get("RANKWRIGHT_API_KEY") or None
     left = _read(folder / "address")
     if left is not None and not named and not _is_local(left):
         if url is None:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from rankwright.errors import ConfigurationError
+from rankwright.errors import ConfigurationError, RankwrightError
 from rankwright.records import Record, read_one_of
 from rankwright.transport import (
     AsyncTransport,
@@ -239,12 +239,18 @@ class Operation(Generic[P, S, A]):
         if isinstance(owner, Asynchronous):
 
             async def call_async(*args: Any, **kwargs: Any) -> Any:
-                return await run_async(describe(owner, *args, **kwargs), owner._transport)
+                try:
+                    return await run_async(describe(owner, *args, **kwargs), owner._transport)
+                except RankwrightError as error:
+                    raise error.with_traceback(None) from None  # our frames tell a caller nothing
 
             return update_wrapper(call_async, describe)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return run(describe(owner, *args, **kwargs), owner._transport)
+            try:
+                return run(describe(owner, *args, **kwargs), owner._transport)
+            except RankwrightError as error:
+                raise error.with_traceback(None) from None  # our frames tell a caller nothing
 
         return update_wrapper(call, describe)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ else:
 
 R = TypeVar("R", bound="Record")
 _Read = Callable[[Any], Any]
+_MOST_ROWS = 20
+"""Rows of a table within a table, in a notebook."""
 _MANY = 8
 """Fields from which on it is faster to take them all at once than one by one."""
 
@@ -100,18 +102,65 @@ def _plain(value: Any) -> Any:
 
 
 def html_table(title: str, fields: Mapping[str, Any]) -> str:
-    """Return a table of the fields that are not None, for a notebook."""
+    """Return a table of the fields that are neither None nor an empty list, for a notebook."""
     rows = "".join(
         f"<tr><th style='text-align: left'>{html.escape(name)}</th>"
-        f"<td style='text-align: left'>{html.escape(_cell(value))}</td></tr>"
+        f"<td style='text-align: left'>{_cell(value)}</td></tr>"
         for name, value in fields.items()
-        if value is not None
+        if value not in (None, [])
     )
     return f"<table><caption>{html.escape(title)}</caption>{rows}</table>"
 
 
 def _cell(value: Any) -> str:
+    """Return the HTML of a value: records are a table of their own."""
+    if isinstance(value, Record) and not _is_interval(value):
+        return _table([value])
+    if isinstance(value, (list, tuple)) and value and all(isinstance(e, Record) for e in value):
+        return _table(value)
+    return html.escape(_in_a_line(value))
+
+
+def _in_a_line(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if _is_interval(value):
+        return f"{value.value:.4g}\N{NO-BREAK SPACE}[{value.low:.4g},\N{NO-BREAK SPACE}{value.high:.4g}]"
     return value if isinstance(value, str) else _short(value)
+
+
+def _is_interval(value: Any) -> bool:
+    if not isinstance(value, Record):
+        return False
+    names = [*_readers_of(type(value)).nothing]
+    return names == ["value", "low", "high"] and all(
+        isinstance(getattr(value, name), float) for name in names
+    )
+
+
+def _fits(value: Any) -> bool:
+    """Return True for what stands in a line of a table."""
+    return _is_interval(value) or not isinstance(value, (Record, list, dict))
+
+
+def _table(records: Sequence[Record]) -> str:
+    """Return a table with a row of each record, and a column of each field that fits into a line."""
+    first, more = records[:_MOST_ROWS], len(records) - _MOST_ROWS
+    names = dict.fromkeys(name for each in first for name in _readers_of(type(each)).nothing)
+    columns = {name: [getattr(each, name, None) for each in first] for name in names}
+    shown = {
+        name: values
+        for name, values in columns.items()
+        if all(map(_fits, values)) and any(value is not None for value in values)
+    }
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in shown)
+    rows = [
+        "".join(f"<td>{'' if v is None else html.escape(_in_a_line(v))}</td>" for v in row)
+        for row in zip(*shown.values(), strict=True)
+    ]
+    if more > 0:
+        rows.append(f"<td>… and {more} more</td>")
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
 def _short(value: Any) -> str:

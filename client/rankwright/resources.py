@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TextIO, TypeVar, cast
 
 from rankwright import api, types
 from rankwright.errors import (
@@ -301,6 +301,11 @@ def in_notebook() -> bool:
     return hasattr(shell, "kernel")
 
 
+def progress_stream() -> TextIO:
+    """Return where a line of progress goes: a notebook shows the standard error as if something were wrong."""
+    return sys.stdout if in_notebook() else sys.stderr
+
+
 def _job_progress(given: JobProgress | bool | None) -> JobProgress | None:
     if callable(given):
         return given
@@ -315,8 +320,9 @@ def _show_job(job: types.Job) -> None:
             words.append(f"{job.progress.fraction:.0%}")
         words += [job.progress.phase, job.progress.algorithm]
     end = "\n" if job.state in FINAL_STATES else ""
-    sys.stderr.write(f"\r{f'{job.id}: ' + ', '.join(filter(None, words)):<79}{end}")
-    sys.stderr.flush()
+    stream = progress_stream()
+    stream.write(f"\r{f'{job.id}: ' + ', '.join(filter(None, words)):<79}{end}")
+    stream.flush()
 
 
 # --- jobs -----------------------------------------------------------------------------------------
@@ -846,15 +852,37 @@ class _ModelOperations(ApiObject):
         to : path or binary file, optional
         query
             Parameters of the part. `format` is `svg` or `png` of a plot, `html` or `markdown` of a report, `csv` of the
-            curve and of out-of-fold scores, `svg` or `text` of a structure.
+            curve and of out-of-fold scores, `svg` or `text` of a structure. A notebook shows a plot as a picture.
         """
         path = f"/v1/models/{segment(self.ref)}/{what}"
-        return (yield from self._download(ApiRequest("GET", path, query, read=bytes_of), to))
+        read = _picture_of if what == "plot" else bytes_of
+        return (yield from self._download(ApiRequest("GET", path, query, read=read), to))
 
     @operation
     def delete(self) -> Steps[None]:
         """Put the model into the trash. Conflict: while something needs it."""
         yield from self._delete(api.delete_model(self.ref))
+
+
+class _Picture(bytes):
+    """The bytes of an SVG or a PNG, which a notebook shows."""
+
+    def __repr__(self) -> str:
+        return f"<{'PNG' if self._is_png else 'SVG'} picture>"
+
+    @property
+    def _is_png(self) -> bool:
+        return self.startswith(b"\x89PNG")
+
+    def _repr_png_(self) -> bytes | None:
+        return bytes(self) if self._is_png else None
+
+    def _repr_svg_(self) -> str | None:
+        return None if self._is_png else self.decode()
+
+
+def _picture_of(response: Response) -> bytes:
+    return _Picture(response.content)
 
 
 def _with_rows(request: ApiRequest[T], body: Body) -> ApiRequest[T]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 from rankwright import __version__
-from rankwright.errors import ConfigurationError, ConnectionFailed, problem_error
+from rankwright.errors import ConfigurationError, ConnectionFailed, RankwrightError, problem_error
 
 if TYPE_CHECKING:
     import httpx
@@ -369,6 +369,8 @@ def iterate(steps: Items[T], transport: Transport) -> Iterator[T]:
                 pending.throw(error)
             else:
                 pending.send(result)
+    except RankwrightError as error:
+        raise error.with_traceback(None) from None  # our frames tell a caller nothing
     finally:
         for left in pending.close():
             transport.do(left)
@@ -389,6 +391,8 @@ async def iterate_async(steps: Items[T], transport: AsyncTransport) -> AsyncIter
                 pending.throw(error)
             else:
                 pending.send(result)
+    except RankwrightError as error:
+        raise error.with_traceback(None) from None  # our frames tell a caller nothing
     finally:
         for left in pending.close():
             await transport.do(left)

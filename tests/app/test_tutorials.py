@@ -1,40 +1,114 @@
-"""The tutorials run as they are written, and print what they say.
+"""The tutorials and the notebook run as they are written, and show what they say.
 
-`python -m tests.app.test_tutorials` writes into them what they print, at the service that RANKWRIGHT_URL names.
+`python -m tests.app.test_tutorials` writes into them what they show, at the service that RANKWRIGHT_URL names.
 """
 
 from __future__ import annotations
 
+import ast
+import base64
 import contextlib
 import io
+import json
 import os
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.app.live_service import Service
 
 ROOT = Path(__file__).parents[2]
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+TUTORIALS = [*sorted((ROOT / "docs" / "tutorials").glob("*.md")), NOTEBOOK]
 BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.DOTALL)
+PASSING = re.compile(r"(?<=_)[0-9a-f]{32}|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=\.\d{4})\d+")
+"""What differs from run to run: ids, hashes, times, and the last digits of numbers."""
 
 
-def outputs(text: str) -> list[tuple[str, str | None]]:
-    """Run the blocks of a tutorial one after the other; return what each printed, and what the page says."""
+def run(sources: list[str]) -> Iterator[tuple[str, object]]:
+    """Run pieces of a program one after the other; yield what each printed, and the value of its last expression."""
     names: dict[str, object] = {"__name__": "__main__"}
-    found = []
-    for block in BLOCK.finditer(text):
-        printed = io.StringIO()
+    for source in sources:
+        body = ast.parse(source).body
+        last = body[-1]
+        value, printed = None, io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
-            exec(compile(block[1], "tutorial", "exec"), names)
-        found.append((printed.getvalue(), block[2]))
+            if not isinstance(last, ast.Expr):
+                exec(compile(ast.Module(body, []), "tutorial", "exec"), names)
+            else:
+                exec(compile(ast.Module(body[:-1], []), "tutorial", "exec"), names)
+                value = eval(compile(ast.Expression(last.value), "tutorial", "eval"), names)
+        yield printed.getvalue(), value
+
+
+def as_output(number: int, printed: str, value: object) -> list[dict[str, Any]]:
+    """Return the outputs of a cell as a notebook stores them."""
+    found: list[dict[str, Any]] = []
+    if printed:
+        found.append({"name": "stdout", "output_type": "stream", "text": lines(printed)})
+    if value is not None:
+        with pd.option_context("display.max_columns", 20, "display.width", 80):  # as in a notebook
+            text, html = repr(value), getattr(value, "_repr_html_", lambda: None)()
+        data: dict[str, Any] = {"text/plain": lines(text)}
+        if html is not None:
+            data["text/html"] = lines(html)
+        if (png := getattr(value, "_repr_png_", lambda: None)()) is not None:
+            data["image/png"] = base64.b64encode(png).decode()
+        output = {"data": data, "execution_count": number, "metadata": {}}
+        found.append(output | {"output_type": "execute_result"})
     return found
 
 
+def lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def told(outputs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Return the text of each output without what differs from run to run, and the kinds of its display."""
+    texts = ["".join(each.get("text") or each["data"]["text/plain"]) for each in outputs]
+    return [
+        (PASSING.sub("…", text), sorted(each.get("data", {})))
+        for text, each in zip(texts, outputs, strict=True)
+    ]
+
+
+def as_it_says(path: Path) -> list[tuple[object, object]]:
+    """Run a tutorial; return what each of its pieces shows, and what the page says."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        blocks = [*BLOCK.finditer(text)]
+        shown = run([block[1] for block in blocks])
+        return [
+            (printed, block[2] or "") for block, (printed, _) in zip(blocks, shown, strict=True)
+        ]
+    code = cells(json.loads(text))
+    shown = run(["".join(cell["source"]) for cell in code])
+    return [
+        (told(as_output(0, *each)), told(cell["outputs"]))
+        for cell, each in zip(code, shown, strict=True)
+    ]
+
+
+@contextlib.contextmanager
+def in_folder(folder: Path) -> Iterator[None]:
+    """Work in a folder that has the tables where a tutorial, and a notebook in examples/, look for them."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "data").symlink_to(ROOT / "examples" / "data")
+    with contextlib.chdir(folder):
+        yield
+
+
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
-def test_a_tutorial_runs_and_prints_what_it_says(
+def test_a_tutorial_runs_and_shows_what_it_says(
     path: Path,
     start: Callable[..., Service],
     tmp_path: Path,
@@ -43,28 +117,35 @@ def test_a_tutorial_runs_and_prints_what_it_says(
     service = start()
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    with service.at_work():
-        found = outputs(path.read_text(encoding="utf-8"))
+    with service.at_work(), in_folder(tmp_path):
+        found = as_it_says(path)
     assert len(found) > 1
-    assert [printed for printed, _ in found] == [said or "" for _, said in found]
+    assert [shown for shown, _ in found] == [said for _, said in found]
 
 
-def write() -> None:
-    """Write into the tutorials what they print at the service of the environment."""
-    for path in TUTORIALS:
-        text = path.read_text(encoding="utf-8")
-        printed = iter([each for each, _ in outputs(text)])
+def write(path: Path) -> None:
+    """Write into a tutorial what it shows at the service of the environment."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        shown = run([block[1] for block in BLOCK.finditer(text)])
 
         def fill(block: re.Match[str]) -> str:
-            shown = next(printed)  # noqa: B023  # it is called here
-            told = f"\n```text\n{shown}```\n" if shown else ""
+            printed, _ = next(shown)
+            told = f"\n```text\n{printed}```\n" if printed else ""
             return f"```python\n{block[1]}```\n{told}"
 
         path.write_text(BLOCK.sub(fill, text), encoding="utf-8")
+        return
+    notebook = json.loads(text)
+    code = cells(notebook)
+    results = run(["".join(cell["source"]) for cell in code])
+    for number, (cell, each) in enumerate(zip(code, results, strict=True), start=1):
+        cell["execution_count"], cell["outputs"] = number, as_output(number, *each)
+    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    os.chdir(ROOT)
-    write()
+    os.environ.setdefault("RANKWRIGHT_STATE_DIR", str(ROOT / ".rankwright"))
+    for tutorial in TUTORIALS:
+        with tempfile.TemporaryDirectory() as folder, in_folder(Path(folder)):
+            write(tutorial)

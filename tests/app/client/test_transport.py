@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import pickle
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from rankwright import api, tables, transport
+from rankwright import api, tables, transport, types
 from rankwright.client import AsyncClient, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
@@ -320,6 +321,50 @@ def test_fields_of_a_thing_are_its_attributes() -> None:
         dataset.row  # noqa: B018
     model = Client(transport=Scripted()).models["churn@<b>"]
     assert "churn@&lt;b&gt;" in model._repr_html_()  # and nothing is asked
+
+
+def test_records_within_a_record_are_a_table_in_a_notebook() -> None:
+    rate = {"value": 0.5, "low": 0.25, "high": 0.75}
+    rows = [{"share": n / 100, "count": float(n), "recall": rate} for n in range(30)]
+    gains = types.ModelGains.from_json({"rows": rows, "on": "<train>", "level": 0.95})
+    html = gains._repr_html_()
+    cells = re.findall(r"<td>([^<]*)</td>", html)
+    assert cells[3:6] == ["0.01", "1", "0.5\xa0[0.25,\xa00.75]"]
+    assert cells[-1] == "… and 10 more"
+    assert "&lt;train&gt;" in html
+    # What does not fit into a line of a table within a table is left out.
+    column = {"name": "job", "missing": 0, "categories": [{"value": "a"}]}
+    html = types.Dataset.from_json({"name": "d", "columns": [column], "errors": []})._repr_html_()
+    assert re.findall(r"<th>([^<]*)</th>", html) == ["name", "missing"]
+    assert "errors" not in html
+
+
+def test_a_plot_is_a_picture_in_a_notebook(tmp_path: Path) -> None:
+    svg, png = b"<svg/>", b"\x89PNG\r\n"
+    client = Client(transport=Scripted(ok(svg), ok(png), ok(b"{}")))
+    drawn: Any = client.models["m"].download("plot")
+    assert (drawn, drawn._repr_svg_(), drawn._repr_png_()) == (svg, "<svg/>", None)
+    drawn = client.models["m"].download("plot", format="png")
+    assert (drawn, drawn._repr_svg_(), drawn._repr_png_()) == (png, None, png)
+    assert type(client.models["m"].download("report")) is bytes
+
+
+def test_a_refusal_is_traced_to_the_call_alone() -> None:
+    model = Client(transport=Scripted(problem(422))).models["m"]
+    with pytest.raises(Invalid) as refused:
+        model.score([{"a": 1}])
+    assert len(refused.traceback) == 2
+    with pytest.raises(Invalid) as refused:
+        list(Client(transport=Scripted(problem(422))).datasets.list())
+    assert len(refused.traceback) == 2
+    asynchronous = AsyncClient(transport=Awaited(Scripted(problem(422)))).models["m"]
+
+    async def score() -> None:
+        await asynchronous.score([{"a": 1}])
+
+    with pytest.raises(Invalid) as refused:
+        asyncio.run(score())
+    assert [entry.name for entry in refused.traceback][-1] == "call_async"
 
 
 def test_waiting_tells_how_far_a_job_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -634,6 +679,13 @@ def test_queries_are_quoted() -> None:
             {"url": "http://a/", "api_key": "rw_b"},
             {"RANKWRIGHT_URL": "http://c", "RANKWRIGHT_API_KEY": "rw_d"},
             ("http://a", "rw_b"),
+        ),
+        # An empty variable is none.
+        (
+            "http://127.0.0.1:7000",
+            {},
+            {"RANKWRIGHT_URL": "", "RANKWRIGHT_API_KEY": ""},
+            ("http://127.0.0.1:7000", "rw_left"),
         ),
     ],
 )
