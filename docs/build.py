@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import shutil
 import tempfile
@@ -166,6 +167,7 @@ def _functions() -> dict[str, str]:
     from app.platform.settings import Settings
 
     found = {}
+    logging.disable()  # the application would say that its database has no tables
     with tempfile.TemporaryDirectory() as folder:
         for route in create_app(Settings(state_dir=Path(folder))).routes:
             if isinstance(route, Route) and not route.path.startswith(("/console", "/docs")):
