@@ -18,9 +18,9 @@ from collections.abc import (
     Awaitable,
     Callable,
     Collection,
+    Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from dataclasses import dataclass
 from functools import partial, update_wrapper
@@ -157,12 +157,14 @@ def _header_text(name: str, value: Any) -> str:
     return text
 
 
-def _joined(names: str | Sequence[str]) -> str:
-    """Return names as one text, with commas between; a name with a comma is quoted."""
-    if isinstance(names, str):
-        return names
+def _joined(names: object) -> str:
+    """Return names as one text, with commas between; a name with a comma is quoted. One value, such as True, is one
+    name.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        return as_text(names)
     line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(names)
+    csv.writer(line, lineterminator="").writerow(map(as_text, names))
     return line.getvalue()
 
 

@@ -73,6 +73,16 @@ def test_what_the_page_shows_runs_as_it_stands_there(
     assert "score" in printed
 
 
+def test_a_frame_s_label_of_booleans_is_positive_where_it_is_true(
+    client: rankwright.Client,
+) -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "left": np.arange(60) % 3 == 0})
+    cases: list[tuple[Any, int]] = [(True, 20), ([False], 40), (None, 20)]
+    for positive, count in cases:
+        data = client.upload(frame, name="booleans", label="left", positive=positive)
+        assert data.positives == count
+
+
 def test_from_a_file_to_a_scored_frame(
     client: rankwright.Client,
     csv: Path,
