@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -50,6 +51,7 @@ def main() -> None:
         "client.md": _client(),
         "estimators.md": _estimators(),
         "metrics.md": _metrics(),
+        "packages.md": _other_packages(),
     }
     for name, lines in reference.items():
         (TARGET / "reference" / name).write_text("\n".join(lines), encoding="utf-8")
@@ -324,9 +326,9 @@ def _command(
     yield from _table(("argument or option", "meaning"), *rows)
 
 
-def _documented(names: list[str]) -> Iterator[str]:
+def _documented(names: list[str], level: int = 2) -> Iterator[str]:
     for name in names:
-        yield from ("", f"::: {name}")
+        yield from ("", f"::: {name}", "    options:", f"      heading_level: {level}")
 
 
 def _client() -> Iterator[str]:
@@ -341,6 +343,7 @@ def _client() -> Iterator[str]:
 
 
 def _estimators() -> Iterator[str]:
+    import core
     from core.registry import ALGORITHMS
 
     yield from (
@@ -348,19 +351,34 @@ def _estimators() -> Iterator[str]:
         "",
         "All are scikit-learn estimators. Which for what: [algorithms](../algorithms.md).",
     )
-    classes = dict.fromkeys(ALGORITHMS.values())
-    yield from _documented([f"{each.__module__}.{each.__qualname__}" for each in classes])
+    classes = (f"{each.__module__}.{each.__qualname__}" for each in ALGORITHMS.values())
+    yield from _documented(list(dict.fromkeys((*classes, *_exports(core)))))
 
 
 def _metrics() -> Iterator[str]:
     import core.metrics
 
     yield from ("# Metrics", "", "What `core.metrics` exports.")
-    found = (getattr(core.metrics, name) for name in core.metrics.__all__)
-    names = [
+    yield from _documented(_exports(core.metrics))
+
+
+def _other_packages() -> Iterator[str]:
+    from core import bounds, explain, probability, selection
+
+    yield from ("# Explanations, probabilities, searches, bounds", "")
+    yield "What these packages export may change with every minor version ([stability](../stability.md))."
+    for package in (explain, probability, selection, bounds):
+        yield from ("", f"## {package.__name__}")
+        yield from _documented(_exports(package), level=3)
+
+
+def _exports(package: ModuleType) -> list[str]:
+    """Return the full names of the functions and classes that a package exports."""
+    found = (getattr(package, name) for name in package.__all__)
+    names = (
         f"{each.__module__}.{each.__qualname__}" for each in found if hasattr(each, "__qualname__")
-    ]
-    yield from _documented(list(dict.fromkeys(names)))
+    )
+    return list(dict.fromkeys(names))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,6 @@ model = job.wait()  # Ctrl-C leaves the job running
 print(model.auc.value, model.auc.low, model.auc.high)
 print(model.operating_point(fpr=0.01).threshold)
 frame = pd.read_csv("customers.csv")
-print(model.score(frame))  # columns score, fpr and tpr, in the caller's kind of table
+print(model.score(frame))  # score, fpr, tpr and probability, in the caller's kind of table
 client.models.set_alias("churn", "champion", model)
 print(client.models["churn@champion"].score_row(age=41, plan="gold").score)

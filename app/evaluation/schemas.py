@@ -718,7 +718,7 @@ class Evaluation(Resource):
     model_name: str
     model_version: int
     kind: Kind = Field(
-        description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
+        description="Kind of the dataset."
     )
     dataset_id: str
     dataset_name: str

@@ -692,7 +692,7 @@ class ModelSummary(Resource):
         description="The dataset that validated it, with validation.method `dataset`."
     )
     kind: Kind = Field(
-        description="Kind of the dataset: `bipartite`, `preferences` or `multilabel`."
+        description="Kind of the dataset."
     )
     job_id: str
     seed: int

@@ -38,7 +38,7 @@ class Algorithm(Resource):
     summary: str
     paper: str
     kinds: list[Kind] = Field(
-        description="Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`.",
+        description="Kinds of datasets that it can train on.",
         examples=[["bipartite", "preferences"]],
     )
     parameters: dict[str, Any] = Field(

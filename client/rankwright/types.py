@@ -26,7 +26,7 @@ class Algorithm(Record):
     summary: str
     paper: str
     kinds: list[Literal['bipartite', 'preferences', 'multilabel', 'graded']]
-    """Kinds of datasets that it can train on: `bipartite`, `preferences`, `multilabel`."""
+    """Kinds of datasets that it can train on."""
     parameters: dict[str, Any]
     """JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and
     defaults.
@@ -1125,7 +1125,7 @@ class Evaluation(Record):
     model_name: str
     model_version: int
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset."""
     dataset_id: str
     dataset_name: str
     dataset_version: int | None
@@ -1925,7 +1925,7 @@ class ListedModel(Record):
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset."""
     job_id: str
     seed: int
     tags: dict[str, str]
@@ -2129,7 +2129,7 @@ class Model(Record):
     validation_dataset: DatasetVersion | None
     """The dataset that validated it, with validation.method `dataset`."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset: `bipartite`, `preferences` or `multilabel`."""
+    """Kind of the dataset."""
     job_id: str
     seed: int
     tags: dict[str, str]
