@@ -8,7 +8,7 @@ Five are of the UCI repository: caravan (COIL 2000), churn, hypothyroid, page_bl
 (credit, lending_club), customers (telco_churn), medicine (stroke), accidents (crashes, fars), and molecules (hiva). The
 list was written before the first run, and no table was left out afterwards.
 
-The tables are taken as they are, with words and gaps. Left out are numbers of rows, and columns that tell the label:
+The tables are taken as they are, with words and gaps. Left out are row numbers, and columns that tell the label:
 in crashes the severity of the injury, in fars origin and race, which were recorded of the dead alone. This file runs
 in the peers' environment and imports nothing of Rankwright.
 """
@@ -92,7 +92,7 @@ def hypothyroid() -> Split:
 
 
 def wine() -> Split:
-    """Return the white wines; the positives are those of quality 8 and 9."""
+    """Return the white wines; a quality of 8 or 9 is positive."""
     file = path("regression", "winequality_white", "winequality-white.csv")
     table = pd.read_csv(file, sep=";")
     return table.drop(columns="quality"), table["quality"] >= 8

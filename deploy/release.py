@@ -69,6 +69,9 @@ def main() -> None:
     parser.add_argument("--tag", default="", help="the tag of the release, such as v0.3.0")
     parser.add_argument("--image", default="", help="the image to build, without a tag")
     given = parser.parse_args()
+    for name in [name for name in os.environ if name.startswith("RANKWRIGHT_")]:
+        del os.environ[name]  # the tours are made with services of their own
+    engine = _engine() if given.image else ""
     tag, version = given.tag, _version()
     if tag and tag != f"v{version}":
         sys.exit(f"the tag must be v{version}, the version of core/version.py, got {tag}")
@@ -85,7 +88,7 @@ def main() -> None:
         with _serving(python, version, folder) as service:
             _run(python, "-c", TOUR, cwd=folder, env=os.environ | service)
         if given.image:
-            with _image(f"{given.image}:{version}", version) as service:
+            with _image(engine, f"{given.image}:{version}", version) as service:
                 _run(python, "-c", TOUR, cwd=folder, env=os.environ | service)
     files = sorted(each for each in DIST.iterdir() if each.is_file())
     sums = [f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n" for each in files]
@@ -137,12 +140,17 @@ def _install(folder: Path) -> str:
 def _guide() -> Iterator[None]:
     """Put the site of `make docs` where wheel and image take it from, and remove it afterwards."""
     folder = ROOT / "app" / "guide"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "site", folder)
+    # setuptools adds to what an earlier build left.
+    left = (folder, ROOT / "build" / "lib", ROOT / "client" / "build")
+    for each in left:
+        shutil.rmtree(each, ignore_errors=True)
     try:
+        # Its own page for a wrong address would work at the root of a host only.
+        shutil.copytree(ROOT / "site", folder, ignore=shutil.ignore_patterns("404.html"))
         yield
     finally:
-        shutil.rmtree(folder)
+        for each in left:
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @contextmanager
@@ -157,13 +165,15 @@ def _serving(python: str, version: str, folder: Path) -> Iterator[Mapping[str, s
         yield {"RANKWRIGHT_URL": f"http://127.0.0.1:{port}"}  # the key lies in the folder
     finally:
         serving.terminate()
-        serving.wait(timeout=60)
+        try:
+            serving.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            serving.kill()
 
 
 @contextmanager
-def _image(name: str, version: str) -> Iterator[Mapping[str, str]]:
+def _image(engine: str, name: str, version: str) -> Iterator[Mapping[str, str]]:
     """Build the image, run the service in it, and yield the variables by which a client finds it."""
-    engine = _engine()
     revision = _told("git", "rev-parse", "HEAD")
     _run(engine, "build", "--build-arg", f"BUILD={revision}", "--tag", name, str(ROOT))
     shown = _told(engine, "run", "--rm", name, "rankwright", "--version")
@@ -176,6 +186,9 @@ def _image(name: str, version: str) -> Iterator[Mapping[str, str]]:
         read = "until cat /var/lib/rankwright/api-key 2> /dev/null; do sleep 0.2; done"
         key = _told(engine, "exec", container, "timeout", "60", "sh", "-c", read)
         yield {"RANKWRIGHT_URL": f"http://127.0.0.1:{port}", "RANKWRIGHT_API_KEY": key}
+    except BaseException:
+        _run(engine, "logs", container)
+        raise
     finally:
         _run(engine, "rm", "--force", "--volumes", container)
 
@@ -205,7 +218,7 @@ def _environment(folder: Path) -> str:
 
 def _told(*command: str) -> str:
     """Return the last line that a command prints."""
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip().splitlines()[-1]
 
 

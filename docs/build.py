@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import os
 import re
 import shutil
 import tempfile
@@ -30,6 +31,8 @@ Json = Mapping[str, Any]
 
 def main() -> None:
     """Write all pages."""
+    for name in [name for name in os.environ if name.startswith("RANKWRIGHT_")]:
+        del os.environ[name]  # the application below is of no deployment
     shutil.rmtree(TARGET, ignore_errors=True)
     shutil.copytree(ROOT / "docs", TARGET, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (TARGET / "reference").mkdir()
@@ -172,7 +175,9 @@ def _functions() -> dict[str, str]:
     logging.disable()  # the application would say that its database has no tables
     with tempfile.TemporaryDirectory() as folder:
         for route in create_app(Settings(state_dir=Path(folder))).routes:
-            if isinstance(route, Route) and not route.path.startswith(("/console", "/docs")):
+            if isinstance(route, Route) and not route.path.startswith(
+                ("/console", "/docs", "/guide")
+            ):
                 endpoint = route.endpoint
                 name = getattr(endpoint, "__name__", type(endpoint).__name__)
                 file = endpoint.__module__.replace(".", "/") + ".py"
@@ -272,6 +277,8 @@ _BOUNDS = {
     "exclusiveMinimum": "above",
     "maximum": "at most",
     "exclusiveMaximum": "below",
+    "minLength": "characters: at least",
+    "maxLength": "characters: at most",
 }
 
 
@@ -289,6 +296,10 @@ def _type(schema: Json) -> str:
         return f"list of {_type(schema.get('items', {}))}"
     if schema.get("format") == "binary":
         return "bytes"
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        return f"object of {_type(values)}"
+    if isinstance(kinds := schema.get("type"), list):
+        return " or ".join(kinds)
     bounds = [
         f"{word} {schema[key]:,}".removesuffix(".0")
         for key, word in _BOUNDS.items()

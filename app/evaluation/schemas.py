@@ -717,9 +717,7 @@ class Evaluation(Resource):
     model_id: str
     model_name: str
     model_version: int
-    kind: Kind = Field(
-        description="Kind of the dataset."
-    )
+    kind: Kind = Field(description="Kind of the dataset.")
     dataset_id: str
     dataset_name: str
     dataset_version: int | None

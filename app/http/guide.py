@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-
-from app.http.proxies import root_path_of
 
 FOLDER = Path(__file__).parents[1] / "guide"
 POLICY = (
@@ -35,14 +34,18 @@ def routes() -> list[Route]:
     files = StaticFiles(directory=FOLDER, html=True)
 
     async def read_file(request: Request) -> Response:
-        path = os.path.normpath(request.path_params["path"])
-        answer = await files.get_response(path, request.scope)
+        path = request.path_params["path"]
+        answer = await files.get_response(os.path.normpath(path), request.scope)
+        if isinstance(
+            answer, RedirectResponse
+        ):  # to a folder's own page: by path alone, whatever the Host
+            return RedirectResponse(f"/guide/{quote(path)}/")
         answer.headers["Content-Security-Policy"] = POLICY
         answer.headers["Cache-Control"] = "no-cache"  # asked for again after an upgrade
         return answer
 
     async def go_to_start(request: Request) -> Response:
-        return RedirectResponse(f"{root_path_of(request.scope)}/guide/")
+        return RedirectResponse("/guide/")
 
     return [
         Route("/guide", go_to_start, include_in_schema=False),

@@ -20,6 +20,7 @@ ITEM_NAMES = ("item", "id")
 """Names of the item column, tried in this order if a table of items names none."""
 
 _LISTED = 20  # names in a message
+_BOOLEANS = {"true", "false"}
 _SUGGESTED = 5
 
 FAVOURED = frozenset({"true", "yes", "y", "t", "positive", "pos", "+"})
@@ -241,6 +242,8 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
 def _find_value(values: Collection[str], name: str) -> str | None:
     if name in values:
         return name
+    if (folded := name.lower()) in _BOOLEANS and {each.lower() for each in values} == _BOOLEANS:
+        return next(each for each in values if each.lower() == folded)
     if (wanted := read_number(name)) is None:
         return None
     equal = [value for value in values if read_number(value) == wanted]
@@ -261,6 +264,6 @@ def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
 
 def label_type(pair: Sequence[str]) -> str:
     """Return the type of a label by its values: numeric, boolean or categorical."""
-    if {value.lower() for value in pair} == {"true", "false"}:
+    if {value.lower() for value in pair} == _BOOLEANS:
         return "boolean"
     return "categorical" if None in map(read_number, pair) else "numeric"

@@ -691,9 +691,7 @@ class ModelSummary(Resource):
     validation_dataset: DatasetVersion | None = Field(
         description="The dataset that validated it, with validation.method `dataset`."
     )
-    kind: Kind = Field(
-        description="Kind of the dataset."
-    )
+    kind: Kind = Field(description="Kind of the dataset.")
     job_id: str
     seed: int
     tags: dict[str, str]

@@ -37,6 +37,7 @@ from rankwright.transport import (
     Steps,
     Transport,
     as_text,
+    hide_our_frames,
     iterate,
     iterate_async,
     run,
@@ -244,7 +245,8 @@ class Operation(Generic[P, S, A]):
                 try:
                     return await run_async(describe(owner, *args, **kwargs), owner._transport)
                 except RankwrightError as error:
-                    raise error.with_traceback(None) from None  # our frames tell a caller nothing
+                    hide_our_frames(error)
+                    raise
 
             return update_wrapper(call_async, describe)
 
@@ -252,7 +254,8 @@ class Operation(Generic[P, S, A]):
             try:
                 return run(describe(owner, *args, **kwargs), owner._transport)
             except RankwrightError as error:
-                raise error.with_traceback(None) from None  # our frames tell a caller nothing
+                hide_our_frames(error)
+                raise
 
         return update_wrapper(call, describe)
 

@@ -153,6 +153,8 @@ def _table(records: Sequence[Record]) -> str:
         for name, values in columns.items()
         if all(map(_fits, values)) and any(value is not None for value in values)
     }
+    if not shown:  # all is nested
+        return html.escape(_short(records[0] if len(records) == 1 else list(records)))
     head = "".join(f"<th>{html.escape(name)}</th>" for name in shown)
     rows = [
         "".join(f"<td>{'' if v is None else html.escape(_in_a_line(v))}</td>" for v in row)

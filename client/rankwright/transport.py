@@ -14,11 +14,13 @@ import json
 import math
 import random
 import time
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+_PACKAGE = Path(__file__).parent
 
 Query = Mapping[str, Any]
 
@@ -105,6 +108,8 @@ def segment(value: str) -> str:
 
 def as_text(value: object) -> str:
     """Return a value as the API reads it in a query."""
+    if type(value).__module__ == "numpy":
+        value = value.item()  # type: ignore[attr-defined]  # a scalar, such as the greatest value of a column
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime) else str(value)
@@ -354,6 +359,19 @@ async def run_async(steps: Steps[T], transport: AsyncTransport) -> T:
             await transport.do(left)
 
 
+def hide_our_frames(error: RankwrightError) -> None:
+    """Take the frames of this package, which tell a caller nothing, off an error; its causes lose theirs, too.
+
+    If a function of the caller's own is among the frames, all stay.
+    """
+    frames = traceback.walk_tb(error.__traceback__)
+    if all(Path(frame.f_code.co_filename).parent == _PACKAGE for frame, _ in frames):
+        each: BaseException | None = error
+        while each is not None:
+            each.__traceback__ = None
+            each = each.__cause__ or each.__context__
+
+
 def iterate(steps: Items[T], transport: Transport) -> Iterator[T]:
     """Run a call that hands over items; yield them as they come."""
     pending = _Pending(steps)
@@ -370,7 +388,8 @@ def iterate(steps: Items[T], transport: Transport) -> Iterator[T]:
             else:
                 pending.send(result)
     except RankwrightError as error:
-        raise error.with_traceback(None) from None  # our frames tell a caller nothing
+        hide_our_frames(error)
+        raise
     finally:
         for left in pending.close():
             transport.do(left)
@@ -392,7 +411,8 @@ async def iterate_async(steps: Items[T], transport: AsyncTransport) -> AsyncIter
             else:
                 pending.send(result)
     except RankwrightError as error:
-        raise error.with_traceback(None) from None  # our frames tell a caller nothing
+        hide_our_frames(error)
+        raise
     finally:
         for left in pending.close():
             await transport.do(left)

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,11 +75,13 @@ def cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
 
 def told(outputs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
     """Return the text of each output without what differs from run to run, and the kinds of its display."""
-    texts = ["".join(each.get("text") or each["data"]["text/plain"]) for each in outputs]
-    return [
-        (PASSING.sub("…", text), sorted(each.get("data", {})))
-        for text, each in zip(texts, outputs, strict=True)
+    texts = [
+        "".join(each.get("text", [])) + "".join(each.get("data", {}).get(kind, []))
+        for each in outputs
+        for kind in ("text/plain", "text/html")
     ]
+    kinds = [sorted(each.get("data", {})) for each in outputs]
+    return [PASSING.sub("…", text) for text in texts], kinds
 
 
 def as_it_says(path: Path) -> list[tuple[object, object]]:
@@ -149,3 +152,7 @@ if __name__ == "__main__":
     for tutorial in TUTORIALS:
         with tempfile.TemporaryDirectory() as folder, in_folder(Path(folder)):
             write(tutorial)
+            for report in Path().glob(
+                "*.html"
+            ):  # the report that the page ends with is shown beside it
+                shutil.copy(report, tutorial.with_name(f"{report.stem}-report.html"))

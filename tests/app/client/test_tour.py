@@ -83,6 +83,16 @@ def test_a_frame_s_label_of_booleans_is_positive_where_it_is_true(
         assert data.positives == count
 
 
+def test_a_label_of_booleans_may_be_spelled_in_any_case(
+    client: rankwright.Client, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0), "left": np.arange(60) % 3 == 0})
+    frame.to_csv(tmp_path / "booleans.csv", index=False)  # True and False
+    for positive in ("true", "True", frame.left.max()):
+        data = client.upload(tmp_path / "booleans.csv", label="left", positive=positive)
+        assert data.positives == 20
+
+
 def test_from_a_file_to_a_scored_frame(
     client: rankwright.Client,
     csv: Path,

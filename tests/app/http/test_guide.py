@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
@@ -65,5 +66,15 @@ def test_other_addresses_are_refused(client: httpx.Client, path: str, status: in
     assert client.post(f"/guide/{path}").status_code >= 400
 
 
-def test_an_installation_without_a_guide_has_no_such_page(small: Service) -> None:
-    assert small.client().get("/guide/").status_code == 404
+def test_a_folder_s_page_is_named_by_its_path_alone(guided: Service) -> None:
+    client = guided.client()
+    assert client.get("/guide").headers["location"] == "/guide/"
+    answer = client.get("/guide/tutorials", headers={"Host": "elsewhere.example"})
+    assert answer.headers["location"] == "/guide/tutorials/"
+
+
+def test_an_installation_without_a_guide_has_no_such_page(
+    start: Callable[..., Service], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guide, "FOLDER", tmp_path / "none")
+    assert start().client().get("/guide/").status_code == 404
