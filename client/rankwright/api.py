@@ -2916,8 +2916,8 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
 def staffed() -> ApiRequest[types.Health]:
     """Can the process answer, and do workers run?.
 
-    Check the same, and also the broker, and whether a worker and a dispatcher have sent a heartbeat. For an alarm:
-    if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
+    Check what `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a heartbeat. For
+    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
     dispatcher, only the jobs of dead workers wait.
 
     Scope: none.
