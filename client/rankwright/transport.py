@@ -367,9 +367,11 @@ def hide_our_frames(error: RankwrightError) -> None:
     frames = traceback.walk_tb(error.__traceback__)
     if all(Path(frame.f_code.co_filename).parent == _PACKAGE for frame, _ in frames):
         each: BaseException | None = error
-        while each is not None:
+        while (
+            each is not None
+        ):  # not the context: it may be an error that the caller was dealing with
             each.__traceback__ = None
-            each = each.__cause__ or each.__context__
+            each = each.__cause__
 
 
 def iterate(steps: Items[T], transport: Transport) -> Iterator[T]:

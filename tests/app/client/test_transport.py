@@ -372,6 +372,14 @@ def test_a_refusal_is_traced_to_the_call_alone() -> None:
     with pytest.raises(Invalid) as refused:
         job.wait(progress=show)
     assert "show" in [entry.name for entry in refused.traceback]
+    # The caller was dealing with an error of its own.
+    refusing = Client(transport=Scripted(problem(422))).models["m"]
+    try:
+        raise KeyError("mine")
+    except KeyError:
+        with pytest.raises(Invalid) as refused:
+            refusing.score([{"a": 1}])
+    assert refused.value.__context__.__traceback__ is not None
     asynchronous = AsyncClient(transport=Awaited(Scripted(problem(422)))).models["m"]
 
     async def score() -> None:
