@@ -88,8 +88,8 @@ async def ready(context: ContextDep, probes: ProbesDep) -> Response:
 )
 async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
     """Check what `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a heartbeat. For
-    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
-    dispatcher, only the jobs of dead workers wait.
+    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait.
+    Without a dispatcher, only the jobs of dead workers wait.
     """
     serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
     return _answer(context, [*serves, *works])

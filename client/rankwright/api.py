@@ -2917,8 +2917,8 @@ def staffed() -> ApiRequest[types.Health]:
     """Can the process answer, and do workers run?.
 
     Check what `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a heartbeat. For
-    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait. Without a
-    dispatcher, only the jobs of dead workers wait.
+    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait.
+    Without a dispatcher, only the jobs of dead workers wait.
 
     Scope: none.
     """
