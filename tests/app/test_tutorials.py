@@ -73,7 +73,7 @@ def cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def told(outputs: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+def told(outputs: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return the text of each output without what differs from run to run, and the kinds of its display."""
     texts = [
         "".join(each.get("text", [])) + "".join(each.get("data", {}).get(kind, []))
