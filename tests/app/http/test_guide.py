@@ -13,15 +13,20 @@ from tests.app.live_service import Service
 
 
 @pytest.fixture(scope="module")
-def guided(start: Callable[..., Service], tmp_path_factory: pytest.TempPathFactory) -> Service:
+def guide_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed") / "guide"
     (folder / "tutorials").mkdir(parents=True)
     (folder / "index.html").write_text("the start")
     (folder / "tutorials" / "index.html").write_text("a tutorial")
     (folder / "search.json").write_text("{}")
     (folder.parent / "secret.txt").write_text("not for anybody")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def guided(start: Callable[..., Service], guide_folder: Path) -> Service:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guide, "FOLDER", folder)
+        patch.setattr(guide, "FOLDER", guide_folder)
         return start()
 
 
@@ -71,6 +76,20 @@ def test_a_folder_s_page_is_named_by_its_path_alone(guided: Service) -> None:
     assert client.get("/guide").headers["location"] == "/guide/"
     answer = client.get("/guide/tutorials", headers={"Host": "elsewhere.example"})
     assert answer.headers["location"] == "/guide/tutorials/"
+
+
+def test_behind_a_prefix_it_leads_to_itself(
+    start: Callable[..., Service], guide_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guide, "FOLDER", guide_folder)
+    client = start(root_path="/ranking").client()
+    for begin in ("", "/ranking"):  # a proxy may remove the prefix, or keep it
+        for path, to in (
+            ("/guide", "/ranking/guide/"),
+            ("/guide/tutorials", "/ranking/guide/tutorials/"),
+        ):
+            assert client.get(begin + path).headers["location"] == to
+        assert client.get(f"{begin}/guide/tutorials/").text == "a tutorial"
 
 
 def test_an_installation_without_a_guide_has_no_such_page(
