@@ -42,6 +42,7 @@ from app.platform.metrics import UNROUTED, ApiMetrics
 from app.platform.outage import OutageMemory
 from app.platform.processes import descriptor_limit
 from app.platform.settings import Settings
+from core.errors import shorten
 
 log = logging.getLogger(__name__)
 
@@ -533,7 +534,7 @@ class RequestMiddleware:
         caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
         # Never the query string: it may hold people's data.
-        path = scope["path"]
+        path = shorten(scope["path"])
         client = client_address(scope)
         code = scope.get("error_code") if status >= HTTPStatus.BAD_REQUEST else None
         logs.log_request(
