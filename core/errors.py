@@ -1,10 +1,34 @@
 """The errors that core raises. Each message has the name of the thing, the rule and the value."""
 
+MAX_MESSAGE = 1000
+"""Most characters of an error's message."""
+MAX_VALUE = 100
+"""Most characters of a caller's value in a message."""
+
+
+def shorten(text: str, most: int = MAX_MESSAGE) -> str:
+    """Return a text of at most `most` characters: "…" replaces the middle of a longer one.
+
+    Examples
+    --------
+    >>> shorten("n_rounds must be a whole number", 20)
+    'n_rounds must b…mber'
+    >>> shorten("n_rounds", 20)
+    'n_rounds'
+    """
+    if len(text) <= most:
+        return text
+    end = most // 5
+    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+
 
 class CoreError(ValueError):
     """Base of the errors of core: the caller's input breaks a rule."""
 
     code = "invalid_input"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shorten(message))
 
 
 class InvalidData(CoreError):

@@ -17,6 +17,7 @@ from app.console.api import refusal
 from app.console.lists import describe_filters
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import Field, change, place_faults
+from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import advise_on_number, shown
 
@@ -40,7 +41,7 @@ AUDIT_FIELDS = {
     "since": Field("since", "From day (UTC)"),
     "until": Field("until", "To day (UTC)"),
 }
-NOTE, NOTE_PATH = "rankwright_note", "/console/keys/made"
+NOTE, NOTE_PATH = f"{cookies.PREFIX}note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
 SECONDS_PER_DAY = 86_400
 COMMAND_LINE = "-"

@@ -32,6 +32,7 @@ from app.console.model_curve import (
 from app.console.model_parts import model_page, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import upload_fields
+from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.http.static import POLICY
 
@@ -62,7 +63,7 @@ COLUMNS = {
 }
 """Columns of the list beside the name, and their titles."""
 _USUAL = tuple(name for name in COLUMNS if name != "aim")
-_COOKIE, _YEAR = "rankwright_columns", 365 * 86_400
+_COOKIE, _YEAR = f"{cookies.PREFIX}columns", 365 * 86_400
 
 
 @router.post("/columns")

@@ -27,7 +27,7 @@ from app.access import sessions
 from app.access.authentication import actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
-from app.http import guide, problems
+from app.http import cookies, guide, problems
 from app.http.dependencies import MAX_UNKNOWN, Caller, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.proxies import root_path_of
@@ -38,7 +38,7 @@ from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticate
 
 HOME = "/console"
 SIGN_IN = "/console/sign-in"
-COOKIE = "rankwright_session"
+COOKIE = f"{cookies.PREFIX}session"
 CSRF_FIELD, CSRF_HEADER = "csrf", "x-csrf-token"
 MAX_FORM_BYTES, MAX_SIGN_IN_BYTES = 1 << 20, 1 << 15
 MAX_TRAIL = 40

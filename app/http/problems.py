@@ -26,10 +26,11 @@ from app.platform.errors import (
     NotAcceptable,
     ServiceError,
     advise_on_number,
+    shorten_texts,
     shown,
     terse_detail,
 )
-from core.errors import CoreError
+from core.errors import CoreError, shorten
 
 log = logging.getLogger(__name__)
 
@@ -105,18 +106,18 @@ def problem(
     if status == 422:
         detail = _advise(detail)
         errors = [{**each, "detail": _advise(each.get("detail", ""))} for each in errors]
+    detail, path = shorten(detail), shorten(request.scope["path"])
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": root_path_of(request.scope)
-        + request.scope["path"].encode("utf-8", "replace").decode(),
+        "instance": root_path_of(request.scope) + path.encode("utf-8", "replace").decode(),
         "code": code,
         "request_id": request.scope.get("request_id"),
     }
     if errors:
-        body["errors"] = list(errors)
+        body["errors"] = shorten_texts(errors)
     media_type = MEDIA_TYPE
     if _is_one_of(request, request.app.state.paths_of_protocols):
         body |= {"error": detail, "error_code": code.upper(), "message": detail}
@@ -167,7 +168,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
     )
     detail, headers = error.detail, dict(error.headers or {})
     if error.status_code == 404:
-        detail = f"there is nothing at {request.scope['path']!r}"
+        detail = f"there is nothing at {shown(request.scope['path'])}"
     elif error.status_code == 405:
         allowed = ", ".join(_methods(request))
         headers["Allow"] = allowed

@@ -32,6 +32,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from app.http import problems
 from app.http.bodies import BodyLimit, BodyLimits, body_too_large
+from app.http.cookies import MAX_COOKIE_BYTES, keep_own
 from app.http.limits import FairSemaphore, Permit, release_at_end
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
@@ -41,6 +42,7 @@ from app.platform.metrics import UNROUTED, ApiMetrics
 from app.platform.outage import OutageMemory
 from app.platform.processes import descriptor_limit
 from app.platform.settings import Settings
+from core.errors import shorten
 
 log = logging.getLogger(__name__)
 
@@ -453,6 +455,8 @@ class RequestMiddleware:
                 response = await problems.of_address(Request(scope), refusal)
                 await response(scope, receive, paced)
             else:
+                if head.cookie_size:
+                    keep_own(scope)
                 if method not in ("GET", "HEAD"):
                     limit = self._bodies.of(scope["path"])
                     receive = _limited(receive, limit, head.length, self.body_seconds)
@@ -530,7 +534,7 @@ class RequestMiddleware:
         caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
         # Never the query string: it may hold people's data.
-        path = scope["path"]
+        path = shorten(scope["path"])
         client = client_address(scope)
         code = scope.get("error_code") if status >= HTTPStatus.BAD_REQUEST else None
         logs.log_request(
@@ -584,6 +588,11 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
             f"a request may have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all, "
             f"got {count} of {head.size} bytes"
         )
+    if head.cookie_size > MAX_COOKIE_BYTES:
+        return HeadersTooLarge(
+            f"the Cookie header may have at most {MAX_COOKIE_BYTES} bytes, got {head.cookie_size}; remove cookies of "
+            "this host"
+        )
     try:
         take_off_prefix(scope, root)
     except Malformed as error:
@@ -610,19 +619,21 @@ def _ending() -> ServiceError:
 
 
 class _Head(NamedTuple):
-    """Values from the headers: request id, trace id, announced length of the body, size of all headers, and number of
-    Host headers.
+    """Values from the headers: request id, trace id, announced length of the body, size of all headers, size of
+    the Cookie headers, and number of Host headers.
     """
 
     request_id: str
     trace_id: str | None
     length: int | None
     size: int
+    cookie_size: int
     hosts: int
 
 
 def _read_headers(scope: Scope) -> _Head:
-    request_id, trace_id, length, size, hosts = None, None, None, 0, 0
+    request_id, trace_id, length = None, None, None
+    size = cookie_size = hosts = 0
     for name, value in scope["headers"]:
         size += len(name) + len(value)
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
@@ -631,9 +642,11 @@ def _read_headers(scope: Scope) -> _Head:
             length = int(value)
         elif name == b"host":
             hosts += 1
+        elif name == b"cookie":
+            cookie_size += len(value)
         elif name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
             trace_id = match[1].decode()
-    return _Head(request_id or new_id("req"), trace_id, length, size, hosts)
+    return _Head(request_id or new_id("req"), trace_id, length, size, cookie_size, hosts)
 
 
 def _head_alone(send: Send, scope: Scope) -> Send:

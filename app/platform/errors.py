@@ -8,22 +8,34 @@ from difflib import get_close_matches
 from typing import Any
 
 from app.platform.ids import Prefix, is_id
+from core.errors import MAX_VALUE, shorten
 
 MAX_ERRORS = 100
 """Most single errors of one refusal. Code that collects errors stops there: a refusal costs no more than what is
 refused.
 """
-_MAX_SHOWN = 100
 _MAX_MISSPELT_LENGTH = 60
 
 
 def shown(value: object) -> str:
-    """Return a caller's value for a message: its repr, cut short."""
+    """Return a caller's value for a message: its repr, shortened."""
+    if isinstance(value, str):
+        value = shorten(value, MAX_VALUE)  # first, because the repr may take four times the memory
     try:
-        text = repr(value)
+        return shorten(repr(value), MAX_VALUE)
     except RecursionError:  # JSON parsers allow deeper nesting than Python's repr
         return "a deeply nested value"
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+def shorten_texts(value: Any) -> Any:
+    """Return a JSON value with every text shortened to `MAX_MESSAGE` characters: errors repeat a caller's values."""
+    if isinstance(value, str):
+        return shorten(value)
+    if isinstance(value, Mapping):
+        return {name: shorten_texts(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [shorten_texts(each) for each in value]
+    return value
 
 
 _WITH_COMMA = re.compile(r"[+-]?(\d{1,3}([.'’\s]\d{3})+|\d*),\d+")
@@ -114,10 +126,10 @@ class ServiceError(Exception):
         errors: Sequence[Mapping[str, Any]] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(detail)
-        self.detail = detail
+        self.detail = shorten(detail)
+        super().__init__(self.detail)
         self.code = code or type(self).code
-        self.errors = [dict(error) for error in errors[:MAX_ERRORS]]
+        self.errors: list[dict[str, Any]] = shorten_texts(errors[:MAX_ERRORS])
         self.headers = dict(headers or {})
 
 

@@ -16,7 +16,12 @@ from typing import Any, TextIO
 import orjson
 
 from app.platform.settings import Settings
+from core.errors import shorten
 
+MAX_LINE = 8_192
+"""Most characters of a record's message."""
+MAX_TRACE = 65_536
+"""Most characters of an error's trace."""
 # Control characters, and those that end a line in Unicode.
 _ESCAPES = {
     code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
@@ -42,7 +47,11 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         """Format the record without its trace. A caller's text cannot begin a line, or steer a terminal."""
-        return super().formatMessage(record).translate(_ESCAPES)
+        return shorten(super().formatMessage(record), MAX_LINE).translate(_ESCAPES)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
+        """Format a trace, whose last line may repeat a caller's value."""
+        return shorten(super().formatException(ei), MAX_TRACE)
 
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
@@ -62,11 +71,11 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "pid": record.process,  # the processes of `serve` share one stream
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": shorten(record.getMessage(), MAX_LINE),
         }
         line |= _current_ids() | getattr(record, "fields", {})
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+            line["exception"] = shorten(self.formatException(record.exc_info), MAX_TRACE)
         return orjson.dumps(line, default=str).decode()
 
     def render_request(

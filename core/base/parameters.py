@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
-from core.errors import InvalidParameter
+from core.errors import MAX_VALUE, InvalidParameter, shorten
 
 MAX_SEED = 2**32 - 1
 """The greatest seed that scikit-learn and numpy's older generators take."""
@@ -150,7 +150,7 @@ def _check(name: str, annotation: Any, value: Any) -> None:
         annotation, *rest = get_args(annotation)
         metadata = tuple(rest)
     if not _has_type(annotation, value):
-        raise InvalidParameter(f"{name} must be {_describe(annotation)}, got {value!r}")
+        raise InvalidParameter(f"{name} must be {_describe(annotation)}, got {_shown(value)}")
     if value is None:
         return
     for member in _members(annotation):  # a member may have bounds of its own: a number or "auto"
@@ -159,7 +159,11 @@ def _check(name: str, annotation: Any, value: Any) -> None:
     for bound in metadata:
         broken = _broken_bound(bound, value)
         if broken:
-            raise InvalidParameter(f"{name} must be {broken}, got {value!r}")
+            raise InvalidParameter(f"{name} must be {broken}, got {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    return shorten(repr(value), MAX_VALUE)
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:

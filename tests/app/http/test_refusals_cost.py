@@ -276,3 +276,89 @@ def test_headers_that_have_too_much_to_say(client: httpx.Client) -> None:
             answer = client.request(method, path, content=b"x\n", headers=headers)
             assert answer.status_code in (404, 415), (method, start, answer.text)
             assert len(answer.content) < 2000
+
+
+LONG = "x" * 200_000
+JOB = {"dataset_id": "ds_x", "algorithm": {"name": "rankboost"}}
+MAX_REFUSAL = 4_000
+"""Bytes of a refusal of one value, however long the value is."""
+
+
+def algorithm(**parameters: Any) -> dict[str, Any]:
+    return JOB | {"algorithm": {"name": "rankboost"} | parameters}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [LONG, [LONG], [[LONG] * 3], {LONG: 1}, {"low": LONG}, 10**4000],
+    ids=["text", "list", "lists", "name", "range", "number"],
+)
+def test_a_long_value_is_not_repeated(client: httpx.Client, value: Any) -> None:
+    """At each kind of position of a body."""
+    asked: list[tuple[str, str, Any]] = [
+        ("POST", "/v1/jobs", value),
+        ("POST", "/v1/jobs", JOB | {"dataset_id": value}),
+        ("POST", "/v1/jobs", JOB | {"algorithm": value}),
+        ("POST", "/v1/jobs", JOB | {"algorithm": {"name": value}}),
+        ("POST", "/v1/jobs", algorithm(n_rounds=value)),
+        ("POST", "/v1/jobs", algorithm(weak_ranker=value)),
+        ("POST", "/v1/jobs", algorithm(random_state=value)),
+        ("POST", "/v1/jobs", JOB | {"name": value}),
+        ("POST", "/v1/jobs", JOB | {"timeout_seconds": value}),
+        ("POST", "/v1/jobs", JOB | {"tags": {"a": [value]}}),
+        ("POST", "/v1/jobs", JOB | {"search": {"method": value}}),
+        ("POST", "/v1/jobs", JOB | {"search": {"method": "grid", "space": {"n_rounds": [value]}}}),
+        ("POST", "/v1/jobs/validate", algorithm(n_rounds=value)),
+        ("POST", "/v1/keys", {"name": "n", "scopes": value}),
+        ("POST", "/v1/keys", {"name": "n", "scopes": ["read", value]}),
+        ("POST", "/v1/evaluations", {"model": value, "dataset_id": "ds_x"}),
+        ("POST", "/v1/comparisons", {"models": ["a", value], "dataset_id": "ds_x"}),
+        ("PUT", "/v1/models/m/aliases/a", {"version": value}),
+    ]
+    for method, path, body in asked:
+        answer = client.request(method, path, json=body)
+        about = (path, str(body)[:100], answer.text[:300])
+        assert 400 <= answer.status_code < 500, about
+        assert len(answer.content) <= MAX_REFUSAL, about
+
+
+def test_a_long_name_is_not_repeated(client: httpx.Client) -> None:
+    name = LONG[:50_000]
+    for path in (f"/{name}", f"/v1/models/{name}", f"/v1/jobs/{name}", f"/v1/models/{name}/score"):
+        for asked in (
+            path,
+            f"/v1/jobs?{name}=1",
+            f"/v1/jobs?limit={name}",
+            f"/v1/jobs?after={name}",
+        ):
+            answer = client.get(asked)
+            assert 400 <= answer.status_code < 500, asked[:60]
+            assert len(answer.content) <= MAX_REFUSAL, (asked[:60], answer.text[:300])
+    for body in (JOB | {LONG: 1}, algorithm(**{LONG: 1}), JOB | {"tags": {LONG: 1}}, {LONG: LONG}):
+        answer = client.post("/v1/jobs", json=body)
+        assert answer.status_code == 422
+        assert len(answer.content) <= MAX_REFUSAL, answer.text[:300]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "text"),
+    [
+        ("text/csv", f"{LONG},y\n1,2\n"),
+        ("text/csv", f"x,y\n1,2,{LONG}\n"),
+        ("text/csv", f"x,y\n{LONG},\xff\n"),
+        (NDJSON, f'{{"{LONG}":1}}\n'),
+        (NDJSON, f'{{"x":{{"{LONG}":1}},"y":1}}\n'),
+        (NDJSON, LONG),
+        (LONG[:50_000], "x,y\n"),
+    ],
+)
+def test_a_long_value_of_a_table_is_not_repeated(
+    client: httpx.Client, media_type: str, text: str
+) -> None:
+    answer = client.post(
+        "/v1/datasets/validate?label=y",
+        content=text.encode("latin-1"),
+        headers={"Content-Type": media_type},
+    )
+    assert 400 <= answer.status_code < 500, answer.text[:300]
+    assert len(answer.content) <= MAX_REFUSAL, answer.text[:300]
