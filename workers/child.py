@@ -396,8 +396,9 @@ def main(arguments: list[str]) -> None:
 class Memory:
     """Returns the memory of jobs to the machine.
 
-    A collection visits every object that is not exempt from it. Right after the imports that takes half as long as a
-    small job, so the modules are exempt, and a collection waits until the process is idle or a job has left much behind.
+    A collection visits every object that is not exempt from it, and takes half as long as a small job for those of the
+    imported modules alone. So the modules are exempt, and a collection waits until the process is idle or a job has
+    left much behind.
     """
 
     def __init__(self) -> None:
