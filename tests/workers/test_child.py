@@ -16,10 +16,12 @@ from socket import socketpair
 from typing import cast
 
 import pytest
+from sqlalchemy import select, update
 
 from app.datasets.tasks import limits
 from app.jobs import queue
 from app.platform.settings import Settings
+from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
 from tests.servers import eventually
 from workers import attempt
@@ -258,6 +260,65 @@ def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_retu
         process.kill()
         process.wait()
         connection.close()
+
+
+class _Reporting:
+    """Stands for a fit process that reports progress every 20 s of a clock of its own, for three hours."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.reports = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def start_job(self, payload: object, memory_bytes: int | None) -> None: ...
+
+    def receive(self, timeout: float) -> Message | None:
+        if self.now >= 3 * 3600.0:
+            problem = {"code": "invalid", "title": "", "detail": "", "errors": []}
+            return {"type": "error", "user_fault": True, "problem": problem}
+        self.now += 20.0
+        self.reports += 1
+        return {"type": "progress", "progress": {"fraction": 0.5, "step": self.reports}}
+
+    def job_memory_bytes(self) -> int:
+        return 0
+
+
+def test_a_long_job_has_few_events_of_its_progress(
+    make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, process = make_shop(), _Reporting()
+    monkeypatch.setattr(attempt, "time", process)
+    shop.upload(csv_table(5))
+    with shop.db.write() as session:
+        session.execute(update(Job).values(timeout_seconds=1e6))
+    claim = shop.db.writing(queue.claim, shop.settings, "wrk_a")
+    assert claim is not None
+    outcome = attempt.Attempt(
+        claim,
+        cast(FitProcess, process),
+        db=shop.db,
+        blobs=shop.blobs,
+        settings=shop.settings,
+        memory_bytes=None,
+        stopping=threading.Event(),
+        on_long_wait=lambda: None,
+    ).run()
+    assert (outcome, process.reports) == ("failed", 540)
+    with shop.db.read() as session:
+        job = session.scalars(select(Job).where(Job.id == claim.job_id)).one()
+        steps = [
+            event.data["step"]
+            for event in session.scalars(
+                select(JobEvent).where(JobEvent.job_id == job.id).order_by(JobEvent.seq)
+            )
+            if event.type == "progress"
+        ]
+    assert steps[:100] == [*range(1, 101)]
+    assert 200 < len(steps) < 300
+    assert job.progress["step"] == process.reports
 
 
 class _Silent:
