@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from app.jobs import child_jobs, execution, queue
 from app.jobs.kinds import Claim
-from app.jobs.progress import COMPILING, clocked
+from app.jobs.progress import COMPILING, PROGRESS_SECONDS, clocked, seconds_between_events
 from app.jobs.queue_repository import Requests
 from app.operations import repository as blob_rows
 from app.platform import failpoints
@@ -34,7 +34,6 @@ CHECKPOINTS = "checkpoints"  # their kind in the blob store
 CLUSTER_LOST = "cluster_lost"
 """The code of an attempt's end; the file of this name among the kept codes tells the next attempt."""
 POLL_SECONDS = 0.1
-PROGRESS_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 LONG_WAIT_SECONDS = 1.0  # for a kernel: each takes half a second of a core that does nothing else
 
@@ -73,7 +72,7 @@ class Attempt:
         self._began = started = time.monotonic()
         self._deadline = started + claim.seconds_left
         self._next_beat = started + settings.heartbeat_seconds
-        self._next_progress = started
+        self._next_progress = self._next_event = started
         self._progress: dict[str, Any] | None = None
         self._last_sent: dict[str, Any] | None = None
         self._fit_progress: dict[str, Any] = {"fraction": 0.0}
@@ -323,7 +322,10 @@ class Attempt:
             self._improvements = progress.get("improvements", [])
         try:
             # Two transactions: the first locks the child job's row, and a parent's row must be locked before a child's.
-            self._db.writing(queue.heartbeat, self._settings, self._claim, progress)
+            is_event = now >= self._next_event
+            self._db.writing(
+                queue.heartbeat, self._settings, self._claim, progress, is_event=is_event
+            )
             failpoints.reach("beat")
             if progress is not None and self._claim.parent_id is not None:
                 self._db.writing(child_jobs.report_progress, self._claim.parent_id, progress)
@@ -334,6 +336,8 @@ class Attempt:
             return
         self._progress = None
         self._next_progress = now + PROGRESS_SECONDS
+        if is_event and progress is not None:
+            self._next_event = now + seconds_between_events(now - self._started)
         self._next_beat = now + self._settings.heartbeat_seconds
 
     def _on_top(self, progress: dict[str, Any]) -> dict[str, Any]:

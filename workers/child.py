@@ -7,7 +7,8 @@ It knows no database and no broker. Messages are small JSON objects:
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
-It is ready at once. While it has nothing to do it imports the science, which gives way to the first job.
+It is ready at once. While it has nothing to do it imports the science, which gives way to the first job, and later
+returns memory. Only a job that has left much memory behind makes the next one wait for that.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ SLACK_BYTES = 64 * 1024**2
 MIN_PAUSE = 100.0
 # The parent puts it on disk while the job's heartbeat, and a cancel, wait.
 MAX_CHECKPOINT_BYTES = 512 * 1024**2
+IDLE_SECONDS = 0.5
+"""Without a job for so long, the process counts as idle."""
+LARGE_BYTES = 64 * 1024**2
+"""A job that leaves more than this behind is followed by a collection at once."""
 # Imported while idle: what an upload needs, and a training job of the default algorithm with its baselines. No kernels:
 # a job loads those that it calls in some milliseconds each, and all of them take as much memory as the libraries.
 WARM_MODULES = (
@@ -92,8 +97,11 @@ class Inbox:
         self.orders = Orders()
         threading.Thread(target=self._read, name="inbox", daemon=True).start()
 
-    def next_job(self) -> Message:
-        """Wait for the next job."""
+    def next_job(self, when_idle: Callable[[], object]) -> Message:
+        """Wait for the next job; `when_idle` is called once if none comes for a moment."""
+        with contextlib.suppress(queue.Empty):
+            return self._jobs.get(timeout=IDLE_SECONDS)
+        when_idle()
         return self._jobs.get()
 
     def is_empty(self) -> bool:
@@ -377,17 +385,39 @@ def main(arguments: list[str]) -> None:
     inbox = Inbox(connection)
     send({"type": "ready"})
     _prepare(inbox)
+    memory = Memory()
     while True:
-        message = inbox.next_job()
+        message = inbox.next_job(memory.give_back)
         send(run_job(message, send, inbox.orders))
-        give_memory_back()
+        if memory.is_much_left():
+            memory.give_back()
 
 
-def give_memory_back() -> None:
-    """Return the memory of the last job to the machine. glibc keeps what was freed, in case it is needed again."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
+class Memory:
+    """Returns the memory of jobs to the machine.
+
+    A collection visits every object that is not exempt from it, and takes half as long as a small job for those of the
+    imported modules alone. So the modules are exempt, and a collection waits until the process is idle or a job has
+    left much behind.
+    """
+
+    def __init__(self) -> None:
+        self._held = private_bytes("self")
+        self._n_modules = 0
+
+    def is_much_left(self) -> bool:
+        """Return True if the process holds much more than after the last collection."""
+        return private_bytes("self") > self._held + LARGE_BYTES
+
+    def give_back(self) -> None:
+        """Collect garbage, and return free memory to the machine: glibc keeps it in case it is needed again."""
+        gc.collect()
+        if self._n_modules != len(sys.modules):
+            self._n_modules = len(sys.modules)
+            gc.freeze()
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
+        self._held = private_bytes("self")
 
 
 def _go_first() -> None:

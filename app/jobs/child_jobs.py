@@ -16,15 +16,13 @@ from app.jobs import queue, queue_repository
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
 from app.jobs.kinds import CHILD, Claim, find_kind
-from app.jobs.progress import as_event, clocked
+from app.jobs.progress import as_event, clocked, seconds_between_events
 from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
 from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES, Job, JobState
-
-PROGRESS_SECONDS = 1.0
 
 # Members of the latest child job's progress that the job shows.
 _OF_CHILD = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
@@ -188,7 +186,10 @@ def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
-    """Write the progress of a job that waits for its child jobs, and one child job's step; at most once a second."""
+    """Write the progress of a job that waits for its child jobs, and one child job's step.
+
+    Nothing is written if the last such event is as recent as `seconds_between_events` says.
+    """
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
         _report_progress(session, parent, progress)
@@ -228,9 +229,10 @@ def _join(session: Session, parent: Job) -> bool:
 
 
 def _report_progress(session: Session, parent: Job, of_child: Json | None = None) -> None:
-    if parent.state != JobState.WAITING or queue_repository.progress_within(
-        session, parent, PROGRESS_SECONDS
-    ):
+    if parent.state != JobState.WAITING:
+        return
+    elapsed = queue_repository.seconds_since_start(session, parent)
+    if queue_repository.progress_within(session, parent, seconds_between_events(elapsed)):
         return
     done = queue_repository.done(session, parent.id)
     now = {
@@ -243,7 +245,6 @@ def _report_progress(session: Session, parent: Job, of_child: Json | None = None
         now |= {name: of_child[name] for name in _OF_CHILD if name in of_child}
     if "trial" in now:
         now["trial"] = parent.progress.get("trials_done", 0) + 1
-    elapsed = queue_repository.seconds_since_start(session, parent)
     parent.progress = clocked(parent.progress | now, parent.spec, elapsed)
     parent.event_seq += 1
     session.flush()

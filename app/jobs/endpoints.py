@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -263,9 +264,10 @@ async def _stream(
     """Send the events as they come, as long as the key is good. The state is read before the events: if it is final,
     all events have been read.
     """
+    since = time.monotonic()
     while True:
         try:
-            snapshot = await _next(request, watcher, job_id, after)
+            snapshot = await _next(request, watcher, job_id, after, since)
         except Unauthenticated:
             return
         if snapshot is None:
@@ -288,11 +290,13 @@ async def _stream(
             return
 
 
-async def _next(request: Request, watcher: Watcher, job_id: str, after: int) -> Snapshot | None:
+async def _next(
+    request: Request, watcher: Watcher, job_id: str, after: int, since: float
+) -> Snapshot | None:
     """Wait for the next event; None when it is time for a ping. Raises Unauthenticated soon after the key or the
     browser's session has ended.
     """
-    waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS))
+    waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS, since))
     try:
         while True:
             await asyncio.wait([waiting], timeout=CHECK_SECONDS)

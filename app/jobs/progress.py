@@ -1,5 +1,7 @@
 """The progress report of a running job: a small document in the job's row, written at most once a second.
 
+Some of the reports are events, too: the longer the job runs, the fewer.
+
 A fit calls back with the number of a step and its values. A `Report` also tells the worker the progress of the whole
 job. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
 """
@@ -13,6 +15,9 @@ from typing import Any
 COMPILING = "compiling"
 """The phase of a job whose process compiles kernels."""
 NEARLY_DONE = 0.99
+PROGRESS_SECONDS = 1.0
+"""Seconds between two writes of a job's progress into its row, at least."""
+EVENT_SHARE = 0.01
 MAX_IMPROVEMENTS = 100
 EPS_VALUE = 1e-12
 """Values nearer than this are equal: a mean of the same numbers in another order."""
@@ -101,6 +106,15 @@ def as_event(progress: Mapping[str, Any]) -> Json:
     """
     left_out = {"leaderboard", "improvements", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
+
+
+def seconds_between_events(elapsed: float) -> float:
+    """Return the least time between two progress events of a job that has run for `elapsed` seconds.
+
+    It is a hundredth of the elapsed time, and at least `PROGRESS_SECONDS`. So the number of events grows with the
+    logarithm of the time: about 800 in a day, 1,000 in a week.
+    """
+    return max(PROGRESS_SECONDS, EVENT_SHARE * elapsed)
 
 
 def budget_of(spec: Mapping[str, Any]) -> float | None:

@@ -80,18 +80,24 @@ def _most_running(session: Session, settings: Settings) -> int | None:
 
 
 def heartbeat(
-    session: Session, settings: Settings, claim: Claim, progress: Json | None = None
+    session: Session,
+    settings: Settings,
+    claim: Claim,
+    progress: Json | None = None,
+    *,
+    is_event: bool = True,
 ) -> queue_repository.Heartbeat:
-    """Prolong the lease, and write the progress if there is any; raises `LeaseLost`.
+    """Prolong the lease, and write the progress if there is any, by default as an event, too; raises `LeaseLost`.
 
     A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
     """
+    is_event = is_event and progress is not None and claim.parent_id is None
     beat = queue_repository.beat(
-        session, claim.job_id, claim.token, settings.lease_seconds, progress
+        session, claim.job_id, claim.token, settings.lease_seconds, progress, is_event=is_event
     )
     if beat is None:
         raise lease_lost(claim)
-    if progress is not None and claim.parent_id is None:
+    if is_event and progress is not None:
         event = as_event(progress)
         job_rows.add_event(session, claim.job_id, beat.event_seq, "progress", event)
     return beat

@@ -424,7 +424,8 @@ _BEAT = (
     .returning(Job.cancel_requested_at, Job.event_seq)
 )
 
-_PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON), event_seq=Job.event_seq + 1)
+_PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON))
+_PROGRESS_EVENT = _PROGRESS.values(event_seq=Job.event_seq + 1)
 
 _REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at).where(*_HELD)
 
@@ -457,15 +458,21 @@ def claim(
 
 
 def beat(
-    session: Session, job_id: str, token: int, lease_seconds: float, progress: Json | None
+    session: Session,
+    job_id: str,
+    token: int,
+    lease_seconds: float,
+    progress: Json | None,
+    *,
+    is_event: bool,
 ) -> Heartbeat | None:
-    """Prolong the lease; None if the token is no longer valid. Progress takes an event number of its own."""
+    """Prolong the lease; None if the token is no longer valid. If the progress is an event, it takes a number."""
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
-    if progress is None:
-        row = session.execute(_BEAT, values, execution_options=_AS_IT_IS).one_or_none()
-    else:
+    statement = _BEAT
+    if progress is not None:
         values["now_at"] = progress
-        row = session.execute(_PROGRESS, values, execution_options=_AS_IT_IS).one_or_none()
+        statement = _PROGRESS_EVENT if is_event else _PROGRESS
+    row = session.execute(statement, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else Heartbeat(row[0] is not None, row[1])
 
 

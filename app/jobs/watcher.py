@@ -17,8 +17,9 @@ from app.platform.tables import FINAL_STATES
 
 log = logging.getLogger(__name__)
 
-FASTEST, SLOWEST = 0.005, 0.25  # seconds between two polls
+FASTEST, SLOWEST = 0.005, 0.25  # seconds between two polls for one waiter
 SHARE = 0.05  # delay of a poll, as a fraction of the time waited so far
+NEARLY_DUE = 0.5  # fraction of a waiter's delay that may be left when its job is polled with others
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,63 @@ Poll = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
 
 
 @dataclass(eq=False, slots=True)
+class Turn:
+    """When one waiter's job is polled next."""
+
+    job_id: str
+    since: float
+    due: float
+    delay: float
+
+
+class Schedule:
+    """The times at which jobs are polled: each waiter's polls become less frequent as its wait grows.
+
+    A job is polled when one of its waiters is due. Others that are nearly due are polled with it, so that many waiters
+    cost few queries.
+    """
+
+    def __init__(self) -> None:
+        self._turns: set[Turn] = set()
+
+    def add(self, job_id: str, since: float, now: float) -> Turn:
+        """Add a waiter for a job that has waited since `since`."""
+        turn = Turn(job_id, since, now, 0.0)
+        self._turns.add(turn)
+        self._delay(turn, now)
+        return turn
+
+    def remove(self, turn: Turn) -> None:
+        """Remove a waiter."""
+        self._turns.discard(turn)
+
+    def next_due(self) -> float | None:
+        """Return when a job is to be polled; None if nobody waits."""
+        return min((turn.due for turn in self._turns), default=None)
+
+    def take_due(self, now: float) -> list[str]:
+        """Return the jobs to poll now, and set the next time of all their waiters; empty if no waiter is due."""
+        if not any(turn.due <= now for turn in self._turns):
+            return []
+        jobs = {turn.job_id for turn in self._turns if turn.due - NEARLY_DUE * turn.delay <= now}
+        for turn in self._turns:
+            if turn.job_id in jobs:
+                self._delay(turn, now)
+        return sorted(jobs)
+
+    def _delay(self, turn: Turn, now: float) -> None:
+        turn.delay = min(max((now - turn.since) * SHARE, FASTEST), SLOWEST)
+        turn.due = now + turn.delay
+
+
+@dataclass(eq=False, slots=True)
 class _Waiter:
     until: Callable[[Snapshot], bool]
-    since: float
     answer: asyncio.Future[Snapshot | None]
 
 
 class Watcher:
-    """Polls the jobs that someone waits for, all in one query: often at first, ever less as the wait grows.
+    """Polls the jobs that someone waits for, those that are due in one query.
 
     `poll` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
     """
@@ -53,19 +103,29 @@ class Watcher:
     def __init__(self, poll: Poll) -> None:
         self._poll = poll
         self._waiters: defaultdict[str, set[_Waiter]] = defaultdict(set)
+        self._schedule = Schedule()
         self.closed = False
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def wait(
-        self, job_id: str, until: Callable[[Snapshot], bool], seconds: float
+        self,
+        job_id: str,
+        until: Callable[[Snapshot], bool],
+        seconds: float,
+        since: float | None = None,
     ) -> Snapshot | None:
-        """Wait until `until` is true for the job; None when the time is up or the server is closing."""
+        """Wait until `until` is true for the job; None when the time is up or the server is closing.
+
+        `since` is the time of `time.monotonic()` at which the caller began to wait, if this wait continues others.
+        """
         if self.closed:
             return None
         loop = asyncio.get_running_loop()
-        waiter = _Waiter(until, time.monotonic(), loop.create_future())
+        waiter = _Waiter(until, loop.create_future())
         self._waiters[job_id].add(waiter)
+        now = time.monotonic()
+        turn = self._schedule.add(job_id, now if since is None else since, now)
         self._asked.set()
         if self._task is None:
             self._task = asyncio.create_task(self._watch())
@@ -74,6 +134,7 @@ class Watcher:
         except TimeoutError:
             return None
         finally:
+            self._schedule.remove(turn)
             self._waiters[job_id].discard(waiter)
             if not self._waiters[job_id]:
                 del self._waiters[job_id]
@@ -96,10 +157,11 @@ class Watcher:
 
     async def _watch(self) -> None:
         while True:
-            if not self._waiters:
-                self._asked.clear()
-                await self._asked.wait()
-            polled = list(self._waiters)
+            self._asked.clear()
+            polled = self._schedule.take_due(time.monotonic())
+            if not polled:
+                await self._pause()
+                continue
             try:
                 seen = await run_in_threadpool(self._poll, polled)
             except Exception as error:
@@ -109,7 +171,6 @@ class Watcher:
                 continue
             for job_id in polled:
                 self._answer(job_id, Snapshot(*seen.get(job_id, (None, 0))))
-            await self._pause()
 
     def _answer(self, job_id: str, snapshot: Snapshot) -> None:
         for waiter in self._waiters.get(job_id, ()):
@@ -122,15 +183,8 @@ class Watcher:
                 waiter.answer.set_exception(error)
 
     async def _pause(self) -> None:
-        """Sleep a fraction of the shortest wait so far, so that each waiter is late by at most that fraction. A new
-        waiter ends the sleep.
-        """
-        youngest = max(
-            (waiter.since for group in self._waiters.values() for waiter in group), default=None
-        )
-        if youngest is None:
-            return
-        pause = min(max((time.monotonic() - youngest) * SHARE, FASTEST), SLOWEST)
-        self._asked.clear()
+        """Sleep until a job is due. A new waiter ends the sleep."""
+        due = self._schedule.next_due()
+        pause = None if due is None else due - time.monotonic()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._asked.wait(), pause)

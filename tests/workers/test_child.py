@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,18 +10,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
+from socket import socketpair
 from typing import cast
 
 import pytest
+from sqlalchemy import select, update
 
 from app.datasets.tasks import limits
 from app.jobs import queue
 from app.platform.settings import Settings
+from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
 from tests.servers import eventually
 from workers import attempt
-from workers.child import OOM_SCORE, give_memory_back
+from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess, Message, private_bytes
 
 
@@ -201,14 +206,119 @@ assert norm.cdf(0) == scipy.stats.norm.cdf(0) == .5
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_memory_that_a_job_has_freed_goes_back_to_the_machine() -> None:
-    pieces = [bytearray(64 << 10) for _ in range(1500)]  # too small for a mapping of their own
-    held = private_bytes("self")
-    last = pieces[-1]  # keeps the heap from shrinking at its end
-    del pieces
-    give_memory_back()
-    assert private_bytes("self") < held - (60 << 20)
-    assert len(last) == 64 << 10
+_JOBS_THAT_LEAVE_GARBAGE = """
+import gc, sys
+from app.jobs import execution
+from workers import child
+from workers.fit_process import private_bytes
+
+def run(payload, progress):
+    collections = gc.get_stats()[2]["collections"]
+    before = private_bytes("self")
+    pieces = [bytearray(64 << 10) for _ in range(payload["pieces"])]  # too small for a mapping of their own
+    pieces.append(pieces)  # garbage that only a collection frees
+    kept.append(pieces[-2] if payload["pieces"] else None)  # keeps the heap from shrinking at its end
+    return {"collections": collections, "before": before, "after": private_bytes("self")}
+
+kept = []
+execution.run = run
+child.main(sys.argv[1:])
+"""
+
+
+def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_returned() -> None:
+    """All jobs are sent at once, so the process is idle only after the last one."""
+    ours, theirs = socketpair()
+    with theirs:
+        arguments = str(theirs.fileno()), str(os.getpid())
+        process = subprocess.Popen(
+            [sys.executable, "-c", _JOBS_THAT_LEAVE_GARBAGE, *arguments],
+            pass_fds=[theirs.fileno()],
+            env=os.environ | {"RANKWRIGHT_WARM_UP": "false"},
+        )
+    connection = Connection(ours.detach())
+    large, small = 3_000, 10
+    sizes = [small] * 10 + [large, small, large]
+    try:
+        for pieces in sizes:
+            payload = {"pieces": pieces}
+            message = {"type": "job", "payload": payload, "memory_bytes": None}
+            connection.send_bytes(json.dumps(message).encode())
+        said: list[Message] = []
+        while len(said) < len(sizes):
+            assert connection.poll(60)
+            message = json.loads(connection.recv_bytes())
+            if message["type"] == "result":
+                said.append(message["result"])
+        collections = [each["collections"] for each in said]
+        assert len(set(collections[1:11])) == 1
+        assert collections[11] == collections[10] + 1
+        assert said[10]["after"] > said[10]["before"] + (large << 16) - (20 << 20)
+        assert said[11]["before"] < said[10]["after"] - (large << 16) + (20 << 20)
+        eventually(lambda: private_bytes(process.pid) < said[12]["before"] + (20 << 20))
+    finally:
+        process.kill()
+        process.wait()
+        connection.close()
+
+
+class _Reporting:
+    """Stands for a fit process that reports progress every 20 s of a clock of its own, for three hours."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.reports = 0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def start_job(self, payload: object, memory_bytes: int | None) -> None: ...
+
+    def receive(self, timeout: float) -> Message | None:
+        if self.now >= 3 * 3600.0:
+            problem = {"code": "invalid", "title": "", "detail": "", "errors": []}
+            return {"type": "error", "user_fault": True, "problem": problem}
+        self.now += 20.0
+        self.reports += 1
+        return {"type": "progress", "progress": {"fraction": 0.5, "step": self.reports}}
+
+    def job_memory_bytes(self) -> int:
+        return 0
+
+
+def test_a_long_job_has_few_events_of_its_progress(
+    make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, process = make_shop(), _Reporting()
+    monkeypatch.setattr(attempt, "time", process)
+    shop.upload(csv_table(5))
+    with shop.db.write() as session:
+        session.execute(update(Job).values(timeout_seconds=1e6))
+    claim = shop.db.writing(queue.claim, shop.settings, "wrk_a")
+    assert claim is not None
+    outcome = attempt.Attempt(
+        claim,
+        cast(FitProcess, process),
+        db=shop.db,
+        blobs=shop.blobs,
+        settings=shop.settings,
+        memory_bytes=None,
+        stopping=threading.Event(),
+        on_long_wait=lambda: None,
+    ).run()
+    assert (outcome, process.reports) == ("failed", 540)
+    with shop.db.read() as session:
+        job = session.scalars(select(Job).where(Job.id == claim.job_id)).one()
+        steps = [
+            event.data["step"]
+            for event in session.scalars(
+                select(JobEvent).where(JobEvent.job_id == job.id).order_by(JobEvent.seq)
+            )
+            if event.type == "progress"
+        ]
+    assert steps[:100] == [*range(1, 101)]
+    assert 200 < len(steps) < 300
+    assert job.progress["step"] == process.reports
 
 
 class _Silent:

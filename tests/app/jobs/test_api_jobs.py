@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx
 import orjson
+import pytest
 from pydantic import SecretStr
 
 from app.jobs import queue
 from app.jobs import service as jobs
+from app.jobs.watcher import Snapshot, Watcher
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, STRANGER, Service, running
 from tests.app.queue_steps import at_once
@@ -278,6 +280,33 @@ def test_an_event_stream_follows_a_job_to_its_end(service_on_both: Service) -> N
     with client.stream("GET", f"/v1/jobs/{job_id}/events", headers=headers) as response:
         read_stream(response, resumed)
     assert resumed == events[1:]
+
+
+def test_a_stream_polls_ever_less_whatever_happens(
+    service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its waits continues the first."""
+    begun: list[float | None] = []
+    wait = Watcher.wait
+
+    async def noting(watcher: Watcher, *given: Any) -> Snapshot | None:
+        begun.append(given[3])
+        return await wait(watcher, *given)
+
+    monkeypatch.setattr(Watcher, "wait", noting)
+    dataset_id = service.upload(client)
+    job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
+    with client.stream(
+        "GET", f"/v1/jobs/{job_id}/events", headers={"Accept": "text/event-stream"}
+    ) as response:
+        lines = response.iter_lines()
+        while not next(lines).startswith("data:"):
+            pass
+        client.post(f"/v1/jobs/{job_id}/cancel")
+        assert any("cancelled" in line for line in lines)
+    assert len(begun) >= 2
+    assert begun[0] is not None
+    assert len(set(begun)) == 1
 
 
 def test_progress_is_shown(service: Service, client: httpx.Client) -> None:

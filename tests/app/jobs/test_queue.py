@@ -261,6 +261,10 @@ class TestHeartbeat:
         assert (kept.heartbeat_count, kept.event_seq) == (2, 3)
         assert kept.progress == {"fraction": 0.5, "step": 1, "of": 2}
         assert seen(db, job.id)[-1] == (3, "progress", None)
+        db.writing(queue.heartbeat, SETTINGS, claim, {"fraction": 0.75}, is_event=False)
+        kept = db.reading(jobs.find, OWNER, job.id)
+        assert (kept.heartbeat_count, kept.progress, kept.event_seq) == (3, {"fraction": 0.75}, 3)
+        assert seen(db, job.id)[-1] == (3, "progress", None)
 
     def test_it_hears_of_a_cancel(self, db: Database) -> None:
         job = submit(db)

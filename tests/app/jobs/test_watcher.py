@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
 
-from app.jobs.watcher import Snapshot, Watcher
+from app.jobs.watcher import FASTEST, SLOWEST, Schedule, Snapshot, Watcher
 
 
 def test_a_waiter_that_fails_leaves_the_others_watched() -> None:
@@ -54,3 +55,73 @@ def test_nobody_waits_for_a_job_that_is_gone() -> None:
         return seen
 
     assert asyncio.run(asyncio.wait_for(wait(), 30)) == Snapshot(None, 0)
+
+
+class Polls:
+    """The polls of a schedule, by a clock that goes from one poll to the next."""
+
+    def __init__(self) -> None:
+        self.schedule = Schedule()
+        self.now = 1000.0
+        self.queries = 0
+        self.by_job: Counter[str] = Counter()
+
+    def run(self, seconds: float) -> None:
+        """Poll for so long."""
+        end = self.now + seconds
+        while (due := self.schedule.next_due()) is not None and due <= end:
+            self.now = due
+            jobs = self.schedule.take_due(due)
+            assert jobs
+            self.queries += 1
+            self.by_job.update(jobs)
+        self.now = end
+
+
+def test_a_new_waiter_does_not_raise_the_rate_of_those_that_wait_for_long() -> None:
+    alone, beside = Polls(), Polls()
+    for polls in (alone, beside):
+        polls.schedule.add("old", polls.now - 3600.0, polls.now)
+    alone.run(60.0)
+    for number in range(600):
+        turn = beside.schedule.add(f"new {number}", beside.now, beside.now)
+        beside.run(0.1)
+        beside.schedule.remove(turn)
+    assert alone.by_job["old"] == 60.0 / SLOWEST
+    assert beside.by_job["new 7"] >= 0.09 / FASTEST
+    assert beside.by_job["old"] <= 2 * alone.by_job["old"] + 1
+
+
+def test_many_waiters_cost_few_queries() -> None:
+    """They began at different times, so none is due at the same time as another."""
+    polls = Polls()
+    for number in range(100):
+        polls.schedule.add(f"job {number}", polls.now - 600.0, polls.now + number * 0.0021)
+    polls.run(10.0)
+    assert polls.queries <= 2 * 10.0 / SLOWEST + 1
+    for number in range(100):
+        assert 10.0 / SLOWEST - 2 <= polls.by_job[f"job {number}"] <= 2 * 10.0 / SLOWEST
+
+
+def test_a_job_is_polled_as_often_as_its_youngest_waiter_needs() -> None:
+    polls = Polls()
+    polls.schedule.add("a", polls.now - 600.0, polls.now)
+    turn = polls.schedule.add("a", polls.now, polls.now)
+    polls.run(0.1)
+    assert polls.by_job["a"] >= 0.09 / FASTEST
+    polls.schedule.remove(turn)
+    before = polls.by_job["a"]
+    polls.run(1.0)
+    assert polls.by_job["a"] - before <= 1.0 / SLOWEST
+    assert Schedule().next_due() is None
+
+
+def test_a_wait_that_continues_others_is_as_old_as_they_are() -> None:
+    """A stream of events waits again after each of them: it polls no more often than before."""
+    polls, began = Polls(), 1000.0
+    polls.now += 600.0
+    for _ in range(20):
+        turn = polls.schedule.add("a", began, polls.now)
+        polls.run(1.0)
+        polls.schedule.remove(turn)
+    assert polls.by_job["a"] <= 20.0 / SLOWEST
