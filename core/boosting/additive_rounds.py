@@ -30,7 +30,8 @@ UNJUDGED_ROUNDS = 100  # rounds of a bag with too few rows of a class to leave a
 LEVEL_SMOOTHING = 30.0  # smoothing of a category, in that of a side of a threshold
 CANDIDATES = 3  # thresholds of a column that a round compares, on average, drawn at random
 MAX_STEP = 30.0  # greatest Newton step, before the learning rate, in units of the score
-ODDS = (1e-100, 1e100)  # range of the odds of a row: beyond, they would overflow
+ODDS = (1e-100, 1e100)  # range of the odds of a row: steps that would leave it are shorter
+MIN_LOG_ODDS, MAX_LOG_ODDS = math.log(ODDS[0]), math.log(ODDS[1])
 MAX_SCREENED = 40  # columns, those of the largest effects, of which all pairs are compared
 CHANCE = 0.05  # probability that chance alone would let any pair be chosen, about
 CUTS = 25  # independent cuts of a pair, about: those of neighbouring thresholds are alike
@@ -49,6 +50,28 @@ def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
     if curvature <= 0.0:
         return 0.0
     return min(max(gradient / curvature, -MAX_STEP), MAX_STEP)
+
+
+@numba.njit(inline="always")
+def _shorten(steps, column, odds):  # type: ignore[no-untyped-def]
+    """Cut the steps of a column off so that no row's odds leave `ODDS`; return whether a step is left.
+
+    All steps up have one bound, and all steps down, so that monotone steps stay monotone.
+    """
+    least, greatest = ODDS[1], ODDS[0]
+    for i in range(len(odds)):
+        step = steps[column[i]]
+        if step > 0.0:
+            greatest = max(greatest, odds[i])
+        elif step < 0.0:
+            least = min(least, odds[i])
+    down = min(MIN_LOG_ODDS - math.log(least), 0.0)
+    up = max(MAX_LOG_ODDS - math.log(greatest), 0.0)
+    has_step = False
+    for c in range(len(steps)):
+        steps[c] = min(max(steps[c], down), up)
+        has_step = has_step or steps[c] != 0.0
+    return has_step
 
 
 @kernel(
@@ -274,6 +297,8 @@ def run_round(first, stride, n_bags, columns, rows, bags, how, number):  # type:
         own, out = odds[k], held[k]
         added = smoothing * curvature[k]
         n_steps[k] = 0
+        # The logarithms of all odds are between these: they are found once, and widened by each step.
+        lower, upper = math.log(own.min()), math.log(own.max())
         for j in order:
             column = codes[j]
             steps[:] = 0.0
@@ -309,9 +334,15 @@ def run_round(first, stride, n_bags, columns, rows, bags, how, number):  # type:
                         has_step = has_step or steps[c] != 0.0
             if not has_step:
                 continue
-            n_steps[k] += 1
             for c in range(n_slots):
                 steps[c] *= rate
+            lower, upper = lower + min(steps.min(), 0.0), upper + max(steps.max(), 0.0)
+            if lower < MIN_LOG_ODDS or upper > MAX_LOG_ODDS:
+                if not _shorten(steps, column, own):
+                    continue
+                lower, upper = MIN_LOG_ODDS, MAX_LOG_ODDS
+            n_steps[k] += 1
+            for c in range(n_slots):
                 shapes[k, j, c] += steps[c]
                 factors[c] = math.exp(steps[c])
             for i in range(n_rows):
@@ -500,7 +531,7 @@ class Bags(Resumable):
         ]
         # Bounded as the odds are.
         log_odds = [math.log(p / n) if p > 0.0 < n else 0.0 for p, n in masses]
-        self.log_odds = np.clip(np.array(log_odds), *np.log(ODDS))
+        self.log_odds = np.clip(np.array(log_odds), MIN_LOG_ODDS, MAX_LOG_ODDS)
         self.curvature = np.array([p / (p + n) * (n / (p + n)) for p, n in masses])
         self.keys = np.random.Generator(np.random.Philox(parameters.random_state)).integers(
             0, 2**64, n_bags, dtype=np.uint64
@@ -604,7 +635,7 @@ class Bags(Resumable):
         for shape, codes in zip(shapes, self.codes, strict=True):
             if shape.any():
                 scores += shape[codes]
-        bound: Floats = np.clip(scores, *np.log(ODDS))
+        bound: Floats = np.clip(scores, MIN_LOG_ODDS, MAX_LOG_ODDS)
         return bound
 
     def _cells(self, column: int, shape: Floats, shares: Floats) -> Integers:

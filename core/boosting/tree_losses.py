@@ -312,6 +312,33 @@ class RowLoss(TreeLoss):
         are alike; more if one is rare, so that κ rows outweigh its few rows, too.
     sizes_leaves : bool
         Whether leaves are small, with `small_leaf_smoothing`, if there are many rows.
+
+    Raises
+    ------
+    ValueError
+        The kernel writes a Hessian below 0, or a derivative that is not finite. It is raised when a tree is grown, and
+        gives the loss, both derivatives, and the class and score of the row.
+
+    Notes
+    -----
+    Per row and unit of sample weight the kernel writes -y l'(y f) and a curvature h with 0 <= h < ∞; h = l'' if l is
+    convex. Each cell of a histogram packs the sum of the gradients, signed, and that of the curvatures, unsigned, into
+    64 bits, so a negative h would read as a huge positive one.
+
+    A loss that is not convex writes another curvature, which changes the length of the steps but not the gradient, and
+    so not the stationary points:
+
+    - an upper bound of l'' at all scores, if there is one: then no full step raises the loss (Böhning & Lindsay 1988);
+    - |l''|, with a small part of the bound as its minimum: steps are longer where the loss is flat, and may overshoot
+      at an inflection, where |l''| is near 0 (Dauphin et al. 2014).
+
+    References
+    ----------
+    D. Böhning and B. Lindsay, "Monotonicity of quadratic-approximation algorithms", Annals of the Institute of
+    Statistical Mathematics 40, 1988: Theorem 4.1.
+
+    Y. Dauphin et al., "Identifying and attacking the saddle point problem in high-dimensional non-convex
+    optimization", NeurIPS 2014: Section 4.
     """
 
     n_weights = 2

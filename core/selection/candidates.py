@@ -438,7 +438,7 @@ def path_merit(values: Sequence[float], aucs: Sequence[float]) -> Floats:
 
     The objective over a window alone is too noisy. Shape (n_values,).
     """
-    return np.array(values) / max(*values, 1e-12, 0.0) + np.array(aucs) / max(*aucs, 1e-12)
+    return np.array(values) / max(*values, 1e-12) + np.array(aucs) / max(*aucs, 1e-12)
 
 
 def best_of_merits(merit: Floats) -> int:

@@ -29,6 +29,10 @@ def derivatives(function: Callable[..., None]) -> Any:
     for negatives; sample_weight: (n,) float64, or (0,) if all are 1; weights: (2 n,) float64, gets of each row the
     gradient towards higher scores, -y l'(y f), and the Hessian, l''(y f), both times the sample weight; losses: (n,)
     float64, gets l(y f) times the sample weight.
+
+    Derivatives must be finite, and the Hessian at least 0: histograms hold it without a sign. The fit raises ValueError
+    for a row that breaks the rule. If the loss is not convex, write an upper bound of l'' or its absolute value; see
+    `boosting.tree_losses.RowLoss`.
     """
     return kernel(numba.void(*_ARGUMENTS), inner=True, error_model="numpy")(function)
 

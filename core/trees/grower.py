@@ -331,6 +331,7 @@ class TreeGrower:
         )
         criterion, progress = np.zeros(1, dtype=CRITERION), np.zeros(1, dtype=PROGRESS)
         self.arrays = FitArrays(settings, criterion, progress, codes, row_arrays, sums, tree)
+        self._loss_name = "the loss" if loss is None else loss.__name__
         self._shared = self.arrays, lay_out(FIT_TYPE, self.arrays)
         self._workers = WorkerTeam(n_rows * table.n_features, _work_in, *self._shared, WORK)
         n_threads = self._workers.n_threads
@@ -357,6 +358,11 @@ class TreeGrower:
         -------
         Splits
             Empty if no split has a gain.
+
+        Raises
+        ------
+        ValueError
+            See `check_derivatives`.
 
         Notes
         -----
@@ -386,8 +392,29 @@ class TreeGrower:
     def _grow(self) -> None:
         """Grow a tree, and send all rows to its leaves."""
         self._lead(GROW)
+        self.check_derivatives()
         if self.arrays.progress[0]["n_leaves"] == 1:
             self.send_to_root()
+
+    def check_derivatives(self) -> None:
+        """Raise ValueError if a row listed last has a Hessian below 0, or a derivative that is not finite.
+
+        Half a cell of a histogram is unsigned (`histogram.round_weights`): a Hessian below 0 would count as one of
+        about 2^32 units.
+        """
+        settings, by_pass = self.arrays.settings[0], self.arrays.sums.by_pass
+        if settings["n_weights"] != 2:
+            return
+        if np.isfinite(by_pass).all() and (by_pass[:, 2] >= 0.0).all():
+            return
+        gradient, hessian = self.weights.T
+        row = int(np.argmax(~(np.isfinite(gradient) & np.isfinite(hessian) & (hessian >= 0.0))))
+        of_class = "positive" if row < settings["n_positives"] else "negative"
+        raise ValueError(
+            f"derivatives of {self._loss_name} must be finite, and the second one at least 0, got {gradient[row]:.6g} "
+            f"and {hessian[row]:.6g} (times the sample weight) for a {of_class} row with score "
+            f"{self.scores[row]:.6g}: write an upper bound of the second derivative, or its absolute value"
+        )
 
     def _sample_weights(self, step: int) -> Floats:
         """Return the weights, or gradients, of every step-th row of the table, in any order."""

@@ -43,9 +43,19 @@ def _sum_sizes(numbers, start, stop, stride):  # type: ignore[no-untyped-def]
     return total
 
 
+@numba.njit(inline="always")
+def _least_hessian(weights, start, stop):  # type: ignore[no-untyped-def]
+    """Return the least Hessian of the rows from start to stop, or 0 if it is greater; NaN shows in their sum."""
+    least = 0.0
+    for i in range(start, stop):
+        hessian = weights[2 * i + 1]
+        least = hessian if hessian < least else least
+    return least
+
+
 @numba.njit(**INNER)
 def list_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the rows of run t to `listed`, and sum up their weights."""
+    """Write the rows of run t to `listed`, sum up their weights, and find the least Hessian."""
     fit = arrays_at(address)
     n_weights, weights = fit.settings[0].n_weights, fit.rows.weights
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
@@ -56,17 +66,18 @@ def list_run(address, t):  # type: ignore[no-untyped-def]
     fit.sums.by_pass[t, 1] = fit.sums.by_pass[t, 0]
     if n_weights == 2:
         fit.sums.by_pass[t, 1] = _sum_sizes(weights[1:], first, last - 1, 2)
+        fit.sums.by_pass[t, 2] = _least_hessian(weights, start, stop)
 
 
 @numba.njit(error_model="numpy", **INNER)
 def draw_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the rows drawn from run t to `listed`, from the start of the run on, and sum up their weights."""
+    """Write the rows drawn from run t to `listed`, from the start of the run on, as `list_run` does those of all."""
     fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
     offset = settings.negatives_offset if fit.rows.passes[t].negative else settings.positives_offset
     end = np.uint64(start)
-    first_sum = second_sum = 0.0
+    first_sum = second_sum = least = 0.0
     for i in range(start, stop):
         size = abs(fit.rows.weights[i * settings.n_weights])
         kept = uniform(progress.key, np.uint64(i + offset)) * progress.threshold < size
@@ -75,10 +86,14 @@ def draw_run(address, t):  # type: ignore[no-untyped-def]
         raised = max(size, progress.threshold)
         first_sum += raised if kept else 0.0
         if settings.n_weights == 2:
-            second_sum += fit.rows.weights[2 * i + 1] * (raised / size) if kept else 0.0
+            hessian = fit.rows.weights[2 * i + 1]
+            second_sum += hessian * (raised / size) if kept else 0.0
+            least = hessian if hessian < least else least
     fit.rows.n_drawn[t] = np.int64(end) - start
     fit.sums.by_pass[t, 0] = first_sum
     fit.sums.by_pass[t, 1] = second_sum if settings.n_weights == 2 else first_sum
+    if settings.n_weights == 2:
+        fit.sums.by_pass[t, 2] = least
 
 
 @numba.njit(**INNER)

@@ -194,7 +194,7 @@ class SumArrays(NamedTuple):
     by_leaf : ndarray of shape (n_passes, 2 + n_weights, n_leaves), float64
         See `Splits.sums`.
     by_pass : ndarray of shape (n_passes, 3), float64
-        What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up.
+        What `LIST`, `DRAW`, `RESCALE` and `STEP` sum up; and the least Hessian that `LIST` and `DRAW` find.
     by_shard : ndarray of shape (n_shards, 2), float64
         Sums of the weights from which the units are chosen.
     factors : ndarray of shape (2, n_leaves), float64

@@ -108,6 +108,7 @@ class TreeShards(TreeGrower):
         progress = self.arrays.progress[0]
         progress["threshold"], progress["key"] = threshold, key
         self._lead(LIST_ROWS)
+        self.check_derivatives()
         return list(self.arrays.sums.by_shard.copy())
 
     def add_root(self, threshold: float, key: int, units: tuple[float, float]) -> Histograms:

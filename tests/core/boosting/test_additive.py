@@ -234,3 +234,26 @@ def test_a_hostile_artifact_is_refused(name: str, change: Any, message: str) -> 
     changed = {**arrays, name: change(arrays[name])}
     with pytest.raises(ArtifactError, match=message):
         Additive.from_state(ranker.get_parameters(), changed, meta)
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@pytest.mark.parametrize("shift", [40, 100])
+def test_scores_stay_within_the_bounds_of_the_odds(shift: int, constrained: bool) -> None:
+    """The stored functions are those that were learnt: odds are bounded by shorter steps, not beside the functions."""
+    rng = np.random.default_rng(0)
+    n = 200
+    X = np.column_stack([np.arange(float(n)), rng.normal(size=(n, 6)).round(1)])
+    y = X[:, 0] >= n // 2
+    weight = np.where(y, 10.0**shift, 10.0**-shift)
+    ranker = Additive(
+        n_bags=2,
+        smoothing=1e-3,
+        learning_rate=1.0,
+        min_samples_leaf=0.0,
+        monotone={0: "increasing"} if constrained else None,
+    ).fit(X, y, weight, groups=np.arange(n) % 2)
+    scores = ranker.decision_function(X)
+    assert np.abs(scores).max() <= 100 * math.log(10) * (1 + 1e-9)
+    assert np.abs(scores).max() > 200.0  # they reach the bound
+    if constrained:
+        assert check_monotone(ranker).verdict == "proven"

@@ -11,7 +11,12 @@ from core.base.shards import LocalHosts
 from core.base.table import CodedTable
 from core.coding import stored
 from core.metrics import auc
-from tests.core.boosting.row_losses import HingeBoost
+from tests.core.boosting.row_losses import (
+    ExactFocalBoost,
+    FocalBoost,
+    HingeBoost,
+    InfiniteBoost,
+)
 from tests.core.coding.test_stored import make_rows
 
 STUMPS: dict[str, Any] = {"n_rounds": 12, "max_depth": 1, "max_leaves": None}
@@ -69,3 +74,46 @@ def test_the_first_stump_and_the_loss_are_those_by_definition() -> None:
     np.testing.assert_allclose(ranker.decision_function(X), scores, rtol=1e-6)
     loss = (np.maximum(1 - sign * scores, 0) ** 2).sum()
     assert ranker.loss_[0] == pytest.approx(loss, rel=1e-9)
+
+
+def noisy_table() -> tuple[Any, Any, Any]:
+    """Two binary columns, and two labels that are wrong, of small weight: their margins fall below the inflection."""
+    rows = np.arange(400)
+    clean = rows % 2 == 0
+    wrong = np.isin(rows, [0, 1])
+    return np.column_stack([clean, rows % 4 > 1]), clean ^ wrong, np.where(wrong, 1e-3, 1.0)
+
+
+FAST: dict[str, Any] = {"n_rounds": 40, "max_leaves": 4, "learning_rate": 1.0}
+
+
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+@pytest.mark.parametrize("hosts", [None, 0, 2])
+def test_a_second_derivative_below_0_is_an_error_that_names_the_loss(
+    tmp_path: Path, subsample: float, hosts: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "SHARD_ROWS", 100)
+    X, y, weight = noisy_table()
+    table: Any = X
+    if hosts is not None:
+        source = ArrayColumns(X.astype(float), ("a", "b"), (None, None), b"rows")
+        placement = LocalHosts(hosts, tmp_path) if hosts else None
+        table = ColumnTable(source, tmp_path, placement=placement)
+    with pytest.raises(ValueError, match="ExactFocalLoss"):
+        ExactFocalBoost(**FAST, subsample=subsample).fit(table, y, weight)
+
+
+def test_a_loss_that_is_not_convex_is_learnt_with_the_absolute_second_derivative() -> None:
+    X, y, weight = noisy_table()
+    ranker = FocalBoost(**FAST).fit(X, y, weight)
+    assert (np.diff(ranker.loss_) < 0).all()
+    margin = np.where(y, 1.0, -1.0) * ranker.decision_function(X)
+    assert margin[weight < 1].max() < -3.0  # there the second derivative is below 0
+    p = 1 / (1 + np.exp(-margin))
+    assert ranker.loss_[-1] == pytest.approx((weight * (1 - p) ** 2 * -np.log(p)).sum(), rel=1e-9)
+
+
+def test_a_derivative_that_is_not_finite_is_an_error() -> None:
+    X, y, weight = noisy_table()
+    with pytest.raises(ValueError, match="InfiniteLoss"):
+        InfiniteBoost(**FAST).fit(X, y, weight)
