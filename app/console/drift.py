@@ -57,7 +57,10 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     weighed = [
         Weighed(each.name, each.importance, each.psi.value, changed=each.changed)
         for each in features
-        if each.importance is not None and each.psi.value is not None
+        if each.importance is not None
+        and each.psi is not None
+        and each.psi.value is not None
+        and each.changed is not None
     ]
     scatter = None
     if weighed:
@@ -83,7 +86,7 @@ async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
 
 
 def _column(of: FeatureDrift, is_date: bool) -> Column:
-    psi = of.psi.value or 0.0
+    psi = 0.0 if of.psi is None else of.psi.value or 0.0
     size = "great" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
     drawn = None
     if of.bins:

@@ -19,6 +19,15 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.evaluation.metrics import list_areas, order_areas
+from app.evaluation.row_order import (
+    NO_TIME,
+    TOO_SHORT,
+    RowOrder,
+    Sampled,
+    ScoreSeries,
+    depend,
+    scores_alike,
+)
 from app.models import repository as model_rows
 from app.models.service import VALIDATION, curve_of, lists_of, read_curve, write_curve
 from app.platform.documents import Reliability
@@ -30,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from core.metrics import RocCurve
-    from core.metrics.drift import Stability
 
 Floats = npt.NDArray[np.float64]
 
@@ -154,13 +162,15 @@ def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
 
 class ScoredRows(NamedTuple):
     """An evaluation's scores: their curve, and of either class, positives first, how many independent observations
-    they are worth, how many rows, which are more where rows come in groups, and their weight.
+    they are worth, how many rows, which are more where rows come in groups, and their weight. `series` has the scores
+    in the order of the rows.
     """
 
     curve: RocCurve
     effective: tuple[float, float]
     rows: tuple[float, float]
     totals: tuple[float, float]
+    series: ScoreSeries
 
     @property
     def worth(self) -> float:
@@ -172,6 +182,7 @@ class ScoredRows(NamedTuple):
 class EvaluationFindings:
     """What an evaluation has found: its areas, over the windows of the validation; of rows with one label their scores,
     and how good the probabilities are. And the two tables of `features`, by path; `trained_on` is None if it is gone.
+    `orders` are those of their rows, that of `table` last.
     """
 
     areas: Sequence[Json]
@@ -180,6 +191,7 @@ class EvaluationFindings:
     table: str
     trained_on: str | None
     features: Sequence[str]
+    orders: Sequence[RowOrder]
 
 
 def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path) -> Json:
@@ -207,10 +219,14 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
         worth = 1.0 if scored is None else scored.worth
         features = _moves(judged, before.get("importance", {}), worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
-    adjusted = holm(np.array([test["p_value"] for test in tests])).tolist()
-    for test, p_value in zip(tests, adjusted, strict=True):
+    made = [test for test in tests if test["p_value"] is not None]
+    adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
+    for test in tests:
+        test["adjusted_p_value"] = test["changed"] = None
+    for test, p_value in zip(made, adjusted, strict=True):
         test["adjusted_p_value"] = p_value
         test["changed"] = p_value < 1.0 - level and _matters(test)
+    for test in tests:
         test["words"] = _words(test, level)
     if features is not None:
         features.sort(key=_by_weight)
@@ -222,7 +238,8 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
     return {
         "level": level,
         "changed": weighty or any(test["changed"] for test in others),
-        "summary": _sum_up(areas, prevalence, probabilities, moved, shifts),
+        "summary": _sum_up(areas, prevalence, probabilities, moved, shifts)
+        + _untested(features or (), shifts),
         "areas": areas,
         "prevalence": prevalence,
         "probabilities": probabilities,
@@ -233,7 +250,7 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
 
 def _by_weight(feature: Json) -> tuple[bool, float, float]:
     """Return the key of the order: changed ones first, then by importance and size."""
-    size = feature["psi"]["value"]
+    size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
     return not feature["changed"], -size * (feature["importance"] or 0.0), -size
 
 
@@ -316,33 +333,38 @@ def _moves(
     from app.ingest.profile import TableReader
 
     assert judged.trained_on is not None
-    found = []
-    with TableReader(Path(judged.trained_on)) as old, TableReader(Path(judged.table)) as new:
+    paths, found = (judged.trained_on, judged.table), []
+    with TableReader(Path(paths[0])) as old, TableReader(Path(paths[1])) as new:
+        samples = [
+            Sampled(table, path, order)
+            for table, path, order in zip((old, new), paths, judged.orders, strict=True)
+        ]
         for name in judged.features:
             columns = old.sample(name), new.sample(name)
             if columns[0].type == columns[1].type:
-                shift, bins = _move(*columns, worth, level)
                 what = {"name": name, "importance": importance.get(name)}
-                measured = shift._asdict() | {"psi": shift.psi._asdict()}
-                found.append(what | measured | {"bins": bins})
-
+                found.append(what | _move(*columns, samples, worth, level))
     return found
 
 
 def _move(
-    before: pa.ChunkedArray, after: pa.ChunkedArray, worth: float, level: float
-) -> tuple[Stability, list[Json]]:
+    before: pa.ChunkedArray,
+    after: pa.ChunkedArray,
+    samples: Sequence[Sampled],
+    worth: float,
+    level: float,
+) -> Json:
     """How far a column has moved, and the bins: tenths of its numbers, or its most frequent words."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from core.metrics.drift import bin_edges, population_stability
 
-    if pa.types.is_floating(before.type):
+    if numbers := pa.types.is_floating(before.type):
         old, new = before.to_numpy(zero_copy_only=False), after.to_numpy(zero_copy_only=False)
         edges = bin_edges(old[~np.isnan(old)])
-        masses = [
-            _masses(np.searchsorted(edges, x), np.isnan(x), len(edges) + 1) for x in (old, new)
+        bins_of = [
+            np.where(np.isnan(x), len(edges) + 1, np.searchsorted(edges, x)) for x in (old, new)
         ]
         ends = [None, *edges.tolist(), None]
         names = [_bin("values", low, high) for low, high in pairwise(ends)]
@@ -351,34 +373,41 @@ def _move(
         order = np.argsort(-words.field(1).to_numpy(), kind="stable")
         known = words.field(0).take(pa.array(order))  # the first have a bin each, the others one
         n_bins = min(len(known), _COMMON) + 2  # and words that training did not know have one, too
-        masses = []
+        bins_of = []
         for column in (before, after):
             at = pc.index_in(column, known).to_numpy(zero_copy_only=False)
-            at = np.where(np.isnan(at), n_bins - 1, np.minimum(at, n_bins - 2)).astype(np.intp)
-            masses.append(_masses(at, pc.is_null(column).to_numpy(zero_copy_only=False), n_bins))
+            at = np.where(np.isnan(at), n_bins - 1, np.minimum(at, n_bins - 2))
+            missing = pc.is_null(column).to_numpy(zero_copy_only=False)
+            bins_of.append(np.where(missing, n_bins, at).astype(np.intp))
         names = [_bin("category", category=word) for word in known.slice(0, n_bins - 2).to_pylist()]
         names += [_bin("rare")] * (n_bins - 1 - len(names)) + [_bin("new")]
     names.append(_bin("missing"))
-    rows = (len(before) * worth, len(after) * worth)
-    moved = population_stability(masses[0], masses[1], rows, level)
-    shares = [(mass / mass.sum()).tolist() for mass in masses]
+    masses = [np.bincount(each, minlength=len(names)).astype(np.float64) for each in bins_of]
+    shares = [mass / mass.sum() for mass in masses]
+    dependence, reason = depend(samples, bins_of, len(names), ordered=numbers, worth=worth)
     bins = [
         name | {"before": old_share, "after": new_share}
-        for name, old_share, new_share in zip(names, *shares, strict=True)
+        for name, old_share, new_share in zip(
+            names, *(each.tolist() for each in shares), strict=True
+        )
         if old_share or new_share
     ]
-    return moved, bins
+    if reason is not None:
+        distance = float(np.abs(shares[1] - shares[0]).sum()) / 2.0
+        return _no_test(distance, reason) | {"bins": bins}
+    rows = [len(each) * (worth if dependence is None else 1.0) for each in bins_of]
+    moved = population_stability(masses[0], masses[1], (rows[0], rows[1]), level, dependence)
+    return moved._asdict() | {"psi": moved.psi._asdict(), "reason": None, "bins": bins}
+
+
+def _no_test(distance: float, reason: str) -> Json:
+    return {"psi": None, "distance": distance, "p_value": None, "reason": reason}
 
 
 def _bin(
     of: str, low: float | None = None, high: float | None = None, category: str | None = None
 ) -> Json:
     return {"of": of, "low": low, "high": high, "category": category}
-
-
-def _masses(bins: npt.NDArray[np.intp], missing: npt.NDArray[np.bool_], n_bins: int) -> Floats:
-    """Count the rows of each bin; those without a value have one of their own."""
-    return np.bincount(np.where(missing, n_bins, bins), minlength=n_bins + 1).astype(np.float64)
 
 
 def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows, level: float) -> list[Json]:
@@ -394,13 +423,24 @@ def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows, level: fl
             ScoreSample(curve.thresholds, getattr(curve, shares), n)
             for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
         )
-        shift = score_shift(old, new, level)
-        found.append({"of": of, **shift._asdict(), "psi": shift.psi._asdict()})
+        scores = (scored.series.positives, scored.series.negatives)[number]
+        shift = score_shift(old, new, level, series=scores if scored.series.by_time else None)
+        measured: Json = {"of": of, **shift._asdict(), "reason": None}
+        if shift.psi is None:
+            measured |= _no_test(shift.distance, TOO_SHORT)
+        elif not scored.series.by_time and not scored.series.grouped and scores_alike(scores):
+            measured |= _no_test(shift.distance, NO_TIME)
+        else:
+            measured["psi"] = shift.psi._asdict()
+        found.append(measured)
     return found
 
 
 def _words(test: Json, level: float) -> str:
     """Say a test in words: what, its size, and whether it counts."""
+    if test["p_value"] is None:
+        name = test["name"] if "name" in test else f"scores of the {test['of']}"
+        return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
     p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
     if test["changed"]:
         chance = "more than chance"
@@ -526,6 +566,18 @@ def _sum_up(
             "that matters."
         )
     return " ".join(said)
+
+
+def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
+    """Say what could not be tested, and why."""
+    reasons = [each["reason"] for each in (*features, *shifts) if each["reason"] is not None]
+    if not reasons:
+        return ""
+    n_features = sum(each["reason"] is not None for each in features)
+    classes = [f"the scores of the {each['of']}" for each in shifts if each["reason"] is not None]
+    columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
+    what = " and ".join([*columns, *classes])
+    return f" No test of {what}: {reasons[0]}."
 
 
 def _sentence(words: str) -> str:

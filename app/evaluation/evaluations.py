@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
+from app.datasets import repository as datasets
 from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import drift, metrics, repository
@@ -33,6 +34,7 @@ from app.evaluation.metrics import (
     JudgedModel,
     Overlap,
 )
+from app.evaluation.row_order import RowOrder, row_order
 from app.evaluation.service import EvaluationInputs, Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
@@ -120,6 +122,7 @@ class EvaluationPayload(Work):
     protected: list[Grouping]
     amounts: AmountSpec | None
     validation: Remembered | None
+    orders: list[RowOrder]
     calibration: CalibrationFile | None
     warnings: list[str]
 
@@ -216,6 +219,11 @@ def prepare(
         "protected": spec.get("protected", []),
         "amounts": spec.get("amounts"),
         "validation": remembered,
+        "orders": [
+            row_order(model, each)
+            for each in (datasets.find(session, claim.owner, model.dataset_id), dataset)
+            if each is not None
+        ],
         "calibration": None
         if calibration is None
         else calibrations.write_file(calibration, workdir),
@@ -295,7 +303,11 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         scored = None
         if isinstance(measure, BipartiteMeasure):
             scored = drift.ScoredRows(
-                measure.curve, measure.effective, measure.rows, measure.totals
+                measure.curve,
+                measure.effective,
+                measure.rows,
+                measure.totals,
+                measure.series(payload["table"]["path"], payload["orders"][-1]),
             )
         judged = drift.EvaluationFindings(
             measure.areas(_windows_of(before), before["level"]),
@@ -304,6 +316,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             payload["table"]["path"],
             model["trained_on"],
             model["features"],
+            payload["orders"],
         )
         drifted = drift.measure_drift(before, judged, workdir)
     callback(2, 2, {})

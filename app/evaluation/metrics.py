@@ -16,6 +16,7 @@ from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.evaluation.amounts import AmountSpec, measure_amounts, read_amounts
 from app.evaluation.groups import Grouping, finite, measure_groups, scores_by_group
+from app.evaluation.row_order import RowOrder, ScoreSeries, score_series
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
@@ -99,6 +100,10 @@ class BipartiteMeasure:
     def totals(self) -> tuple[float, float]:
         """Weight of either class, positives first."""
         return self._summary.totals.positive, self._summary.totals.negative
+
+    def series(self, path: str, order: RowOrder) -> ScoreSeries:
+        """Return the scores of each class in the order of the table's rows."""
+        return score_series(self._y, self._scores, path, order)
 
     def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
         """Learn a calibration from these rows."""

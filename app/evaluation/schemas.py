@@ -593,6 +593,13 @@ class AreaDrift(Resource):
     words: str
 
 
+NO_TEST = "Null without a test; `reason` says why."
+WHY_NO_TEST = (
+    "Why there is no test. Either neighbouring rows of the table are alike and no column of times orders them, or the "
+    "rows are too few for the serial dependence that they have in time. Null with a test."
+)
+
+
 class ScoreDrift(Resource):
     """Change of the scores of one class between the model's validation and this dataset."""
 
@@ -608,11 +615,13 @@ class ScoreDrift(Resource):
     )
     psi: Interval | None = Field(
         default=None,
-        description="Population stability index over tenths of the scores of the validation, corrected for chance.",
+        description="Population stability index over tenths of the scores of the validation, corrected for chance. "
+        "Null without a test.",
     )
-    p_value: float
-    adjusted_p_value: float
-    changed: bool
+    p_value: float | None = Field(description=NO_TEST)
+    adjusted_p_value: float | None = Field(description=NO_TEST)
+    changed: bool | None = Field(description=NO_TEST)
+    reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: str
 
 
@@ -658,13 +667,15 @@ class FeatureDrift(Resource):
     importance: float | None = Field(
         description="Share of the feature in the importance of all. Null if that was not measured."
     )
-    psi: Interval = Field(
-        description="Population stability index, corrected for chance: below 0.1 little, from 0.25 much."
+    psi: Interval | None = Field(
+        description="Population stability index, corrected for chance: below 0.1 little, from 0.25 much. Null "
+        "without a test."
     )
     distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
-    p_value: float
-    adjusted_p_value: float
-    changed: bool
+    p_value: float | None = Field(description=NO_TEST)
+    adjusted_p_value: float | None = Field(description=NO_TEST)
+    changed: bool | None = Field(description=NO_TEST)
+    reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: str
     bins: list[FeatureBin] | None = Field(
         default=None, description="The bins of the first 20 features. Null for others."

@@ -328,9 +328,14 @@ class TableReader(AbstractContextManager["TableReader"]):
         table = self._file.reader.read_row_group(group, column_indices=indices, use_threads=False)
         return table.column(0).combine_chunks()
 
+    @property
+    def sampled_rows(self) -> Rows:
+        """The rows of `sample`, ascending."""
+        return _draw(self.rows)
+
     def sample(self, name: str) -> pa.ChunkedArray:
         """Return a column of all rows, or of a random sample of a long table: text is not coded."""
-        chosen, first, parts = _draw(self.rows), 0, []
+        chosen, first, parts = self.sampled_rows, 0, []
         for group in range(self.groups):
             part = self.read(group, name)
             some = part.take(pa.array(_within(chosen, first, len(part))))

@@ -66,7 +66,7 @@ def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
 
     fpr_max = 0 stands for the highest negative alone: the window then has the mass of the lightest one.
 
-    The masses are ⌊nα⌋ and ⌈nβ⌉ (eq. 2), in exact decimals, if all weights are whole: a row of weight k is k rows. Else
+    The masses are ⌊nα⌋ and ⌈nβ⌉ (eq. 2) if all weights are whole: a row of weight k is k rows. Else
     they are nα and nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
     if fpr_max == 0.0:

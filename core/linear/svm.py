@@ -503,8 +503,8 @@ class PAUCSVM(WindowSVM):
 
     Notes
     -----
-    A window with a single negative is the Infinite Push (Agarwal 2011): set `fpr_max` to 0.9/n, since rates are rounded
-    up to whole negatives. For a window of the FROC curve see `core.metrics.froc_window`.
+    A window with a single negative is the Infinite Push (Agarwal 2011): set `fpr_max` to 1/n for n
+    negatives. For a window of the FROC curve see `core.metrics.froc_window`.
 
     Features are coded and mapped as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features), and a sort of
     the highest negatives.

@@ -42,6 +42,9 @@ excludes 0.
 **Scores.** The scores of one class in two samples, each as a curve stores them: the fraction at or above every score.
 The distance is Kolmogorov and Smirnov's, D = max |S₁ − S₂|, its p-value that of the limit distribution at
 √(n₁ n₂ / (n₁ + n₂)) D with effective numbers of rows. With ties and in small samples the p-value is rather too large.
+If the later scores are a series, the effective numbers are smaller by the mean of the variances of its cumulative
+shares over that of independent rows, at tenths of the earlier scores (see `serial`). The p-value is the mean over the
+distribution of that estimate.
 
 References
 ----------
@@ -91,6 +94,7 @@ from core.metrics.groups import (
     JudgedRows,
     check_rows,
     effective_units,
+    finite_vector,
     inner,
 )
 from core.metrics.intervals import (
@@ -102,6 +106,7 @@ from core.metrics.intervals import (
     row_influences,
     worst_case_trials,
 )
+from core.metrics.serial import SerialDependence, serial_dependence
 from core.metrics.window import Window, check_level, check_window
 
 
@@ -491,10 +496,11 @@ class ScoreShift(NamedTuple):
     """Kolmogorov and Smirnov's: the greatest difference of the fractions at or above a score. In [0, 1]."""
     higher: float
     """Mann and Whitney's: probability that a later score is above an earlier one, ties counted half. In [0, 1]."""
-    p_value: float
-    """Of H₀: both samples have one distribution, by the distance. In [0, 1]."""
-    psi: Interval
-    """Population stability index over tenths of the earlier scores. At least 0."""
+    p_value: float | None
+    """Of H₀: both samples have one distribution, by the distance. In [0, 1]. None if a series is too short for its
+    serial dependence."""
+    psi: Interval | None
+    """Population stability index over tenths of the earlier scores. At least 0. None as `p_value`."""
 
 
 class ScoreSample(NamedTuple):
@@ -537,14 +543,26 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     return Change(value, value - down, value + up, p_value)
 
 
-def score_shift(before: ScoreSample, after: ScoreSample, level: float = 0.95) -> ScoreShift:
+def score_shift(
+    before: ScoreSample,
+    after: ScoreSample,
+    level: float = 0.95,
+    *,
+    series: ArrayLike | None = None,
+) -> ScoreShift:
     """Return the difference between the scores of two independent samples, by Smirnov's test. O(n_points log n_points).
 
     InvalidData: thresholds or shares are not those of a sample. InvalidParameter: `level`, that of the index's
     interval, is not strictly between 0 and 1.
-    """
-    from scipy.special import kolmogorov
 
+    Parameters
+    ----------
+    before, after : ScoreSample
+    level : float in (0, 1)
+    series : array_like of float, shape (n_rows,), optional
+        The later scores in the order of time, if neighbours may be alike. The earlier sample is taken to have the same
+        serial dependence. O(n_rows log n_rows).
+    """
     before, after = _check_sample("before", before), _check_sample("after", after)
     every = np.unique(np.concatenate([before.thresholds[1:], after.thresholds[1:]]))
     distance = float(np.abs(_at_or_above(before, every) - _at_or_above(after, every)).max())
@@ -552,13 +570,46 @@ def score_shift(before: ScoreSample, after: ScoreSample, level: float = 0.95) ->
     # fractions of the earlier scores at or above, and above, each of the later ones
     above = _at_or_above(before, np.nextafter(own, np.inf))
     higher = inner(mass, 1.0 - (_at_or_above(before, own) + above) / 2.0)
-    rows = before.rows * after.rows / (before.rows + after.rows)
-    p_value = float(kolmogorov(math.sqrt(rows) * distance))
+    higher = min(max(higher, 0.0), 1.0)
     at = np.searchsorted(before.shares, np.arange(1, N_BINS) / N_BINS, side="left")
     cuts = np.unique(before.thresholds[np.maximum(at, 1)])[::-1]
     old, new = (np.diff([0.0, *_at_or_above(each, cuts), 1.0]) for each in (before, after))
-    stability = population_stability(old, new, (before.rows, after.rows), level)
-    return ScoreShift(distance, min(max(higher, 0.0), 1.0), p_value, stability.psi)
+    rows, dependence, inflation, degrees = (before.rows, after.rows), None, 1.0, math.inf
+    if series is not None:
+        scores = finite_vector("series", series)
+        bins = np.searchsorted(-cuts, -scores, side="left")
+        worth = min(1.0, after.rows / scores.size)
+        found = serial_dependence(bins, cuts.size + 1, ordered=True, worth=worth)
+        if found is None:
+            return ScoreShift(distance, higher, None, None)
+        rows, dependence = (before.rows / worth, after.rows / worth), (found, found)
+        inflation, degrees = _inflation(found, new), found.degrees
+    p_value = _smirnov(distance, rows, inflation, degrees)
+    stability = population_stability(old, new, rows, level, dependence)
+    return ScoreShift(distance, higher, p_value, stability.psi)
+
+
+_POINTS = (np.arange(64) + 0.5) / 64  # of a distribution whose mean is taken
+
+
+def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degrees: float) -> float:
+    """Return the p-value of a distance whose variance is greater by a factor that has been estimated."""
+    from scipy.special import chdtri, kolmogorov
+
+    size = math.sqrt(rows[0] * rows[1] / (rows[0] + rows[1]) / inflation) * distance
+    if math.isinf(degrees):
+        return float(kolmogorov(size))
+    return float(np.mean(kolmogorov(size * np.sqrt(chdtri(degrees, _POINTS) / degrees))))
+
+
+def _inflation(found: SerialDependence, shares: FloatArray) -> float:
+    """Return the mean variance of the cumulative shares over that of independent rows; 1 if there is one bin only."""
+    below = np.cumsum(shares)[:-1]
+    independent = float((below * (1.0 - below)).sum())
+    if independent <= 0.0:
+        return 1.0
+    sums = found.covariance.cumsum(axis=0).cumsum(axis=1)
+    return max(1.0, float(np.trace(sums[:-1, :-1])) / independent)
 
 
 def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:

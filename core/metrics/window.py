@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from numbers import Real
 from typing import Annotated, Literal
@@ -29,6 +30,9 @@ MIN_RISE = 1e-9
 
 # Least width of a window of false positive rates: no sample resolves less, and the square of the width stays above 0.
 MIN_WIDTH = 1e-9
+
+# Error of a rate that was computed: two units in the last place of 1, as of 1 - 0.95.
+RATE_ROUNDING = 2.0 * sys.float_info.epsilon
 
 # Groups of one comparison of groups: the matrix across groups has their square.
 MAX_GROUPS = 32
@@ -73,8 +77,8 @@ def check_level(level: float) -> float:
 def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int, int]:
     """Return the first and the last rank of the negatives in a window: j_α = ⌊nα⌋ and j_β = ⌈nβ⌉.
 
-    The rates are taken as the decimals that they print as, and the products are exact: in floating point ⌈100 · 0.07⌉
-    is 8.
+    A rate is a rounded decimal or fraction, so a product within rounding of a whole number is that number: in floating
+    point ⌈100 · 0.07⌉ is 8, and ⌊9 · (1 / 3)⌋ of the exact product is 2.
 
     Parameters
     ----------
@@ -96,9 +100,17 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
     --------
     >>> window_counts(100, 0.0, 0.07)
     (0, 7)
+    >>> window_counts(9, 1 / 3, 2 / 3)
+    (3, 6)
     """
-    low, high = (Fraction(repr(float(rate))) for rate in (fpr_min, fpr_max))
-    return math.floor(n_negatives * low), math.ceil(n_negatives * high)
+    low, high = (_snap(n_negatives * float(rate), n_negatives) for rate in (fpr_min, fpr_max))
+    return math.floor(low), math.ceil(high)
+
+
+def _snap(rank: float, n: int) -> float:
+    """Return a rate times n, or the nearest whole number if that is within the rounding of the rate."""
+    nearest = round(rank)
+    return nearest if abs(rank - nearest) <= RATE_ROUNDING * n else rank
 
 
 def window_weights(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -279,6 +280,75 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
     assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
     assert found.drift["scores"] == []
     sentences(found.warnings[0])
+
+
+def monthly(n: int, seed: int, first: int = 0, start: float = 0.0) -> str:
+    """Rows in time, ten an hour: `a` and the label's noise are series whose neighbours correlate by .97, `b` is not."""
+    rng = np.random.default_rng(seed)
+    noise = math.sqrt(1 - 0.97**2) * rng.normal(size=n)
+    a = np.empty(n)
+    a[0] = start
+    for row in range(1, n):
+        a[row] = 0.97 * a[row - 1] + noise[row]
+    b = rng.normal(size=n)
+    y = a + b + rng.normal(size=n) > 0.5
+    times = np.datetime64("2026-01-01T00:00") + 6 * (first + np.arange(n))
+    lines = [f"{t},{u:.4f},{v:.4f},{int(w)}" for t, u, v, w in zip(times, a, b, y, strict=True)]
+    return "\n".join(["seen_at,a,b,y", *lines, ""])
+
+
+def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
+    bench: Workbench, sentences: Sentences
+) -> None:
+    old, new = monthly(4_000, 0), monthly(1_500, 1, first=4_000, start=1.5)
+    train(bench, bench.ready(old, label="y").id, "timed", controls=False)
+    train(bench, bench.ready(old, label="y", drop="seen_at").id, "untimed", controls=False)
+    timed = evaluate(bench, "timed", bench.ready(new, label="y").id).drift
+    assert timed is not None
+    features = {each["name"]: each for each in timed["features"]}
+    assert features["a"]["p_value"] > 0.01
+    assert not features["a"]["changed"]
+    assert features["a"]["psi"]["high"] > 0.2  # 1,500 rows say little of such a series
+    assert features["b"]["psi"]["high"] < 0.1
+    untimed = evaluate(bench, "untimed", bench.ready(new, label="y", drop="seen_at").id).drift
+    assert untimed is not None
+    features = {each["name"]: each for each in untimed["features"]}
+    for key in ("psi", "p_value", "adjusted_p_value", "changed"):
+        assert features["a"][key] is None
+        assert features["b"][key] is not None
+        assert all(shift[key] is None for shift in untimed["scores"])
+    assert features["a"]["distance"] > 0.0
+    assert features["a"]["bins"]
+    sentences(features["a"]["reason"])
+    sentences(features["a"]["words"])
+    sentences(untimed["scores"][0]["words"])
+    sentences(untimed["summary"].rpartition(" No test")[2])
+
+
+def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:
+    def ordered(people: People) -> str:
+        head, *lines = people.csv().split()
+        return "\n".join([head, *sorted(lines, key=lambda line: line.rsplit(",", 1)[1]), ""])
+
+    named = {"label": "left", "positive": "yes", "drop": "w,g"}
+    train(bench, bench.ready(ordered(People(600, 0)), **named).id, "churn")
+    drift = evaluate(bench, "churn", bench.ready(ordered(People(500, 1)), **named).id).drift
+    assert drift is not None
+    assert all(each["p_value"] is not None for each in [*drift["features"], *drift["scores"]])
+
+
+def test_a_time_that_is_missing_in_some_rows_orders_nothing(bench: Workbench) -> None:
+    old, new = monthly(2_000, 0), monthly(1_000, 1, first=2_000)
+    train(bench, bench.ready(old, label="y").id, "timed", controls=False)
+    first, *lines = new.splitlines()
+    holes = "\n".join(
+        [first, *[line if i else "," + line.partition(",")[2] for i, line in enumerate(lines)]]
+    )
+    drift = evaluate(bench, "timed", bench.ready(holes + "\n", label="y").id).drift
+    assert drift is not None
+    features = {each["name"]: each for each in drift["features"]}
+    assert features["a"]["reason"] is not None
+    assert features["b"]["reason"] is None
 
 
 def test_pairs(bench: Workbench, sentences: Sentences) -> None:

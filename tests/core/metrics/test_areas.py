@@ -1,5 +1,7 @@
 """AUC, misranks and both partial AUCs against their definitions over all pairs."""
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -181,6 +183,26 @@ def test_window_counts_are_exact_decimals(
     n: int, window: tuple[float, float], expected: tuple[int, int]
 ) -> None:
     assert window_counts(n, *window) == expected
+
+
+def test_window_counts_are_exact_for_every_fraction() -> None:
+    """Rates as a caller computes them: k / m, 1 - k / m, and the decimals that they print as."""
+    for m in range(1, 61):
+        for k in range(m):
+            exact = Fraction(k, m)
+            for n in range(1, 61):
+                expected = math.floor(n * exact), math.ceil(n * (1 - exact))
+                assert window_counts(n, k / m, 1.0)[0] == expected[0]
+                assert window_counts(n, 0.0, 1.0 - k / m)[1] == expected[1]
+                assert window_counts(n, 0.0, (m - k) / m)[1] == expected[1]
+                if k > 0 and (n * k) % m:  # between two ranks
+                    assert window_counts(n, 0.0, k / m) == (0, math.floor(n * exact) + 1)
+
+
+def test_a_window_that_starts_at_a_third_starts_after_a_third_of_the_negatives() -> None:
+    y = [0] * 3 + [1] * 3 + [0] * 6
+    scores = np.arange(12.0)[::-1]
+    assert partial_auc(y, scores, 1 / 3, 1.0, definition="empirical") == 1.0
 
 
 @pytest.mark.parametrize(

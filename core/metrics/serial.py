@@ -1,0 +1,176 @@
+"""How much the share of rows in each bin varies if the rows are a time series.
+
+With independent rows the variance of a share p is p (1 − p) / n. Rows that follow each other in time often resemble
+each other, and then n rows say less than n independent ones: of a series whose neighbours correlate by .9, 19 rows say
+about as much as one. A test that assumes independent rows finds a change in most samples of such a series.
+
+The long-run covariance Ω is n times the covariance of the shares. With the cosine transforms of the indicators of the
+bins, Λ_j = √(2/n) Σ_t cos(π j (t − ½) / n) 1{x_t = k}, it is estimated by their mean over the lowest B frequencies,
+
+    Ω̂ = (1/B) Σ_j Λ_j Λ_jᵀ   (Müller; Lazarus et al.).
+
+The Λ_j are about independent, so Ω̂ has B degrees of freedom, and tests use Student's or Fisher's distribution in
+place of the normal one or χ². B is .41 n^(2/3), Lazarus et al.'s recommendation, but at most n / (π m): m is the lag
+from which on autocorrelations are within chance (Politis & White), so that the spectrum is about flat over the
+frequencies used. If B is below `MIN_FREQUENCIES`, the rows are too few for their dependence, and there is no estimate.
+
+References
+----------
+Lazarus, Lewis, Stock & Watson, "HAR inference: recommendations for practice", Journal of Business & Economic Statistics
+36 (2018), eq. 5 to 10.
+Müller, "A theory of robust long-run variance estimation", Journal of Econometrics 141 (2007).
+Politis & White, "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23 (2004), §3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.metrics.groups import FloatArray
+
+Bins = NDArray[np.intp]
+
+MIN_FREQUENCIES = 3
+"""Least number of frequencies, and so of degrees of freedom, from which a covariance is estimated."""
+MAX_CELLS = 1 << 16
+"""Longer series are summed over stretches of equal length, at most so many."""
+_SHARE = 0.41  # of n^(2/3): frequencies
+_NOISE = 2.0  # times √(log10 n / n): an autocorrelation below is within chance
+_LEAST_RUN = 5  # autocorrelations within chance that end the dependence
+_EVIDENT = 4.0  # standard errors
+_NEAR = 10  # lags whose mean autocorrelation is tested
+
+
+class SerialDependence(NamedTuple):
+    """The variance of the shares of a series' rows in bins."""
+
+    covariance: FloatArray
+    """Ω: n times the covariance of the shares. Shape (n_bins, n_bins), float64."""
+    degrees: float
+    """Degrees of freedom of the estimate."""
+
+
+def serial_dependence(
+    bins: Bins, n_bins: int, *, ordered: bool, worth: float = 1.0
+) -> SerialDependence | None:
+    """Return the long-run covariance of the shares of bins, None if the series is too short for its dependence.
+
+    O(n_bins · n log n) time for at most `MAX_CELLS` rows, O(n) for more.
+
+    Parameters
+    ----------
+    bins : ndarray of shape (n_rows,), intp
+        The bin of each row, in the order of time.
+    n_bins : int
+    ordered : bool
+        Whether neighbouring bins are neighbouring values.
+    worth : float in (0, 1]
+        How many independent rows a row is at most, where rows come in groups: the covariance has at least the trace of
+        so many independent rows.
+    """
+    series, size = _indicators(bins, n_bins)
+    n = series.shape[1]
+    frequencies = int(min(_SHARE * n ** (2.0 / 3.0), n / (math.pi * _last_lag(series, ordered))))
+    if frequencies < MIN_FREQUENCIES:
+        return None
+    from scipy.fft import dct
+
+    waves = dct(series, type=2, axis=1)[:, 1 : frequencies + 1] * (0.5 * math.sqrt(2.0 / n))
+    covariance = size * np.einsum("if,jf->ij", waves, waves) / frequencies
+    share = series.mean(axis=1)
+    independent = float((share * (1.0 - share)).sum())
+    found = float(np.trace(covariance))
+    if found < (least := independent / worth):
+        covariance = covariance * (least / found) if found > 0.0 else np.diag(share / worth)
+    return SerialDependence(covariance, float(frequencies))
+
+
+def order_matters(
+    bins: Bins, n_bins: int, *, ordered: bool, stratum: NDArray[np.generic] | None = None
+) -> bool:
+    """Return True if neighbouring rows are evidently alike: by an autocorrelation beyond four standard errors, of
+    neighbours or in the mean over ten lags. O(n_bins · n).
+
+    Parameters
+    ----------
+    bins, n_bins, ordered
+        As `serial_dependence`.
+    stratum : ndarray of shape (n_rows,), optional
+        Neighbours must be alike within the strata, too: a table that is sorted by its label is no time series.
+    """
+    if bins.size <= 2 * _NEAR or not _are_alike([bins], n_bins, ordered):
+        return False
+    if stratum is None:
+        return True
+    order = np.argsort(stratum, kind="stable")
+    ends = np.flatnonzero(stratum[order][1:] != stratum[order][:-1]) + 1
+    return _are_alike(np.split(bins[order], ends), n_bins, ordered)
+
+
+def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
+    """Return True if neighbours within the parts are evidently alike."""
+    centred = [
+        _contrasts(_indicators(part, n_bins, most=part.size)[0], ordered)
+        for part in parts
+        if part.size > _NEAR
+    ]
+    if not centred:
+        return False
+    squares = np.sum([(each**2).sum(axis=1) for each in centred], axis=0)
+    products = np.sum(
+        [
+            [(each[:, lag:] * each[:, :-lag]).sum(axis=1) for lag in range(1, _NEAR + 1)]
+            for each in centred
+        ],
+        axis=0,
+    )
+    varies = squares > 0.0
+    if not varies.any():
+        return False
+    rows = sum(each.shape[1] for each in centred)
+    correlations = products[:, varies] / squares[varies] * math.sqrt(rows)
+    together = correlations.sum(axis=0) / math.sqrt(_NEAR)
+    return bool(max(correlations[0].max(), together.max()) > _EVIDENT)
+
+
+def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatArray, int]:
+    """Return the share of each bin in each stretch of rows, shape (n_bins, n_stretches), and a stretch's rows."""
+    size = -(-bins.size // most)
+    n = bins.size // size
+    cells = np.arange(n * size) // size
+    counts = np.bincount(cells * n_bins + bins[: n * size], minlength=n * n_bins)
+    return np.ascontiguousarray(counts.reshape(n, n_bins).T) / size, size
+
+
+def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
+    """Return the series whose autocorrelations are looked at, centred: of each bin, or of each end and the rank."""
+    if ordered and len(series) > 1:
+        below = np.cumsum(series, axis=0)[:-1]
+        series = np.concatenate((below, below.sum(axis=0, keepdims=True)))
+    centred: FloatArray = series - series.mean(axis=1, keepdims=True)
+    centred[(centred**2).mean(axis=1) < np.finfo(np.float64).eps] = 0.0
+    return centred
+
+
+def _last_lag(series: FloatArray, ordered: bool) -> int:
+    """Return the lag from which on all autocorrelations are within chance, at least 1."""
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = series.shape[1]
+    size = next_fast_len(2 * n, real=True)
+    correlations = np.zeros(n)
+    for one in _contrasts(series, ordered):
+        waves = rfft(one, size)
+        products = irfft(np.abs(waves) ** 2, size)[:n]
+        if products[0] > 0.0:
+            np.maximum(correlations, np.abs(products) / products[0], out=correlations)
+    noise = math.log10(max(n, 2))
+    run = max(_LEAST_RUN, int(math.sqrt(noise)))
+    beyond = np.append(0, np.cumsum(correlations[1:] >= _NOISE * math.sqrt(noise / n)))
+    quiet = np.flatnonzero(beyond[run:] == beyond[:-run])
+    return max(1, int(quiet[0])) if quiet.size else n
