@@ -15,7 +15,8 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,22 @@ class PostgresServer:
         assert self._process is not None
         self._process.send_signal(how)
         self._process.wait(30)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all of the server's processes for the length of a block: its kernel still accepts what is sent."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        pids = [self._process.pid, *map(int, children.read_text().split())]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def become_standby(self) -> None:
         """Start the server again as a standby, which takes no changes; its primary never answers."""

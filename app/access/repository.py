@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, or_, select, text, update
+import functools
+import operator
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.orm import Session
 
-from app.platform.sql import Page, db_now, fetch_page
+from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
     ApiKey,
     BrowserSession,
@@ -13,6 +33,7 @@ from app.platform.tables import (
     JobState,
     Model,
     ModelOutOfFold,
+    Owned,
     Upload,
     UploadPart,
     output_tables,
@@ -167,6 +188,51 @@ _STORED = select(
     )
 )
 
+ROW_BYTES = 100
+"""What a row counts beside its texts, JSON and arrays: numbers, and its places in indexes."""
+
+
+@functools.cache
+def _owned() -> dict[str, type[Owned]]:
+    classes = (mapper.class_ for mapper in Base.registry.mappers)
+    return {each.__tablename__: each for each in classes if issubclass(each, Owned)}
+
+
+def _belongs_to(table: Table) -> ColumnElement[bool] | None:
+    """Return the condition that a row belongs to the owner `of_owner`, by the row that it belongs to if it has no owner
+    itself; None for a table of the service's own.
+    """
+    if (owned := _owned().get(table.name)) is not None:
+        return owned.belongs_to(bindparam("of_owner"))
+    for key in table.foreign_keys:
+        whole = key.column.table
+        if whole is not table and (of_whole := _belongs_to(whole)) is not None:
+            return key.parent.in_(select(key.column).where(of_whole))
+    return None
+
+
+def _row_bytes(table: Table) -> ColumnElement[int]:
+    sizes = [
+        func.coalesce(stored_size(column), 0)
+        for column in table.c
+        if isinstance(column.type, Text | JSON | LargeBinary)
+    ]
+    return functools.reduce(operator.add, sizes, literal(ROW_BYTES))
+
+
+@functools.cache
+def _rows() -> Select[Any]:
+    """Return the statement that sums the rows of every table, whether requests or workers write them."""
+    whose = ((table, _belongs_to(table)) for table in Base.metadata.sorted_tables)
+    return select(
+        *(
+            select(func.coalesce(func.sum(_row_bytes(table)), 0)).where(of_owner).scalar_subquery()
+            for table, of_owner in whose
+            if of_owner is not None
+        )
+    )
+
+
 _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))")
 
 
@@ -202,3 +268,8 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 def stored_bytes(session: Session, owner: str) -> int:
     """Return the bytes of the owner's uploads, tables, artifacts and scores. A blob of two rows counts twice."""
     return sum(map(int, session.execute(_STORED, {"of_owner": owner}).one()))
+
+
+def row_bytes(session: Session, owner: str) -> int:
+    """Return about how many bytes of the database the owner's rows take."""
+    return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))

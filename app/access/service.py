@@ -150,6 +150,8 @@ def revoke(session: Session, owner: str, key_id: str) -> None:
         raise NotFound(f"there is no key {key_id!r}")
 
 
+FREE_ROW_BYTES = 2**20
+"""An owner's rows count against the quota of bytes only as far as they take more than this."""
 QUEUE_RETRY_SECONDS = 10
 BYTES_RETRY_SECONDS = 60
 
@@ -195,13 +197,15 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
         )
 
 
-def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
-    """Raise TooMany if the owner may not store `adds_bytes` more."""
+def check_bytes(
+    session: Session, settings: Settings, owner: str, adds_bytes: int, in_rows: int = 0
+) -> None:
+    """Raise TooMany if the owner may not store `adds_bytes` more, besides `in_rows` bytes in rows."""
     limit = settings.quota_bytes
-    if (
-        limit is not None
-        and (stored := repository.stored_bytes(session, owner)) + adds_bytes > limit
-    ):
+    if limit is None:
+        return
+    stored = repository.stored_bytes(session, owner) + max(0, in_rows - FREE_ROW_BYTES)
+    if stored + adds_bytes > limit:
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
         raise _exceeded(
             "bytes",
@@ -211,6 +215,17 @@ def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
             more,
             retry_after=BYTES_RETRY_SECONDS,
         )
+
+
+def admit_change(session: Session, settings: Settings, owner: str, in_rows: int) -> None:
+    """Check that what a transaction has written may stay; `in_rows` is what the owner's rows took before. Raises
+    TooMany or OutOfSpace.
+
+    It takes no lock, because the transaction may hold others already. So on PostgreSQL simultaneous transactions do not
+    count what the others add.
+    """
+    resources.check(settings)
+    check_bytes(session, settings, owner, 0, in_rows)
 
 
 def _exceeded(

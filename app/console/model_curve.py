@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple, cast
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright import plots
+from rankwright.client import AsyncModels
 from rankwright.errors import ProblemError
 from rankwright.plots import Axis, Band, Window
-from rankwright.resources import AsyncModel
 from rankwright.types import (
     AliasSummary,
     Calibration,
@@ -112,7 +112,8 @@ class ShownModel:
 
 
 async def read_parts(
-    of: AsyncModel,
+    models: AsyncModels,
+    ref: str,
     include: Sequence[str],
     how: Mapping[str, Any],
     terms: Mapping[str, Any],
@@ -122,7 +123,7 @@ async def read_parts(
 
     If the terms or the cut are invalid, the parts are requested without them, and the result has the errors.
     """
-    how = {**how, "points": CUTS}
+    how, of = {**how, "points": CUTS}, models[ref]
     names = include if cut is None else (*include, "operating_point")
     try:
         model = await of.read(include=names, **how, **terms, **(cut or {}))
@@ -144,7 +145,7 @@ async def read_parts(
     parts = cast(ModelParts, model.included)
     if cut is not None and parts.operating_points is not None:
         try:
-            point = await of.operating_point(on=how["on"], **terms, **cut)
+            point = await models[model.id].operating_point(on=how["on"], **terms, **cut)
         except ProblemError as error:
             cut_problem = error.problem
     return ShownModel(model, parts, point, terms_problem, cut_problem)
@@ -635,7 +636,7 @@ async def read_cuts(page: PageDep, ref: str) -> Response:
     on = page.asked("on") or "validation"
     how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(
-        page.client.models[ref], ("metrics", "operating_points"), how, read_terms(page)
+        page.client.models, ref, ("metrics", "operating_points"), how, read_terms(page)
     )
     metrics, cuts = found.parts.metrics, found.parts.operating_points
     if not isinstance(metrics, Metrics) or cuts is None:

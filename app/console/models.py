@@ -185,7 +185,6 @@ def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
 async def _show_decide(
     page: Page, ref: str, query: PanelQuery, status: int = 200, save: SaveForm | None = None
 ) -> Response:
-    of = page.client.models[ref]
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
     cut = None
@@ -194,7 +193,8 @@ async def _show_decide(
         cut = {} if by == "cost" else {by: at or ""}
     terms = read_terms(page)
     found = await read_parts(
-        of,
+        page.client.models,
+        ref,
         ("metrics", "roc", "operating_points"),
         {
             "on": on,

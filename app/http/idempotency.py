@@ -18,6 +18,7 @@ from app.http import repository
 from app.http.bodies import VALIDATE
 from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.schemas import Resource, Valid
+from app.platform import audit
 from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
@@ -221,6 +222,7 @@ def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
 
     def work_and_undo(session: Session) -> None:
         work(session)
+        audit.finish(session)
         raise _RollBack
 
     with suppress(_RollBack):

@@ -776,8 +776,9 @@ async def read_model(
     def read(
         session: Session,
     ) -> tuple[Callable[[], models.ModelWithParts], ModelCalibration | None]:
-        compute = models.prepare_parts(session, caller.owner, ref, requested)
-        return compute, calibrations.find_served(session, models.find(session, caller.owner, ref))
+        model = models.find(session, caller.owner, ref)
+        compute = models.prepare_parts(session, model, requested)
+        return compute, calibrations.find_served(session, model)
 
     def work() -> Response:
         compute, calibration = context.db.reading(read)

@@ -1029,12 +1029,11 @@ if TYPE_CHECKING:
 
 
 def prepare_parts(
-    session: Session, owner: str, ref: str, asked: PartsQuery
+    session: Session, model: Model, asked: PartsQuery
 ) -> Callable[[], ModelWithParts]:
-    """Read a model and what its requested members are computed from; return what computes the same as `get` and these
+    """Read what the requested members of a model are computed from; return what computes the same as `get` and these
     members, and reads nothing.
     """
-    model = find(session, owner, ref)
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
     rows = repository.find_curve(session, model.id, asked.part)
     absent: dict[PartName, NotFound] = {}
@@ -1051,7 +1050,7 @@ def prepare_parts(
             absent |= dict.fromkeys(sorted(of_curve), error)
     if measured is not None and "operating_points" in asked.names:
         compute_cuts = prepare_cuts(session, measured, **asked.cuts)
-    aliases = list(repository.pointing_at(session, owner, model.id))
+    aliases = list(repository.pointing_at(session, model.owner, model.id))
     compute_chosen = prepare_point_of_objective(session, model)
     del rows
 

@@ -26,7 +26,11 @@ _MADE = (
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The caller who changes something, and the route or command. `make_id` returns an id for each entry."""
+    """The caller who changes something, and the route or command. `make_id` returns an id for each entry.
+
+    `admit` is called when a transaction has changed something and is about to commit. It raises an error if what the
+    caller stores is too much.
+    """
 
     owner: str
     key_id: str | None
@@ -35,6 +39,7 @@ class Actor:
     path: str | None = None
     request_id: str | None = None
     client: str | None = None
+    admit: Callable[[Session], None] | None = None
 
 
 acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
@@ -55,7 +60,7 @@ def watch(sessions: sessionmaker[Session]) -> None:
     """Register listeners on these sessions, which write an entry for the changes of an actor."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
-    event.listen(sessions, "before_commit", _write_entry)
+    event.listen(sessions, "before_commit", finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,10 @@ def _ids(values: Mapping[str, Any]) -> list[str]:
     return [found] if isinstance(found, str) else []
 
 
-def _write_entry(session: Session) -> None:
+def finish(session: Session) -> None:
+    """Write the entry for what the session has changed, and check that it may be stored: what a commit does first. For
+    a transaction that is rolled back in any case, to find out whether it would be committed.
+    """
     actor = acting.get()
     if actor is None:
         return
@@ -150,3 +158,6 @@ def _write_entry(session: Session) -> None:
             created_at=db_now(),
         )
     )
+    if actor.admit is not None:
+        session.flush()
+        actor.admit(session)

@@ -159,7 +159,9 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Open a read-only transaction: the database refuses changes. It never blocks a writer."""
+        """Open a read-only transaction, which sees one snapshot: the database refuses changes. It never blocks a
+        writer.
+        """
         with self._outages(read_only=True), self._read() as session, session.begin():
             yield session
 
@@ -391,9 +393,15 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
 
 
 def _postgres_begin(connection: Connection) -> None:
+    from psycopg import IsolationLevel
+
     # None, not False: False would try to make a standby or a read-only database writable.
     driver: Any = connection.connection.driver_connection
-    driver.read_only = True if _is_read_only(connection) else None
+    read_only = _is_read_only(connection)
+    driver.read_only = True if read_only else None
+    # One snapshot for all queries of a reader, as SQLite has it: otherwise an answer of several queries mixes what was
+    # there before another transaction with what is there after it. Without writes it cannot fail to serialize.
+    driver.isolation_level = IsolationLevel.REPEATABLE_READ if read_only else None
 
 
 def _is_read_only(connection: Connection) -> bool:

@@ -130,6 +130,24 @@ def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
     return f"{MACHINE_CLOCK}()"
 
 
+class stored_size(FunctionElement[int]):  # noqa: N801 - as above
+    """The bytes that a value takes in its row; NULL for NULL. PostgreSQL: as it is stored, perhaps compressed."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(stored_size, "postgresql")
+def _column_size(element: stored_size, compiler: Any, **kw: Any) -> str:
+    return f"pg_column_size({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(stored_size, "sqlite")
+def _blob_size(element: stored_size, compiler: Any, **kw: Any) -> str:
+    # `octet_length` is missing before SQLite 3.43, and `length` counts the characters of a text.
+    return f"length(CAST({compiler.process(element.clauses, **kw)} AS BLOB))"
+
+
 class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
     """A text with the letters A to Z in lower case. The rule is the same on both databases, and independent of the
     locale.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,8 @@ from tests.servers import PostgresServer, eventually
 
 ROW = {"age": "40", "income": "1", "score 1": "2"}
 ROWS = {"rows": [{"age": 40, "income": 1, "score 1": 2}]}
+FROZEN_SECONDS = 10.0
+"""A deadline for answers: without a limit of their own, look-ups wait for a frozen server for 20 s or more."""
 REFERENCES = ("churn", "churn:1", "churn@live")
 
 
@@ -57,6 +60,29 @@ def test_scores_go_on_and_changes_wait(server: PostgresServer, tmp_path: Path) -
         client.delete(alias, headers={"If-Match": '"1"'}).raise_for_status()
         client.delete(f"/v1/models/{model_id}").raise_for_status()
         assert {answer.status_code for answer in answers(client, "churn:1")} == {404}
+
+
+def test_the_first_scores_do_not_wait_for_a_frozen_server(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    url = server.create("frozen")
+    upgrade(url)
+    settings = Settings(state_dir=tmp_path, database_url=SecretStr(url))
+    with running(settings) as service, ThreadPoolExecutor(12) as callers:
+        secret = service.key()
+        client = service.client(secret)
+        service.train(client, service.upload(client))
+        clients = [service.client(secret) for _ in range(12)]
+
+        def score(caller: httpx.Client) -> int:
+            return caller.get("/v1/models/churn/score", params=ROW).status_code
+
+        assert {*callers.map(score, clients)} == {200}
+        forget_recent(service)
+        with server.frozen():
+            # They come at the same time, and get their answers while the server is frozen: it ends no statement.
+            asked = [callers.submit(score, caller) for caller in clients]
+            assert {each.result(FROZEN_SECONDS) for each in asked} == {200}
 
 
 def check_outage(

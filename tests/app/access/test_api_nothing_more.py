@@ -1,0 +1,241 @@
+"""At the reserve of the disk, or over the quota of bytes: no route stores anything more, whatever a request makes; what
+frees space, signs in or scores goes on.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import event, func, select
+
+from app.access import repository, usage
+from app.access import service as service_of_access
+from app.platform.database import Database
+from app.platform.sql import Base
+from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
+from tests.app.refusals import refused
+
+ROW = dict.fromkeys(NAMES, 0.25)
+CSV = {"Content-Type": "text/csv"}
+ROLES = {"label": "left", "positive": "yes"}
+MEMO = {"reason": "x" * 1000}
+# They read, whatever their method: rows in, scores out.
+SCORING = ("/score", "/rank", "/explain")
+ADDING_NOTHING = ("/cancel", "/restore")
+NOTHING_MORE = {
+    "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
+    "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
+}
+
+
+class World:
+    """A service with one of everything, and for each route that stores something a request that is accepted."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.client = client = service.client(service.key())
+        dataset_id, later = service.upload(client), service.upload(client, table(seed=1))
+        model_id, other_id = (
+            service.train(client, dataset_id, seed=seed)["output"]["id"] for seed in (1, 2)
+        )
+        cancelled = client.post("/v1/jobs", json=self.job(dataset_id)).json()["id"]
+        assert client.post(f"/v1/jobs/{cancelled}/cancel").is_success
+        upload_id, closing_id = (
+            client.post("/v1/uploads", params=ROLES).json()["id"] for _ in range(2)
+        )
+        part = f"/v1/uploads/{closing_id}/parts/1"
+        assert client.put(part, content=table().encode(), headers=CSV).is_success
+        items = client.post(
+            "/v1/datasets",
+            params={"kind": "preferences", "item": "who"},
+            content=b"who,age\na,1\nb,2\n",
+            headers=CSV,
+        )
+        service.work()
+        key_id = client.post("/v1/keys", json={"name": "other", "scopes": ["read"]}).json()["id"]
+        self.ids = {
+            "dataset_id": dataset_id,
+            "items_id": items.json()["id"],
+            "upload_id": upload_id,
+            "closing_id": closing_id,
+            "job_id": cancelled,
+            "ref": model_id,
+            "name": "churn",
+            "key_id": key_id,
+            "number": "2",
+            "alias": "live",
+        }
+        on = {"dataset_id": later}
+        of_table = {"params": ROLES, "content": table().encode(), "headers": CSV}
+        self.bodies: dict[str, dict[str, Any]] = {
+            "POST /v1/datasets": of_table,
+            "POST /v1/datasets/{dataset_id}/read": {"json": {}},
+            "POST /v1/datasets/{dataset_id}/versions": of_table | {"params": {}},
+            "PUT /v1/datasets/{items_id}/pairs": {
+                "content": b"better,worse\na,b\n",
+                "headers": CSV,
+            },
+            "POST /v1/uploads": {"params": ROLES},
+            "PUT /v1/uploads/{upload_id}/parts/{number}": of_table | {"params": {}},
+            "POST /v1/uploads/{upload_id}/files": {"json": {"path": "more.csv"}},
+            "POST /v1/uploads/{closing_id}/close": {"json": {"parts": 1}},
+            "POST /v1/jobs": {"json": self.job(dataset_id)},
+            "POST /v1/jobs/{job_id}/retry": {},
+            "PUT /v1/models/{name}/aliases/{alias}": {"json": {"model_id": model_id, "memo": MEMO}},
+            "PUT /v1/models/{name}/reason-codes": {
+                "json": {"entries": [{"code": "R1", "text": "age", "columns": [NAMES[0]]}]}
+            },
+            "PUT /v1/models/{ref}/calibration": {"json": on},
+            "POST /v1/evaluations": {"json": {"model": model_id} | on},
+            "POST /v1/comparisons": {"json": {"models": [model_id, other_id]} | on},
+            "POST /v1/batch-scores": {"json": {"model": model_id} | on},
+            "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
+            "POST /v1/keys/{key_id}/rotate": {"json": {}},
+        }
+
+    @staticmethod
+    def job(dataset_id: str) -> dict[str, Any]:
+        return {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 2}}
+
+    def ask(self, operation: str) -> httpx.Response:
+        method, path = operation.split()
+        return self.client.request(method, path.format_map(self.ids), **self.bodies[operation])
+
+
+def storing(client: httpx.Client) -> Iterator[str]:
+    """Every operation of the API that is not declared to add nothing."""
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method in methods.keys() & {"post", "put", "patch"}:
+            if not path.endswith((*SCORING, *ADDING_NOTHING, "/validate")):
+                yield f"{method.upper()} {path}"
+
+
+@pytest.fixture
+def world(service: Service, tmp_path: Path) -> Iterator[World]:
+    (tmp_path / OWNER).mkdir()
+    (tmp_path / OWNER / "more.csv").write_text(table())
+    with service.setting(files_dir=tmp_path):
+        yield World(service)
+
+
+def count_every_row(patch: pytest.MonkeyPatch) -> None:
+    """Count also the first rows of an owner, and measure for every request."""
+    patch.setattr(service_of_access, "FREE_ROW_BYTES", 0)
+    patch.setattr(usage, "ROWS_KNOWN_SECONDS", 0.0)
+    patch.setattr(usage, "ROWS_KNOWN_FACTOR", 0.0)
+
+
+def rows(service: Service) -> dict[str, int]:
+    tables = Base.metadata.sorted_tables
+    with service.context.db.read() as session:
+        return {
+            each.name: session.scalar(select(func.count()).select_from(each)) or 0
+            for each in tables
+        }
+
+
+def test_every_route_that_stores_is_refused(world: World) -> None:
+    same = {"items_id": "dataset_id", "closing_id": "upload_id"}
+    named = {re.sub("|".join(same), lambda id_: same[id_[0]], each) for each in world.bodies}
+    assert set(storing(world.client)) == named
+    before = rows(world.service)
+    for limits, status, code in NOTHING_MORE.values():
+        with (
+            world.service.setting(**limits),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            count_every_row(patch)
+            for operation in world.bodies:
+                refused(world.ask(operation), status, code)
+    assert rows(world.service) == before
+    for operation in world.bodies:
+        accepted = world.ask(operation)
+        assert accepted.is_success, (operation, accepted.text)
+
+
+def test_a_check_says_that_a_request_would_be_refused(world: World) -> None:
+    for limits, status, code in NOTHING_MORE.values():
+        with world.service.setting(**limits), pytest.MonkeyPatch.context() as patch:
+            count_every_row(patch)
+            for path, body in {
+                "/v1/keys/validate": {"name": "more", "scopes": ["read"]},
+                f"/v1/keys/{world.ids['key_id']}/rotate/validate": {},
+            }.items():
+                refused(world.client.post(path, json=body), status, code)
+
+
+@pytest.mark.parametrize("limit", NOTHING_MORE)
+def test_what_frees_space_signs_in_or_scores_goes_on(world: World, limit: str) -> None:
+    service, client, ids = world.service, world.client, world.ids
+    queued = client.post("/v1/jobs", json=world.job(ids["dataset_id"])).json()["id"]
+    alias = f"/v1/models/churn/aliases/{ids['alias']}"
+    etag = client.put(alias, json={"model_id": ids["ref"]}).headers["ETag"]
+    limits, *_ = NOTHING_MORE[limit]
+    with service.setting(**limits), pytest.MonkeyPatch.context() as patch:
+        count_every_row(patch)
+        assert client.post(f"/v1/models/{ids['ref']}/score", json={"rows": [ROW]}).is_success
+        assert client.get(f"/v1/models/{ids['ref']}/score", params=ROW).is_success
+        browser = service.client()
+        answer = browser.post("/console/sign-in", data={"key": service.key(STRANGER)})
+        assert answer.status_code == 303
+        page = browser.get("/console", headers={"Cookie": answer.headers["Set-Cookie"]})
+        assert page.is_success
+        for answer in (
+            client.post(f"/v1/jobs/{queued}/cancel"),
+            client.delete(alias, headers={"If-Match": etag}),
+            client.delete(f"/v1/uploads/{ids['upload_id']}"),
+            client.delete(f"/v1/models/{ids['ref']}"),
+            client.post(f"/v1/trash/{ids['ref']}/restore"),
+            client.delete(f"/v1/models/{ids['ref']}"),
+            client.delete(f"/v1/trash/{ids['ref']}"),
+            client.delete(f"/v1/keys/{ids['key_id']}"),
+        ):
+            assert answer.is_success, (answer.request.url, answer.text)
+
+
+def test_rows_count_against_the_quota(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    model_id = service.train(client, service.upload(client))["output"]["id"]
+    db = service.context.db
+
+    def used() -> int:
+        rows = db.reading(repository.row_bytes, OWNER)
+        return rows + db.reading(repository.stored_bytes, OWNER)
+
+    # Text that compression does not make smaller.
+    memos = [{"reason": random.Random(n).randbytes(450).hex()} for n in range(40)]
+    room = 20_000
+    limit = used() + room
+    with service.setting(quota_bytes=limit), pytest.MonkeyPatch.context() as patch:
+        count_every_row(patch)
+        made = 0
+        for memo in memos:
+            answer = client.put(
+                f"/v1/models/churn/aliases/a{made}", json={"model_id": model_id, "memo": memo}
+            )
+            if not answer.is_success:
+                break
+            made += 1
+        refused(answer, 429, "quota_exceeded")
+        assert abs(limit - used()) < 4000
+        assert made >= 5
+        other = service.client(service.key(STRANGER))
+        key = {"name": "k", "scopes": ["read"]}
+        assert other.post("/v1/keys", json=key).is_success
+        assert client.delete("/v1/models/churn/aliases/a0", headers={"If-Match": '"1"'}).is_success
+
+
+def test_every_table_of_owners_is_counted(db: Database) -> None:
+    asked: list[str] = []
+    event.listen(db.engine, "after_cursor_execute", lambda *given: asked.append(given[2]))
+    assert db.reading(repository.row_bytes, OWNER) == 0
+    of_service = {"workers", "pruned_jobs"}
+    counted = set(re.findall(r"FROM (\w+)", " ".join(asked)))
+    assert {each.name for each in Base.metadata.sorted_tables} - counted == of_service
