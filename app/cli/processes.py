@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
+from rankwright import printable
 
 from app import __version__
 from app.platform.processes import (
@@ -340,7 +341,8 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
                     state += f"  until {_time(key.expires_at)}"
                 used = "never" if key.last_used_at is None else _time(key.last_used_at)
                 scopes = ",".join(key.scopes)
-                typer.echo(f"{key.id}  {key.prefix}…  {scopes}  {key.name}  used {used}{state}")
+                line = f"{key.id}  {key.prefix}…  {scopes}  {key.name}  used {used}{state}"
+                typer.echo(printable.one_line(line))
             if (after := page.next) is None:
                 return
 
