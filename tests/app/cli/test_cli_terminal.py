@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from urllib.parse import quote
 
 import httpx
@@ -66,9 +67,9 @@ def test_each_control_character_is_escaped_and_nothing_else() -> None:
 def test_no_name_with_a_control_character_is_stored(client: httpx.Client, sign: str) -> None:
     name = f"a{sign}b"
     refused(client.post("/v1/keys", json={"name": name, "scopes": ["read"]}), 422, "invalid")
-    send = {"content": table().encode(), "headers": {"Content-Type": "text/csv"}}
+    send = partial(client.post, content=table().encode(), headers={"Content-Type": "text/csv"})
     roles = {"label": "left", "positive": "yes"}
-    refused(client.post("/v1/datasets", params=roles | {"name": name}, **send), 422, "invalid")
+    refused(send("/v1/datasets", params=roles | {"name": name}), 422, "invalid")
     refused(client.post("/v1/uploads", params=roles | {"name": name}), 422, "invalid")
     job = {"dataset_id": "ds_x", "algorithm": {"name": "rankboost"}}
     for more in ({"name": name}, {"tags": {name: "x"}}, {"tags": {"x": name}}):
