@@ -128,7 +128,8 @@ def test_a_watch_ends_as_its_process_does() -> None:
         os.kill(pid, signal.SIGKILL)
         assert watch.wait(30) == 128 + signal.SIGKILL
     stop = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
-    with watched(stop + BEATING + "time.sleep(600)") as (watch, pid):
+    # Short pauses: a signal just before a long one would be handled after it.
+    with watched(stop + BEATING + "while True: time.sleep(0.01)") as (watch, pid):
         watch.send_signal(signal.SIGTERM)
         assert watch.wait(30) == 5
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
