@@ -22,6 +22,7 @@ from app.platform.processes import (
     SignalWaiter,
     child_environment,
     python_command,
+    start_pulse,
     wait_until_closed,
 )
 from app.platform.schema import CannotBegin, SchemaCheck
@@ -41,13 +42,18 @@ QUIET_SECONDS = 10.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker; return its exit code. With `--gate FD` it starts when the other end of that pipe is closed."""
+    """Run the worker; return its exit code. With `--gate FD` it starts when the other end of that pipe is closed; with
+    `--pulse FD` it writes to that pipe as long as it is not stopped.
+    """
     settings = Settings()
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
         log.warning("RANKWRIGHT_JOB_MEMORY_BYTES has an effect only on Linux")
-    if arguments[:1] == ["--gate"]:  # a signal before there is work ends it at once
-        wait_until_closed(int(arguments[1]))
+    pipes = dict(zip(arguments[::2], map(int, arguments[1::2]), strict=True))
+    if (gate := pipes.get("--gate")) is not None:  # a signal before there is work ends it at once
+        wait_until_closed(gate)
+    if (pulse := pipes.get("--pulse")) is not None:
+        start_pulse(pulse)
     # SIGHUP is caught and ignored: a closed terminal is no reason to drop a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.access.authentication import Scope
 from app.access.service import MAX_GRACE_SECONDS
-from app.http.schemas import Body, PageOf, Resource, Text, Timestamp, one_of
+from app.http.schemas import Body, Name, PageOf, Resource, Timestamp, one_of
 
 MAX_LIFETIME_SECONDS = 3.2e9
 """Longest lifetime of a key, in seconds: a century."""
@@ -17,7 +17,7 @@ MAX_LIFETIME_SECONDS = 3.2e9
 class KeyRequest(Body):
     """A key to create, for the owner of the caller's key."""
 
-    name: Text
+    name: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
     expires_in_seconds: Annotated[float, Field(gt=0, le=MAX_LIFETIME_SECONDS)] | None = None
 

@@ -21,6 +21,8 @@ from app.platform.errors import (
     TooMany,
     Unavailable,
     check_name,
+    is_plain,
+    shown,
 )
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -64,8 +66,10 @@ def create(
             f"(rankwright keys create); the key has {has}"
         )
     check_name("owner", owner)
-    if not name or len(name) > 255 or "\0" in name:
-        raise Invalid("name must have 1 to 255 characters and no NUL")
+    if not 1 <= len(name) <= 255 or not is_plain(name):
+        raise Invalid(
+            f"name must have 1 to 255 characters and no control characters, got {shown(name)}"
+        )
     secret = _PREFIX + secrets.token_urlsafe(32)
     now = repository.now(session)
     key = ApiKey(

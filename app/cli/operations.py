@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rankwright.cli.common import out
 from rich.text import Text
 
 from app.cli.processes import SettingsError, fail, read_settings, settings_of
@@ -84,8 +84,6 @@ def restore(
 
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
 _PART_WIDTH = 13
-
-out = Console(highlight=False, soft_wrap=True)
 
 
 def doctor(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
+from rankwright import printable
 
 from app import __version__
 from app.platform.processes import (
@@ -23,6 +24,7 @@ from app.platform.processes import (
     child_environment,
     python_command,
     raise_descriptor_limit,
+    start_pulse,
     wait_until_closed,
 )
 
@@ -37,6 +39,9 @@ key_commands = typer.Typer(help="Create, list, rotate and revoke API keys.", no_
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Gate = Annotated[
     int | None, typer.Option(hidden=True, help="An inherited pipe whose end is waited for.")
+]
+Pulse = Annotated[
+    int | None, typer.Option(hidden=True, help="An inherited pipe to write to, as a sign of life.")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")]
 
@@ -220,12 +225,13 @@ def worker(
             help="The address at which a worker of a cluster listens. Default: 127.0.0.1."
         ),
     ] = None,
+    pulse: Pulse = None,
 ) -> None:
     """Run a worker. It takes jobs from the queue and runs each in its own process."""
     if join is None and host is not None:
         raise typer.BadParameter(f"--host {host} needs --join: other workers listen nowhere")
     settings_of()  # reports a wrong setting in a sentence
-    command = python_command("workers")
+    command = python_command("workers", *([] if pulse is None else ["--pulse", str(pulse)]))
     if join is not None:
         from app.platform.settings import checked_scheduler
 
@@ -237,7 +243,7 @@ def worker(
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 
-def dispatcher(gate: Gate = None) -> None:
+def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
     """Run the dispatcher. It requeues jobs of lost workers and keeps house. One is enough; more do no harm."""
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
@@ -249,6 +255,8 @@ def dispatcher(gate: Gate = None) -> None:
     configure_logging(settings)
     if gate is not None:
         wait_until_closed(gate)
+    if pulse is not None:
+        start_pulse(pulse)
     # From here on a signal is handled: also one that comes before the work begins must end it cleanly.
     with (
         SignalWaiter([signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]) as signals,
@@ -340,7 +348,8 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
                     state += f"  until {_time(key.expires_at)}"
                 used = "never" if key.last_used_at is None else _time(key.last_used_at)
                 scopes = ",".join(key.scopes)
-                typer.echo(f"{key.id}  {key.prefix}…  {scopes}  {key.name}  used {used}{state}")
+                line = f"{key.id}  {key.prefix}…  {scopes}  {key.name}  used {used}{state}"
+                typer.echo(printable.one_line(line))
             if (after := page.next) is None:
                 return
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.ingest.fields import Choice, Column, Columns, Flag, Text, TextFields, Tokens
+from app.ingest.fields import Choice, Column, Columns, Flag, Name, Text, TextFields, Tokens
 from app.ingest.formats import Dialect, DialectChoice
 from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS
 from app.platform.tables import Dataset, DatasetKind, VersionMode
@@ -30,7 +30,7 @@ _NO_ITEMS = dict.fromkeys(
 class RoleFields(TextFields):
     """The fields that are columns of the table of datasets: the reader completes some, and jobs use them."""
 
-    name: Annotated[str, Text()] = Field(
+    name: Annotated[str, Name()] = Field(
         default="table", description="Name of the dataset. Default: `table`."
     )
     label: Annotated[str | None, Column(_NO_LABEL | _ONE_LABEL)] = Field(

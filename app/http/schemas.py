@@ -23,7 +23,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
-from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN
+from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN, PLAIN_PATTERN
 from app.platform.tables import DatasetKind
 
 Item = TypeVar("Item")
@@ -85,6 +85,8 @@ Timestamp = Annotated[
     ),
 ]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=NO_NUL_PATTERN)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=PLAIN_PATTERN)]
+"""A name that the caller chooses."""
 
 
 def at_most(most: int) -> BeforeValidator:
@@ -100,7 +102,7 @@ def at_most(most: int) -> BeforeValidator:
 
 
 Tags = Annotated[
-    dict[Text, Annotated[str, StringConstraints(max_length=255, pattern=NO_NUL_PATTERN)]],
+    dict[Name, Annotated[str, StringConstraints(max_length=255, pattern=PLAIN_PATTERN)]],
     Field(max_length=50),
     at_most(50),
 ]

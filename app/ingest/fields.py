@@ -16,7 +16,16 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import core_schema
 
-from app.platform.errors import MAX_ERRORS, first_doubled, nearest, refuse_all, shown
+from app.platform.errors import (
+    MAX_ERRORS,
+    PATTERN_RULES,
+    PLAIN_PATTERN,
+    first_doubled,
+    is_plain,
+    nearest,
+    refuse_all,
+    shown,
+)
 
 MAX_TEXT_LENGTH = 255  # characters of a name
 MAX_LIST_LENGTH = 4096  # characters of a list of names
@@ -71,6 +80,21 @@ class Text:
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         """Describe the text to pydantic."""
         return self.schema
+
+
+class Name(Text):
+    """A name that the caller chooses, without control characters."""
+
+    def read(self, name: str, text: str) -> Any:
+        """Return the name."""
+        if not is_plain(text):
+            raise ValueError(f"{name} {PATTERN_RULES[PLAIN_PATTERN]}, got {shown(text)}")
+        return super().read(name, text)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the text."""
+        return super().schema | {"pattern": PLAIN_PATTERN}
 
 
 class Column(Text):

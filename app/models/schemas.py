@@ -45,7 +45,7 @@ from app.platform.documents import (
     ScoreParts,
     StoredReasonEntry,
 )
-from app.platform.errors import NO_NUL_PATTERN
+from app.platform.errors import NO_NUL_PATTERN, PLAIN_PATTERN
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
 
@@ -1113,7 +1113,7 @@ class ReasonEntry(Body):
     summed.
     """
 
-    code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=NO_NUL_PATTERN)] = (
+    code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN_PATTERN)] = (
         Field(examples=["R12"])
     )
     text: Annotated[

@@ -281,9 +281,12 @@ NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
 NAME_PATTERN = f"^{NAME}$"
 NO_NUL_PATTERN = r"^[^\x00]*$"
 """Of any text: PostgreSQL keeps no NUL."""
+PLAIN_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+"""Of names that people choose and read: a control character steers a terminal, or has one name look like another."""
 PATTERN_RULES: Mapping[str, str] = {
     NAME_PATTERN: "must begin with a small letter (a to z) or a digit, and have at most 63 of these, '.', '_' and '-'",
     NO_NUL_PATTERN: "must not contain the character NUL (code 0)",
+    PLAIN_PATTERN: "must not contain control characters, line ends, or characters that change the direction of text",
 }
 """What each pattern asks for, in words."""
 
@@ -301,6 +304,11 @@ def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
     if re.fullmatch(NAME, name) is None:
         detail = f"{thing} {PATTERN_RULES[NAME_PATTERN]}, got {shown(name)}"
         raise Invalid(detail) if pointer is None else invalid(pointer, detail)
+
+
+def is_plain(name: str) -> bool:
+    """Return True if a name has no control characters."""
+    return re.fullmatch(PLAIN_PATTERN, name) is not None
 
 
 def counted(number: int, one: str, many: str) -> str:

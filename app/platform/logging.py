@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 import orjson
+from rankwright import printable
 
 from app.platform.settings import Settings
 from core.errors import shorten
@@ -22,11 +23,6 @@ MAX_LINE = 8_192
 """Most characters of a record's message."""
 MAX_TRACE = 65_536
 """Most characters of an error's trace."""
-# Control characters, and those that end a line in Unicode.
-_ESCAPES = {
-    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
-    for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
-}
 
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
@@ -47,18 +43,18 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
         """Format the record without its trace. A caller's text cannot begin a line, or steer a terminal."""
-        return shorten(super().formatMessage(record), MAX_LINE).translate(_ESCAPES)
+        return printable.one_line(shorten(super().formatMessage(record), MAX_LINE))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
-        """Format a trace, whose last line may repeat a caller's value."""
-        return shorten(super().formatException(ei), MAX_TRACE)
+        """Format the trace of an exception, whose message may be a caller's text."""
+        return printable.lines(shorten(super().formatException(ei), MAX_TRACE))
 
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
     ) -> str:
         """Return the line of a request. `stamp` is the time to the second."""
         line = f"{stamp}.{milliseconds:03d}Z INFO {access.name} {message}"
-        return line if line.isprintable() else line.translate(_ESCAPES)
+        return printable.one_line(line)
 
 
 class JsonFormatter(logging.Formatter):
@@ -76,7 +72,7 @@ class JsonFormatter(logging.Formatter):
         line |= _current_ids() | getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = shorten(self.formatException(record.exc_info), MAX_TRACE)
-        return orjson.dumps(line, default=str).decode()
+        return printable.one_line(orjson.dumps(line, default=str).decode())
 
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
@@ -89,7 +85,9 @@ class JsonFormatter(logging.Formatter):
             "logger": access.name,
             "message": message,
         }
-        return orjson.dumps(line | _current_ids() | fields, default=str).decode()
+        return printable.one_line(
+            orjson.dumps(line | _current_ids() | fields, default=str).decode()
+        )
 
 
 def _current_ids() -> dict[str, str]:
@@ -142,7 +140,7 @@ def line_of(message: str, level: int = logging.INFO) -> str:
     for commands without a log, and before logging is configured.
     """
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") != "json":
-        return message
+        return printable.lines(message)
     return JsonFormatter().format(
         logging.LogRecord("rankwright", level, "", 0, "%s", (message,), None)
     )

@@ -1,9 +1,15 @@
-"""Shared by long-running processes: starting a child, a watchdog for the parent's death, a gate, signals.
+"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stands still, a
+gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
 
     python -I -S processes.py PARENT_PID PIPE COMMAND ...
+
+    python -I -S processes.py --watch COMMAND ...
+
+runs a command and ends with its code. It kills a command that stands still, and ends with code 1: so a container whose
+process stands still ends, and is started again.
 
 PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent has. It is read
 where the kernel cannot signal a parent's death: there a guardian process waits for its end. This module imports only
@@ -20,6 +26,8 @@ import select
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -107,8 +115,108 @@ def guard(pipe: int) -> None:
     os._exit(0)
 
 
+PULSE_SECONDS = 1.0
+MISSED_PULSES = 15
+"""After so many looks without a pulse, a process stands still."""
+
+
+def start_pulse(pipe: int) -> None:
+    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped."""
+    os.set_inheritable(pipe, False)
+    os.set_blocking(pipe, False)
+    threading.Thread(target=_pulse, args=(pipe,), name="pulse", daemon=True).start()
+
+
+def _pulse(pipe: int) -> None:
+    while True:
+        with contextlib.suppress(BlockingIOError):  # nobody has read for hours
+            try:
+                os.write(pipe, b".")
+            except BrokenPipeError:
+                return
+        time.sleep(PULSE_SECONDS)
+
+
+class PulseReader:
+    """The pulse of a child that `start_pulse` writes to `writer`, which the child inherits and the parent closes.
+
+    Looks are counted, not seconds: after a pause of the whole machine, the child has as many looks as ever. A child
+    that has not begun to write is left alone, because it may import or wait for long.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._begun = False
+        self._missed = 0
+        self._look_at = 0.0
+
+    def close_writer(self) -> None:
+        """Close the parent's copy of the writing end; the child has its own."""
+        os.close(self.writer)
+
+    def has_stopped(self) -> bool:
+        """Return True if the child stands still. To be called every `PULSE_SECONDS`."""
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + PULSE_SECONDS
+        beaten = False
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                beaten = True
+        self._begun = self._begun or beaten
+        self._missed = 0 if beaten else self._missed + 1
+        return self._begun and self._missed >= MISSED_PULSES
+
+    def close(self) -> None:
+        """Close the reading end."""
+        os.close(self._reader)
+
+
+def watch(command: list[str]) -> int:
+    """Run a command in a process group of its own, with `--pulse` and a pipe as last words; return its exit code. Pass
+    signals on to it. Kill a command that stands still, and return 1.
+    """
+    pulse = PulseReader()
+    guarded, held = os.pipe()
+    with SignalWaiter([*_PASSED_ON, signal.SIGCHLD]) as signals:
+        parent_pid = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            os.setpgid(0, 0)
+            os.close(held)
+            for descriptor in (guarded, pulse.writer):
+                os.set_inheritable(descriptor, True)
+            words = [str(parent_pid), str(guarded), *command, "--pulse", str(pulse.writer)]
+            os.execv(sys.executable, [sys.executable, "-I", "-S", __file__, *words])  # noqa: S606
+        pulse.close_writer()
+        while True:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+            if pulse.has_stopped():
+                _tell("the process stands still and is killed")
+                os.killpg(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return 1
+            for number in signals.wait(PULSE_SECONDS) & _PASSED_ON:
+                os.kill(pid, number)
+
+
+_PASSED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+
+
+def _tell(message: str) -> None:
+    if os.environ.get("RANKWRIGHT_LOG_FORMAT") == "json":
+        message = f'{{"level": "ERROR", "logger": "rankwright", "message": "{message}"}}'
+    sys.stderr.write(f"{message}\n")
+
+
 def main(arguments: list[str]) -> None:
-    """Replace this process by the rest of the command line."""
+    """Replace this process by the rest of the command line, or watch the rest of it."""
+    if arguments[0] == "--watch":
+        sys.exit(watch(arguments[1:]))
     parent_pid, pipe, command = int(arguments[0]), int(arguments[1]), arguments[2:]
     if not die_with_parent(parent_pid):
         guard(pipe)

@@ -283,8 +283,8 @@ class Settings(BaseSettings):
     )
     quota_bytes: Annotated[int, Ge(0)] | None = Field(
         default=None,
-        description="Bytes of uploads, tables, models, scores and rows of the database that an owner may have. Default: "
-        "no limit.",
+        description="Bytes of uploads, tables, models, scores and rows of the database that an owner may have. "
+        "Default: no limit.",
     )
     max_queued_jobs: Annotated[int, Ge(1)] = Field(
         default=10_000, description="Jobs of all owners that may be queued."

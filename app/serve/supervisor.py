@@ -26,7 +26,13 @@ from typing import Any
 from app.platform import processes, resources
 from app.platform.errors import OutOfSpace
 from app.platform.logging import line_of
-from app.platform.processes import SignalWaiter, child_environment, python_command
+from app.platform.processes import (
+    PULSE_SECONDS,
+    PulseReader,
+    SignalWaiter,
+    child_environment,
+    python_command,
+)
 from app.platform.settings import Settings
 from app.platform.state_folder import OpenToOthers, make_private
 from app.serve import ServeError, broker
@@ -297,9 +303,10 @@ class Supervisor:
         """Start worker and dispatcher. They wait at the gate."""
         gate = ["--gate", str(self._gate_fd)]
         dispatcher = python_command("app.cli", "dispatcher", *gate)
+        worker = python_command("workers", *gate)
         self._workers = [
-            self._service("worker", python_command("workers", *gate), self._gate_fd),
-            self._service("dispatcher", dispatcher, self._gate_fd),
+            self._service("worker", worker, self._gate_fd, has_pulse=True),
+            self._service("dispatcher", dispatcher, self._gate_fd, has_pulse=True),
         ]
         for service in self._workers:
             service.start()
@@ -413,13 +420,18 @@ class Supervisor:
                 return
 
     def _watch_once(self, longest: float | None) -> bool:
-        """Wait for a signal or the next restart, then restart what died. False if a signal came."""
-        pauses = [service.seconds_to_restart() for service in self._all()]
+        """Wait for a signal or the next restart, then kill what stands still, and restart what died. False if a signal
+        came.
+        """
+        pauses = [service.seconds_to_look() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
         if self._signals.wait(min(waits, default=None)) & self._stops:
             print_line("stopping")
             return False
         for service in self._all():
+            if service.stands_still():
+                print_line(f"the {service.name} stands still and is killed")
+                service.kill_group()
             if (death := service.restart_if_due()) is not None:
                 print_line(f"the {service.name} {death}; it will be restarted")
         return True
@@ -428,18 +440,24 @@ class Supervisor:
         found = (self._broker, *self._workers, *self._api)
         return [service for service in found if service is not None]
 
-    def _service(self, name: str, command: list[str], *pass_fds: int) -> Service:
+    def _service(
+        self, name: str, command: list[str], *pass_fds: int, has_pulse: bool = False
+    ) -> Service:
         return Service(
             name,
             command,
             environment=self._environment,
             pass_fds=pass_fds,
             guardian_fd=self._guardian_fd,
+            has_pulse=has_pulse,
         )
 
 
 class Service:
-    """A child process in its own group. Start it from the main thread: the kernel ends it with that thread."""
+    """A child process in its own group. Start it from the main thread: the kernel ends it with that thread.
+
+    `has_pulse` says that its command takes `--pulse` (`processes.start_pulse`).
+    """
 
     def __init__(
         self,
@@ -449,8 +467,11 @@ class Service:
         environment: Mapping[str, str],
         pass_fds: Sequence[int] = (),
         guardian_fd: int,
+        has_pulse: bool = False,
     ) -> None:
         self.name = name
+        self._has_pulse = has_pulse
+        self._pulse: PulseReader | None = None
         self.deaths = 0  # in a row: of one that ran for STEADY_SECONDS only the last counts
         self._command = list(command)
         self._environment = dict(environment)
@@ -474,13 +495,22 @@ class Service:
     def start(self) -> None:
         """Start the process."""
         watchdog = [sys.executable, "-I", "-S", processes.__file__]
+        command, pass_fds = self._command, self._pass_fds
+        if self._has_pulse:
+            if self._pulse is not None:
+                self._pulse.close()
+            self._pulse = PulseReader()
+            command = [*command, "--pulse", str(self._pulse.writer)]
+            pass_fds = [*pass_fds, self._pulse.writer]
         self._process = subprocess.Popen(
-            [*watchdog, str(os.getpid()), str(self._guardian_fd), *self._command],
-            pass_fds=self._pass_fds,
+            [*watchdog, str(os.getpid()), str(self._guardian_fd), *command],
+            pass_fds=pass_fds,
             stdin=subprocess.DEVNULL,
             env=self._environment,
             process_group=0,
         )
+        if self._pulse is not None:
+            self._pulse.close_writer()
         self._started_at = time.monotonic()
 
     def restart_if_due(self) -> str | None:
@@ -492,7 +522,7 @@ class Service:
             return None
         if (code := self._process.poll()) is None:
             return None
-        self._kill_group()
+        self.kill_group()
         self._process = None
         if now - self._started_at > STEADY_SECONDS:
             self._backoff = FIRST_BACKOFF
@@ -502,9 +532,15 @@ class Service:
         self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
         return processes.describe_exit(code)
 
-    def seconds_to_restart(self) -> float | None:
-        """Seconds until a dead process is restarted; None while it runs."""
-        return None if self._process else max(0.0, self._start_at - time.monotonic())
+    def stands_still(self) -> bool:
+        """Return True if the process runs but has no pulse any more."""
+        return self.running and self._pulse is not None and self._pulse.has_stopped()
+
+    def seconds_to_look(self) -> float | None:
+        """Seconds until a dead process is restarted, or its pulse is looked at; None if neither is due."""
+        if self._process is None:
+            return max(0.0, self._start_at - time.monotonic())
+        return None if self._pulse is None else PULSE_SECONDS
 
     def terminate(self) -> None:
         """Send SIGTERM."""
@@ -516,12 +552,12 @@ class Service:
         if self._process is None:
             return True
         ended = self._process.poll() is not None
-        self._kill_group()
+        self.kill_group()
         self._process.wait()
         self._process = None
         return ended
 
-    def _kill_group(self) -> None:
+    def kill_group(self) -> None:
         """Kill the group, the process included."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: a group of zombies

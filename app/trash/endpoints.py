@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from app.access.authentication import GuardedRoute, adds_nothing, needs
+from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.trash import service as trash
 from app.trash.schemas import TrashItem, TrashPage, item_of
@@ -23,7 +23,6 @@ def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> Tra
 
 @router.post("/{item_id}/restore", summary="Restore something from the trash")
 @needs("train")
-@adds_nothing
 def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashItem:
     """Restore what was deleted, under its id, as it was. The answer says what it is."""
     return item_of(context.db.writing(trash.restore, caller.owner, item_id))

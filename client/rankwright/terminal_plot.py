@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rankwright.plots import Plot, Points
+from rankwright.printable import one_line
 
 _BRAILLE = 0x2800
 # The bit of each dot in a braille cell of 4 rows × 2 columns (Unicode 16, §21.1).
@@ -54,7 +55,7 @@ def to_terminal(plot: Plot, *, width: int = 48, height: int = 16) -> str:
     keys += [f"dashed: {name}" for name in names[1:]]
     keys += [f"dotted: {plot.diagonal}"] if chance else []
     text.append(f"{'':>9}" + "; ".join([plot.labels[0], *keys]))
-    return "\n".join(text)
+    return "\n".join(map(one_line, text))
 
 
 def _dots_along(

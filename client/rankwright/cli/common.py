@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import inspect
+import io
 import json
 import math
 import shutil
@@ -14,12 +16,14 @@ from contextlib import contextmanager
 from enum import IntEnum
 from functools import update_wrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 
+from rankwright import printable
 from rankwright.client import TIMEOUT, Client, find_service
 from rankwright.errors import (
     ConfigurationError,
@@ -42,9 +46,49 @@ from rankwright.transport import RETRIED, BrokenConnection, HttpTransport, Pause
 if TYPE_CHECKING:
     from rich.table import Table
 
+
+class _Escaped(io.RawIOBase):
+    """Bytes of UTF-8 on their way to a terminal, with what would steer it escaped."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        sys.stdout.write(printable.lines(self._decoder.decode(bytes(data))))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def standard_output() -> BinaryIO:
+    """Return where a command writes a document or a table: as it is to a file or a pipe, escaped to a terminal."""
+    return cast(BinaryIO, _Escaped()) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class Terminal(Console):
+    """A console that escapes what would steer a terminal: names and messages come from others."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Yield the segments of what is printed; control codes of rich's own are not escaped."""
+        for segment in super().render(renderable, options):
+            yield (
+                segment if segment.control else segment._replace(text=printable.lines(segment.text))
+            )
+
+    def print_line(self, text: str, *, style: str | None = None) -> None:
+        """Print one line, whatever the text contains."""
+        self.print(printable.one_line(text), style=style, markup=False)
+
+
 # Soft wrap: a terminal breaks long lines, a pipe must not.
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+out = Terminal(highlight=False, soft_wrap=True)
+err = Terminal(stderr=True, highlight=False, soft_wrap=True)
 
 Model = Annotated[str, typer.Argument(help="The model: id, name, name:version or name@alias.")]
 
@@ -273,7 +317,7 @@ class _Transport(HttpTransport):
             self._waited += step.seconds
             if self._waited >= MIN_TOLD_SECONDS:
                 said = f"waiting {math.ceil(step.seconds)} s before another try: {step.reason}"
-                err.print(said, markup=False)
+                err.print_line(said)
         try:
             result = super().do(step)
         except BrokenConnection as error:
@@ -339,10 +383,16 @@ def sending(path: Path) -> Iterator[Progress]:
 
 
 def new_table(*headings: str) -> Table:
-    """Make an empty table without lines."""
+    """Make an empty table without lines. Texts in its cells are shown on one line."""
     from rich.table import Table
 
-    return Table(*headings, box=None, pad_edge=False, show_header=bool(headings))
+    class Lineless(Table):
+        def add_row(self, *cells: Any, **options: Any) -> None:
+            shown = (printable.one_line(cell) if isinstance(cell, str) else cell for cell in cells)
+            super().add_row(*shown, **options)
+
+    shown = map(printable.one_line, headings)
+    return Lineless(*shown, box=None, pad_edge=False, show_header=bool(headings))
 
 
 def split_assignment(text: str) -> tuple[str, str]:
@@ -355,7 +405,7 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def print_lines(lines: Iterable[Sequence[str]]) -> None:
     """Print lines of cells in columns. Not a table of rich: it would cut ids to fit a narrow terminal."""
-    shown = list(lines)
+    shown = [[printable.one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     for line in shown:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

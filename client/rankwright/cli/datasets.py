@@ -30,6 +30,7 @@ from rankwright.cli.common import (
 )
 from rankwright.client import Client
 from rankwright.errors import MAX_SHOWN, InvalidTable, describe_errors
+from rankwright.printable import one_line
 from rankwright.resources import Dataset
 
 
@@ -100,9 +101,9 @@ def _show_dataset(dataset: types.Dataset) -> None:
 
     features = sum(column.role == "feature" for column in dataset.columns)
     out.print(
-        f"[bold]{dataset.id}[/]  {escape(dataset.name)}{_numbered(dataset)}: {dataset.rows:,} rows, "
+        f"[bold]{dataset.id}[/]  {escape(one_line(dataset.name))}{_numbered(dataset)}: {dataset.rows:,} rows, "
         f"{features} features, "
-        f"{escape(_target(dataset))}"
+        f"{escape(one_line(_target(dataset)))}"
     )
     _show_warnings(dataset.warnings)
 
@@ -111,7 +112,7 @@ def _show_warnings(warnings: list[types.TableWarning]) -> None:
     """Print the table's warnings, each with the option that changes it."""
     for warning in warnings[:MAX_SHOWN]:
         option = f"--{warning.parameter}"
-        err.print(f"column {warning.column}: {warning.detail} ({option})", markup=False)
+        err.print_line(f"column {warning.column}: {warning.detail} ({option})")
     if len(warnings) > MAX_SHOWN:
         err.print(f"… and {len(warnings) - MAX_SHOWN} more; rankwright profile lists them all")
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.markup import escape
+
 from rankwright import plots, types
 from rankwright.cli.common import CommandFailed, out
 from rankwright.plots import Plot
+from rankwright.printable import one_line
 from rankwright.resources import Metrics, Model
 from rankwright.terminal_plot import to_terminal
 
@@ -24,7 +27,7 @@ def show_model(model: Model, svg: Path | None, *, as_json: bool) -> None:
     else:
         out.print(report(model.data, metrics, roc), markup=False)
         out.print(f"\n{provenance(model.data)}", markup=False)
-        out.print(f"[bold]{model.id}[/]  {model.name}:{model.version}")
+        out.print(f"[bold]{model.id}[/]  {escape(one_line(model.name))}:{model.version}")
     if svg is not None:
         if roc is None:
             raise CommandFailed(f"{svg} was not written: {model.name} has no ROC curve")
@@ -110,7 +113,7 @@ def provenance(model: types.Model) -> str:
         ("judged by", model.validation_dataset),
     )
     lines = [
-        f"{how} {data.name}, version {data.version}: {data.id}, SHA-256 {data.sha256[:16]}…"
+        f"{how} {one_line(data.name)}, version {data.version}: {data.id}, SHA-256 {data.sha256[:16]}…"
         for how, data in made_with
         if data is not None
     ]

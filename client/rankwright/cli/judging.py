@@ -130,7 +130,7 @@ def evaluate(
             out.print_json(data=found.data.to_json() | kept)
             return
         for warning in found.data.warnings:
-            err.print(f"note: {warning}", markup=False)
+            err.print_line(f"note: {warning}")
         out.print(_evaluation(found), markup=False)
         if promised is not None:
             out.print("\n".join(["", *_promises(promised)]), markup=False)
@@ -213,7 +213,7 @@ def compare(
         out.print_json(data=found.data.to_json())
         return
     for warning in found.data.warnings:
-        err.print(f"note: {warning}", markup=False)
+        err.print_line(f"note: {warning}")
     if found.data.result is not None:
         out.print(_comparison(found.data, found.data.result), markup=False)
 

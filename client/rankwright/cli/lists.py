@@ -99,7 +99,7 @@ def list_(
     if not shown:
         named = f" with {fields['search']!r} in the name" if "search" in fields else ""
         such = "such " if fields.keys() - {"search"} else ""
-        err.print(f"there are no {such}{collection}{named}", markup=False)
+        err.print_line(f"there are no {such}{collection}{named}")
         return
     lines = [(*shown_of(each), each.created_at[:19]) for each in shown]
     print_lines(lines)
@@ -120,7 +120,7 @@ def cancel(
     """Cancel a job."""
     with service(url, key) as client:
         state = client.jobs.get(job).cancel(keep=True if keep else None).state
-    out.print(f"{job}  {state}", markup=False)
+    out.print_line(f"{job}  {state}")
 
 
 def alias(
@@ -196,7 +196,7 @@ def alias(
             promise=promise or (None if no_promise else "keep"),
             memo=memo or None,
         )
-    out.print(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}", markup=False)
+    out.print_line(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}")
 
 
 _NEXT = {
@@ -228,7 +228,7 @@ def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> No
         err.print("no alias is in use", markup=False)
     waiting = len(found.failed) + len(found.drifted) + len(found.outdated)
     if waiting:
-        err.print(f"{waiting} things need attention: see --json, or the console", markup=False)
+        err.print_line(f"{waiting} things need attention: see --json, or the console")
 
 
 def codes(
@@ -252,7 +252,7 @@ def codes(
         if file is not None:
             entries = _entries_of(file)
             made = client.models.set_reason_codes(name, entries)
-            err.print(f"{name} has revision {made.revision} of its reason codes", markup=False)
+            err.print_line(f"{name} has revision {made.revision} of its reason codes")
             return
         found = client.models.read_reason_codes(name)
         out.print_json(data={"entries": [entry.to_json() for entry in found.entries]})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -22,6 +21,7 @@ from rankwright.cli.common import (
     new_table,
     out,
     service,
+    standard_output,
     takes,
 )
 from rankwright.cli.datasets import find_dataset
@@ -33,6 +33,7 @@ from rankwright.cli.figures import (
     show_model,
     shown_interval,
 )
+from rankwright.printable import one_line
 from rankwright.terminal_plot import to_terminal
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def importance(
         return
     features = found.features
     bars = _bars([feature.importance for feature in features])
-    out.print(f"{found.method} ({found.on} rows). {found.description}", markup=False)
+    out.print_line(f"{found.method} ({found.on} rows). {found.description}")
     table = new_table()
     for feature, bar in zip(features, bars, strict=True):
         table.add_row(feature.name, f"{feature.importance:.5g}", bar)
@@ -119,7 +120,7 @@ def dependence(
     if as_json:
         out.print_json(data=found.to_json())
         return
-    out.print(f"mean score over {found.rows:,} {found.on} rows", markup=False)
+    out.print_line(f"mean score over {found.rows:,} {found.on} rows")
     out.print(_one(found) if len(found.features) == 1 else _two(found), markup=False)
 
 
@@ -382,6 +383,7 @@ def figures(
 
 def _columns(lines: Sequence[Sequence[str]]) -> str:
     """Return lines of aligned words; unlike a table they are never broken."""
+    lines = [[one_line(word) for word in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(f"{word:<{width}}" for word, width in zip(line, widths, strict=True)).rstrip()
@@ -416,6 +418,6 @@ def _format(given: str | None, output: Path | None, known: dict[str, str], defau
 
 def _write(output: Path | None, content: bytes) -> None:
     if output is None:
-        sys.stdout.buffer.write(content)
+        standard_output().write(content)
     else:
         output.write_bytes(content)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from rankwright.cli.common import (
     sending,
     service,
     split_assignment,
+    standard_output,
     table_file,
     takes,
 )
@@ -212,8 +212,9 @@ def _format_of(output: str) -> str:
 @contextmanager
 def _opened(output: str) -> Iterator[BinaryIO]:
     if output == _STDOUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        sink = standard_output()
+        yield sink
+        sink.flush()
     else:
         try:
             with Path(output).open("wb") as file:

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.console import Console
 
 from rankwright import api, types
 from rankwright.cli.common import (
@@ -21,6 +20,7 @@ from rankwright.cli.common import (
     Exit,
     Key,
     Svg,
+    Terminal,
     Url,
     err,
     given,
@@ -62,7 +62,7 @@ def wait_for_job(job: Job) -> types.Job:
         except KeyboardInterrupt:
             cancelling = _ask(job) or cancelling
     if job.state == "cancelled" and cancelling:
-        err.print(f"job {job.id} is cancelled", markup=False)
+        err.print_line(f"job {job.id} is cancelled")
         raise typer.Exit(INTERRUPTED)
     if job.state != "succeeded":
         problem = job.data.error or {}
@@ -132,7 +132,7 @@ def _showing(job: types.Job) -> Iterator[Callable[[types.Job], None]]:
 
     view = _View(job)
     # A console of its own: lines are cut at the terminal's edge, not wrapped.
-    console = Console(stderr=True, highlight=False)
+    console = Terminal(stderr=True, highlight=False)
     with Live(view, console=console, refresh_per_second=8, transient=True) as live:
         yield view.show
         # The results stay on the screen; the running work is removed.
@@ -154,7 +154,7 @@ class _Lines:
         line = "; ".join(filter(None, [status(job), _best(job)]))
         if now >= self._next and line != self._latest:
             self._next, self._latest = now + PLAIN_SECONDS, line
-            err.print(line, markup=False)
+            err.print_line(line)
 
 
 class _View:
@@ -428,7 +428,7 @@ def train(
             tags=dict(split_assignment(text) for text in tags) if tags else None,
         )
         if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
-            out.print(f"The newest rows judge, by {by!r}, which is no feature.", markup=False)
+            out.print_line(f"The newest rows judge, by {by!r}, which is no feature.")
         done = wait_for_job(job)
         show_model(client.models.get(cast(types.JobOutput, done.output).id), svg, as_json=as_json)
 

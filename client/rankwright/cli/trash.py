@@ -54,7 +54,7 @@ def restore(item: Item, *, url: Url = None, key: Key = None) -> None:
     """Restore something that was deleted, as it was."""
     with service(url, key) as client:
         found = client.trash.restore(item)
-    out.print(f"{found.id}  {found.kind.replace('_', ' ')} {found.name} is restored", markup=False)
+    out.print_line(f"{found.id}  {found.kind.replace('_', ' ')} {found.name} is restored")
 
 
 @trash.command()
@@ -62,4 +62,4 @@ def delete(item: Item, *, url: Url = None, key: Key = None) -> None:
     """Delete something in the trash for good."""
     with service(url, key) as client:
         client.trash.delete(item)
-    out.print(f"{item}  deleted for good", markup=False)
+    out.print_line(f"{item}  deleted for good")

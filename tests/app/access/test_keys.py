@@ -67,7 +67,7 @@ def test_only_the_hash_is_kept(db: Database) -> None:
         ("Ann!", "k", ["read"], "owner must begin with a small letter"),
         ("", "k", ["read"], "owner must begin with a small letter"),
         ("ann", "", ["read"], "name must have 1 to 255 characters"),
-        ("ann", "a\0b", ["read"], "no NUL"),
+        ("ann", "a\0b", ["read"], "no control characters"),
     ],
 )
 def test_what_makes_no_key(

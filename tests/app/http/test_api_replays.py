@@ -263,7 +263,7 @@ def test_lines_forged_in_the_log(client: httpx.Client, caplog: pytest.LogCapture
         if record.name == "rankwright.access" and "forged" in record.getMessage()
     ]
     assert len(line.splitlines()) == 1
-    assert "\\x0d\\x0a" in line
+    assert "\\u000d\\u000a" in line
     assert "\x1b" not in line
 
 

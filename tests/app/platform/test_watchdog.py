@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -79,3 +82,74 @@ def test_a_command_that_is_not_there_is_named() -> None:
     )
     assert done.returncode == 1
     assert f"no-such-command: {os.strerror(errno.ENOENT)}" in done.stderr
+
+
+# A watch whose looks follow one another fast, over a command that tells its pid, and does what the test asks for.
+WATCH = """
+import sys
+from app.platform import processes
+processes.PULSE_SECONDS, processes.MISSED_PULSES = 0.02, 25
+sys.exit(processes.watch([sys.executable, "-c", *sys.argv[1:]]))
+"""
+BEATING = """
+import os, sys, time
+from app.platform import processes
+processes.PULSE_SECONDS = 0.02
+processes.start_pulse(int(sys.argv[sys.argv.index("--pulse") + 1]))
+print(os.getpid(), flush=True)
+"""
+
+
+@contextmanager
+def watched(script: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """A watch over a Python script; yields it and the pid of the script's process."""
+    command = [sys.executable, "-c", WATCH, script]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watch:
+        try:
+            yield watch, int(watch.stdout.readline())
+        finally:
+            watch.kill()
+
+
+def test_a_process_that_stands_still_is_killed_and_its_watch_ends() -> None:
+    with watched(BEATING + "time.sleep(600)") as (watch, pid):
+        os.kill(pid, signal.SIGSTOP)
+        assert watch.wait(30) == 1
+        assert not is_running(pid)
+        assert len(watch.stderr.read().splitlines()) == 1
+
+
+def test_a_watch_ends_as_its_process_does() -> None:
+    with watched(BEATING + "sys.exit(7)") as (watch, _):
+        assert watch.wait(30) == 7
+    with watched(BEATING + "time.sleep(600)") as (watch, pid):
+        os.kill(pid, signal.SIGKILL)
+        assert watch.wait(30) == 128 + signal.SIGKILL
+    stop = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
+    # Short pauses: a signal just before a long one would be handled after it.
+    with watched(stop + BEATING + "while True: time.sleep(0.01)") as (watch, pid):
+        watch.send_signal(signal.SIGTERM)
+        assert watch.wait(30) == 5
+    with watched(BEATING + "time.sleep(600)") as (watch, pid):
+        watch.kill()
+        eventually(lambda: not is_running(pid))
+
+
+def test_a_pulse_is_missed_by_looks_and_only_after_it_began(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "PULSE_SECONDS", 0.0)
+    monkeypatch.setattr(processes, "MISSED_PULSES", 3)
+    pulse = processes.PulseReader()
+    assert not any(pulse.has_stopped() for _ in range(10))  # it has not begun
+    os.write(pulse.writer, b"..")
+    assert [pulse.has_stopped() for _ in range(4)] == [False, False, False, True]
+    os.write(pulse.writer, b".")
+    assert not pulse.has_stopped()
+    monkeypatch.setattr(processes, "PULSE_SECONDS", 3600.0)
+    assert not pulse.has_stopped()
+    assert not any(pulse.has_stopped() for _ in range(10))  # too early to look again
+    pulse.close_writer()
+    pulse.close()

@@ -266,6 +266,31 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
 
 
+def test_what_stands_still_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
+    frozen = ("worker", "dispatcher")
+    # A test before may have killed some: they have begun when all is well.
+    address = served.ready()
+    with httpx.Client(base_url=address, headers=served.headers(), timeout=60) as client:
+        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
+        before, told = served.family(), served.output.count("stands still and is killed")
+        for name in frozen:
+            os.kill(before[name], signal.SIGSTOP)
+        answer = client.post(
+            "/v1/datasets?name=frozen&label=y&positive=1",
+            content=b"x,y\n1,0\n2,1\n3,0\n4,1\n",
+            headers={"Content-Type": "text/csv"},
+        )
+        dataset = f"/v1/datasets/{answer.json()['id']}"
+        eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=120)
+        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
+        now = served.family()
+        assert all(now[name] != before[name] and not is_running(before[name]) for name in frozen)
+        assert served.output.count("stands still and is killed") == told + len(frozen)
+        assert [now[name] for name in ("api 1", "api 2")] == [
+            before[name] for name in ("api 1", "api 2")
+        ]
+
+
 def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_twice(
     served: Serve,
 ) -> None:
