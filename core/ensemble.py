@@ -4,7 +4,7 @@ A single fit of a small table gains nothing from threads, but several fits can r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -23,6 +23,7 @@ from core.base.parameters import check_values
 from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
 from core.base.state import Array, Arrays, State, put_under, take_from
 from core.base.table import CodedTable
+from core.base.warning import called_from, find_caller
 from core.boosting import LogitBoost, RankBoost
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidParameter
@@ -510,14 +511,16 @@ def fit_together(
         Each gives the callback to a ranker's fit.
     report : callable (index, step, of, info) -> None
         Called at every step of every fit, by one thread at a time. What it raises, `StopFit` too, or what a fit raises
-        by itself, stops all other fits, each at its next step, and reaches the caller.
+        by itself, or Ctrl-C, stops all other fits, each at its next step, and reaches the caller.
     """
     shared = _Shared(report)
+    caller = find_caller()
 
     def run(k: int) -> Result:
         shared.check()
         try:
-            result = fits[k](shared.of(k))
+            with called_from(caller):
+                result = fits[k](shared.of(k))
         except BaseException as error:
             shared.stop(error)
             raise
@@ -527,10 +530,15 @@ def fit_together(
     if at_once == 1 or len(fits) == 1:
         return [run(k) for k in range(len(fits))]
     of_each = max(int(numba.get_num_threads()) // at_once, 1)
-    with ThreadPoolExecutor(
-        at_once, initializer=numba.set_num_threads, initargs=(of_each,)
-    ) as pool:
+    pool = ThreadPoolExecutor(at_once, initializer=numba.set_num_threads, initargs=(of_each,))
+    try:
         futures = [pool.submit(run, k) for k in range(len(fits))]
+        wait(futures)
+    except BaseException as error:  # Ctrl-C
+        shared.stop(error)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
     shared.check()
     return [future.result() for future in futures]
 

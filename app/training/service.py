@@ -301,7 +301,8 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
         else:
             seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
             if parameters.get("weak_ranker") == "tree":
-                leaves = parameters.get("max_leaves") or _USUAL_LEAVES
+                leaves = parameters.get("max_leaves")
+                leaves = leaves if isinstance(leaves, int) else _USUAL_LEAVES
                 seconds += rounds * leaves * features * labels * _SECONDS_PER_LEAF_AND_FEATURE
         if spec.get("controls", {}).get("algorithms"):
             seconds += cells * _SECONDS_PER_CELL_OF_BASELINES

@@ -18,6 +18,7 @@ from operator import or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -110,10 +111,26 @@ def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[st
     return {name: value for name, value in values.items() if not is_left_out(name)}
 
 
+def plain_value(value: Any) -> Any:
+    """Return a value of a parameter with Python's numbers, booleans and text in place of numpy's scalars.
+
+    Lists, tuples and dicts are converted, too, with their keys; all else is returned as it is. scikit-learn's
+    `ParameterGrid` over arrays yields such scalars.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if type(value) is dict:
+        return {plain_value(key): plain_value(of) for key, of in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(plain_value, value))
+    return value
+
+
 def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
     """Check the type, choice and bounds of values against the annotations of the parameters.
 
-    InvalidParameter: a name is unknown, or a value breaks its rule; the message has the name and the rule.
+    A numpy scalar counts as the Python value that it holds, see `plain_value`. InvalidParameter: a name is unknown, or
+    a value breaks its rule; the message has the name and the rule.
 
     Parameters
     ----------
@@ -127,13 +144,14 @@ def check_values(estimator_class: type, values: Mapping[str, Any]) -> None:
             raise InvalidParameter(
                 f"{estimator_class.__name__} has no parameter {name!r}; it has {known}"
             )
-        _check(name, parameters[name].annotation, value)
+        _check(name, parameters[name].annotation, plain_value(value))
 
 
 def check_seed(random_state: Any) -> int:
     """Return a seed, an integer from 0 to `MAX_SEED`; InvalidParameter for anything else."""
-    _check("random_state", Seed, random_state)
-    return int(random_state)
+    seed = plain_value(random_state)
+    _check("random_state", Seed, seed)
+    return int(seed)
 
 
 def _is_json(annotation: Any) -> bool:

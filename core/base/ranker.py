@@ -1,9 +1,8 @@
 """The base class of every ranker: checks of input, the scikit-learn conventions, and what the service relies on."""
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from . import state
 from .columns import ColumnTable
 from .monotone import Direction, Directions, Verification, find_directions
-from .parameters import check_values, leave_out_newer
+from .parameters import check_values, leave_out_newer, plain_value
 from .splits import join_units
 from .state import Arrays, read_state, write_state
 from .table import (
@@ -43,6 +42,7 @@ from .target import (
     check_weights,
     number_units,
 )
+from .warning import warn
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = state.Floats
@@ -131,6 +131,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: npt.NDArray[Any]
     categories_: Categories
+    _fitted: frozenset[str]
+    """Names of the attributes that the fit has set."""
 
     def fit(
         self,
@@ -144,6 +146,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         callback: Callback | None = None,
     ) -> Self:
         """Learn to rank the rows of the positive class above the others, or those of a greater grade.
+
+        A call that raises, or whose callback does, leaves the ranker as it was: not fitted, or fitted as before.
 
         Whatever draws rows (forests, subsamples, `SampledMartiRank`, validation parts) draws a row of weight k as one
         row: k equal rows of weight 1 give another draw.
@@ -181,14 +185,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             (`StopFit` then ends the search), while a partial-AUC machine looks for a direction that beats constant
             scores, and before each column of a `ColumnTable` is read (`StopFit` then waits for the first step).
         """
-        if isinstance(X, ColumnTable) and callback is not None:
-            X = replace(X, on_read=partial(_call_while_reading, callback))
-        if query is None and not graded:
-            self.__dict__.pop("grades_", None)  # of an earlier fit
-            self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
-        else:
-            rows = self._take_lists(X, y, sample_weight, groups, query, graded)
-            self._fit_lists(rows, callback or ignore)
+        with self._fitting() as fresh:
+            fresh._learn(X, y, sample_weight, groups, query, graded, callback)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -264,6 +262,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError(
                 f"the state of {cls.__name__} is not readable: {error!r}"
             ) from error
+        ranker._mark_fitted()
         return ranker
 
     def get_state(self) -> tuple[Arrays, dict[str, Any]]:
@@ -303,13 +302,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     def get_parameters(self) -> dict[str, Any]:
         """Return the parameters as JSON values, which `from_state` takes; see `Since` for what is left out."""
-        parameters = leave_out_newer(type(self), self.get_params(deep=False))
-        if isinstance(parameters.get("monotone"), dict):  # JSON has no keys that are numpy's
-            parameters["monotone"] = {
-                int(key) if isinstance(key, np.integer) else key: direction
-                for key, direction in parameters["monotone"].items()
-            }
-        return parameters
+        return leave_out_newer(type(self), plain_value(self.get_params(deep=False)))
 
     def check_lists(self, *, query: bool, graded: bool) -> None:
         """Raise InvalidParameter if the ranker, with its parameters, takes no queries or no grades."""
@@ -414,6 +407,56 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def structure(self) -> dict[str, Any]:
         """Return a description of the fitted ranker, as JSON values and readable by a person."""
 
+    @contextmanager
+    def _fitting(self) -> Iterator[Self]:
+        """Yield an unfitted copy of this ranker; at the end of the block this ranker becomes what the copy has become.
+
+        If the block raises, this ranker stays as it was. Parameters of the copy are plain Python values, see
+        `plain_value`; this ranker keeps those that it was given.
+        """
+        fresh = self._unfitted()
+        yield fresh
+        self._become(fresh)
+
+    def _unfitted(self) -> Self:
+        """Return a ranker of the same parameters as plain values, that is not fitted."""
+        parameters = self.get_params(deep=False).items()
+        return type(self)(**{name: plain_value(value) for name, value in parameters})
+
+    def _become(self, fresh: Self) -> None:
+        """Replace all that was fitted by what another ranker of this class has, in one step.
+
+        Parameters stay, and so does what scikit-learn sets on an estimator, such as its requests for metadata.
+        """
+        fresh._mark_fitted()
+        earlier: frozenset[str] = getattr(self, "_fitted", frozenset())
+        own = {name: value for name, value in vars(self).items() if name not in earlier}
+        self.__dict__ = {**own, **{name: vars(fresh)[name] for name in fresh._fitted}}
+
+    def _mark_fitted(self) -> None:
+        """Remember the names of all attributes but the parameters as those of the fit."""
+        self._fitted = frozenset({*vars(self), "_fitted"} - {*self.get_params(deep=False)})
+
+    def _learn(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        query: Any,
+        graded: Any,
+        callback: Callback | None,
+    ) -> None:
+        """Check the input of `fit`, and fit."""
+        if isinstance(X, ColumnTable) and callback is not None:
+            X = replace(X, on_read=partial(_call_while_reading, callback))
+        graded = plain_value(graded)
+        if query is None and graded is False:
+            self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
+        else:
+            rows = self._take_lists(X, y, sample_weight, groups, query, graded)
+            self._fit_lists(rows, callback or ignore)
+
     @abstractmethod
     def _fit(
         self,
@@ -495,8 +538,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidData(f"{type(self).__name__} requires y to be passed, but it is None")
         matrix = self._matrix(X, reset=True)
         n_samples = matrix.shape[0]
-        for name in ("classes_", "grades_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
         if graded:
             grade = check_grades(y, n_samples)
             weight = check_row_weights(sample_weight, n_samples)
@@ -739,18 +780,17 @@ class PathEstimator(Ranker):
         values : sequence of float
             Ascending.
         """
-        self._path_values = tuple(float(value) for value in values)
-        try:
-            return self.fit(X, y, sample_weight, groups=groups, callback=callback)
-        finally:
-            self.__dict__.pop("_path_values", None)
+        with self._fitting() as fresh:
+            fresh._path_values = tuple(float(value) for value in values)
+            fresh._learn(X, y, sample_weight, groups, None, False, callback)
+        return self
 
     def path_rankers(self) -> list[Self]:
         """Return the rankers that the last `fit_path` made, in the order of its values; none after `fit`."""
         return list(self._path)
 
     def _start_path(self) -> tuple[float, ...]:
-        """Return the values of `fit_path`, none for `fit`, and forget the rankers of the path before."""
+        """Return the values of `fit_path`, none for `fit`."""
         self._path = []
         values: tuple[float, ...] = self.__dict__.pop("_path_values", ())
         return values
@@ -777,7 +817,7 @@ def _call_while_reading(callback: Callback) -> None:
 
 def warn_stopped(done: int, of: int, what: str) -> None:
     """Warn that a callback has ended a fit after `done` of `of` steps."""
-    warnings.warn(f"stopped after {done} of {of} {what}", UserWarning, stacklevel=2)
+    warn(f"stopped after {done} of {of} {what}")
 
 
 def _check_width(n_features: int) -> None:

@@ -1,12 +1,12 @@
 """The base of this family's estimators for two classes: fit, score, state."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from core.base.checkpoint import identify_fit, offered
 from core.base.columns import ColumnTable
 from core.base.mixed import MixedRows
 from core.base.monotone import Directions, Verification
-from core.base.parameters import check_values
+from core.base.parameters import check_values, plain_value
 from core.base.ranker import (
     Callback,
     Combination,
@@ -28,13 +28,14 @@ from core.base.ranker import (
     check_groups,
     ignore,
 )
-from core.base.state import Array, Nested, Value
+from core.base.state import Array, Arrays, Nested, Value, write_state
 from core.base.table import keep_present
 from core.base.target import check_pairs
+from core.base.warning import warn
 from core.coding.stored import StandIns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
-from core.trees.options import MAX_DEPTH
+from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
 
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
@@ -51,6 +52,7 @@ from .loop import (
 from .pair_stumps import PairStumpLearner
 from .pair_trees import PairTreeLearner
 from .pairs import ListedPairs
+from .plan import ChosenValues, Plan
 from .queries import QueryRows
 from .stumps import StumpLearner
 from .tree_learner import TreeLearner
@@ -78,10 +80,13 @@ TrainingData = ClassRows | ListedPairs | QueryRows
 MIN_CLASS_ROWS = 250  # rows of each class from which they choose
 FIRST_ROUNDS = 500  # rounds, at most, of the first fit
 MAX_ROUNDS = 2000  # rounds, at most, of the second fit, if the first was still improving
-MORE_LEAVES = 4  # times as many leaves in the second fit, and trees twice as deep
+MORE_LEAVES = (
+    4  # times as many leaves in the second fit, and trees twice as deep, unless they are given
+)
 PATIENCE = 50  # rounds without a higher validation AUC before a fit ends
-CHOSEN = {"learning_rate": 0.05, "max_features": 0.5}  # parameters, if they are None
-MIN_FEATURES = 8  # features from which `max_features` is chosen
+CHOSEN_RATE = 0.05  # learning rate, if it is not given
+CHOSEN_FEATURES = 0.5  # fraction of the features, if it is not given
+MIN_FEATURES = 8  # features from which their fraction is chosen
 MORE_ROUNDS = 1.15  # times as many rounds for the fit on all rows
 DEFAULT_ROUNDS = 100  # rounds if they are not chosen
 
@@ -120,6 +125,15 @@ class Booster(ContributionRanker):
         Empty without early stopping.
     ensemble_ : Ensemble
         The weak rankers of the rounds with their steps: stumps, columns, trees or estimators.
+    n_rounds_ : int
+        Number of rounds of the ranker.
+    learning_rate_ : float
+        As given, or as the fit has chosen it. This and the next three are None if a fit of version 0.3.0 could choose.
+    max_depth_, max_leaves_ : int or None
+        The greatest depth and number of leaves that a tree could have, as given or as chosen; a fit never exceeds what
+        it is given. Without trees None; max_leaves_ is also None for trees that are split level by level.
+    max_features_ : float or None
+        Fraction of the features of each tree, as given or as chosen; None without trees.
     """
 
     keeps_when_stopped = True
@@ -127,13 +141,12 @@ class Booster(ContributionRanker):
     path_parameter: ClassVar[str | None] = "n_rounds"
     """The parameter for whose lower values one fit holds the models, too; see `core.selection`."""
 
-    bounds_leaves: bool = False
-    """Whether `max_leaves` is lowered to the number of leaves whose histograms fit in memory."""
-
     n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
-    max_leaves: int | None
-    max_depth: int
+    learning_rate: float | None
+    max_leaves: int | Literal["auto"] | None
+    max_depth: int | None
+    max_features: float | None
     max_bins: int
     early_stopping_rounds: int | None
     validation_fraction: float
@@ -146,12 +159,21 @@ class Booster(ContributionRanker):
     f_tilde_: Floats
     intercept_: Any  # a float, or one per label
     stop_reason_: Annotated[StopReason, Value()]
+    learning_rate_: float | None
+    max_depth_: int | None
+    max_leaves_: int | None
+    max_features_: float | None
     _validation_auc: Annotated[Floats, Array("n_tried"), SHARE_OR_NAN]
     _log_f_plus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     _log_f_minus: Annotated[Floats, Array("n_rounds + 1"), Ge(-1e300), Le(1e300)]
     ensemble_: Annotated[Ensemble, Nested(n_rounds="n_rounds")]
     _log_f: Floats
     _algorithm_intercept: float
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of rounds of the ranker."""
+        return len(self.rounds_)
 
     @property
     def validation_auc_(self) -> Floats:
@@ -213,34 +235,41 @@ class Booster(ContributionRanker):
         InvalidData
             X, y, sample_weight, groups or X_valid break theirs.
         """
+        patience, every = plain_value((patience, every))
         for name, given in (("patience", patience), ("every", every)):
             if given is not None and (type(given) is not int or given < 1):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
+        with self._fitting() as fresh:
+            return fresh._learn_watched(
+                (X, y, sample_weight, groups, query, plain_value(graded)),
+                X_valid,
+                metric,
+                patience,
+                every,
+                callback or ignore,
+            )
+
+    def _learn_watched(
+        self,
+        given: tuple[Any, ...],
+        X_valid: Any,
+        metric: Callable[[Floats], float],
+        patience: int | None,
+        every: int | None,
+        callback: Callback,
+    ) -> Floats:
+        X, y, sample_weight, groups, query, graded = given
         rows: ClassRows | QueryRows
-        if query is None and not graded:
-            self.__dict__.pop("grades_", None)  # of an earlier fit
+        if query is None and graded is False:
             rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
         else:
-            rows = self._list_rows(self._take_lists(X, y, sample_weight, groups, query, graded))
+            rows = self._list_rows(self._take_lists(*given))
+        plan = replace(self._plan(), patience=patience)
         if self._chooses(rows):
-            bounded = self._bounded(rows)._with(n_rounds=MAX_ROUNDS)
-            values = bounded.fit_watched(
-                X,
-                y,
-                sample_weight,
-                groups=groups,
-                query=query,
-                graded=graded,
-                X_valid=X_valid,
-                metric=metric,
-                patience=patience or PATIENCE,
-                every=every,
-                callback=callback,
-            )
-            self._adopt(bounded)
-            return values
+            plan = replace(self._first_plan(rows), n_rounds=MAX_ROUNDS)
+            plan = replace(plan, patience=patience or PATIENCE)
         X_held_out = np.ascontiguousarray(self._matrix(X_valid, reset=False))
         shape = (len(X_held_out), *rows.positive.shape[1:])
 
@@ -248,7 +277,7 @@ class Booster(ContributionRanker):
             return float(metric(scores.copy()))  # the metric must not change the scores
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
-        values = self._boost(rows, evaluation, callback or ignore, patience, every)
+        values = self._boost(plan, rows, evaluation, callback, every)
         self._validation_auc = np.empty(0)  # the metric need not be an AUC
         return values
 
@@ -342,6 +371,7 @@ class Booster(ContributionRanker):
             "intercept": np.asarray(self.intercept_).tolist(),
             "offset": np.asarray(self.offset_).tolist(),
             "rounds": len(self.rounds_),
+            **self._describe_trees(),
             "stop_reason": self.stop_reason_,
             "losses": {
                 name: float(value[0]) if np.isfinite(value[0]) else None
@@ -349,6 +379,17 @@ class Booster(ContributionRanker):
             },
             "losses_of": LOSSES_ENCODED if self._encodes() else LOSSES_AS_SCORED,
             **self.ensemble_.describe(self._feature_name, self.categories_),
+        }
+
+    def _describe_trees(self) -> dict[str, Any]:
+        """Return the learning rate and the bounds of trees, as the fit has used them; none if they are not known."""
+        if self.weak_ranker != "tree" or self.learning_rate_ is None:
+            return {}
+        return {
+            "learning_rate": self.learning_rate_,
+            "max_depth": self.max_depth_,
+            "max_leaves": self.max_leaves_,
+            "max_features": self.max_features_,
         }
 
     def _encodes(self) -> bool:
@@ -416,7 +457,7 @@ class Booster(ContributionRanker):
             )
         if self._chooses(data):
             message = f"n_rounds was set to {DEFAULT_ROUNDS}, because one query cannot be held out to choose it"
-            warnings.warn(message, UserWarning, stacklevel=3)
+            warn(message)
         self._fit_data(data, callback)
 
     def _list_rows(self, rows: ListRows) -> "ClassRows | QueryRows":
@@ -447,53 +488,49 @@ class Booster(ContributionRanker):
         self,
         data: TrainingData,
         callback: Callback,
+        plan: Plan | None = None,
         parts: tuple[TrainingData, TrainingData] | None = None,
     ) -> None:
-        """Fit with at most n_rounds, or `DEFAULT_ROUNDS`; early stopping uses `parts`, or holds out data itself."""
+        """Fit by a plan, or by the parameters; early stopping uses `parts`, or holds out data itself."""
+        plan = plan or self._plan()
         training, validation = data, None
-        if self.early_stopping_rounds is not None:
+        if plan.patience is not None:
             training, held_out = parts or data.split_off(
                 self.validation_fraction, self.random_state
             )
             validation = self._evaluation(held_out)
-        self._validation_auc = self._boost(
-            training, validation, callback, self.early_stopping_rounds
-        )
+        self._validation_auc = self._boost(plan, training, validation, callback)
 
     def _fit_chosen(self, rows: ClassRows | QueryRows, callback: Callback) -> None:
         """Choose the number of rounds by a validation part, then fit on all rows."""
-        first = self._bounded(rows)
+        plan = self._first_plan(rows)
         try:
             parts = rows.split_off(self.validation_fraction, self.random_state)
         except InvalidData as error:
             if self.early_stopping_rounds is not None:
                 raise
-            warnings.warn(
-                f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen: {error}",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn(f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen: {error}")
             self._fit_data(rows, callback)
             return
-        first._fit_data(rows, _part_of_progress(callback, 0, FIRST_ROUNDS), parts)
-        if first.stop_reason_ == "n_rounds" and first.n_rounds < MAX_ROUNDS:
+        first = copy(self)
+        first._fit_data(rows, _part_of_progress(callback, 0, FIRST_ROUNDS), plan, parts)
+        if first.stop_reason_ == "n_rounds" and plan.n_rounds < MAX_ROUNDS:
             # It was still improving: many small trees are not enough for this table.
-            first = first._with(n_rounds=MAX_ROUNDS)
-            if first.max_leaves is not None:
-                first.max_leaves = min(MORE_LEAVES * first.max_leaves, MAX_LEAVES)
-                first.max_depth = min(2 * first.max_depth, MAX_DEPTH)
-            first._fit_data(rows, _part_of_progress(callback, FIRST_ROUNDS, MAX_ROUNDS), parts)
+            plan, first = self._larger_plan(plan), copy(self)
+            part = _part_of_progress(callback, FIRST_ROUNDS, MAX_ROUNDS)
+            first._fit_data(rows, part, plan, parts)
         n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MAX_ROUNDS)
         kept, reason = first, first.stop_reason_
         if reason != "stopped" and n_rounds:
             del parts
-            whole = first._with(n_rounds=n_rounds, early_stopping_rounds=None)
-            whole._fit_data(rows, _part_of_progress(callback, MAX_ROUNDS, 2 * MAX_ROUNDS))
+            whole, plan = copy(self), replace(plan, n_rounds=n_rounds, patience=None)
+            whole._fit_data(rows, _part_of_progress(callback, MAX_ROUNDS, 2 * MAX_ROUNDS), plan)
             # A stopped fit has fewer rounds than the best number: the validated fit is better.
             kept = first if whole.stop_reason_ == "stopped" else whole
             reason = "stopped" if kept is first else reason
-        self._adopt(kept)
-        self._validation_auc, self.stop_reason_ = first._validation_auc, reason
+        validation_auc = first._validation_auc
+        self.__dict__.update(vars(kept))
+        self._validation_auc, self.stop_reason_ = validation_auc, reason
 
     def _chooses(self, rows: ClassRows | QueryRows) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
@@ -502,46 +539,82 @@ class Booster(ContributionRanker):
         n_positives = int(rows.positive.sum())
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
-    def _bounded(self, rows: ClassRows | QueryRows) -> Self:
-        """Return a copy for the first fit, with parameters that are None chosen by the table."""
-        chosen = {name: value for name, value in CHOSEN.items() if getattr(self, name) is None}
-        if rows.X.shape[1] < MIN_FEATURES:
-            chosen.pop("max_features", None)
-        patience = self.early_stopping_rounds or PATIENCE
-        bounded = self._with(n_rounds=FIRST_ROUNDS, early_stopping_rounds=patience, **chosen)
-        bounded.bounds_leaves = True
-        return bounded
+    def _plan(self) -> Plan:
+        """Return the plan of a fit that chooses nothing."""
+        n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
+        rate = getattr(self, "learning_rate", 1.0)  # SmoothMarginRank takes whole steps
+        rate = self._default_rate() if rate is None else rate
+        if self.weak_ranker != "tree":
+            return Plan(n_rounds, self.early_stopping_rounds, float(rate))
+        return Plan(
+            n_rounds,
+            self.early_stopping_rounds,
+            float(rate),
+            max_depth=DEFAULT_DEPTH if self.max_depth is None else self.max_depth,
+            max_leaves=DEFAULT_LEAVES if self.max_leaves == "auto" else self.max_leaves,
+            max_features=1.0 if self.max_features is None else float(self.max_features),
+        )
 
-    def _with(self, **parameters: Any) -> Self:
-        """Return a copy for the same columns with other parameters."""
-        other = copy(self)
-        other.__dict__.update(parameters)
-        return other
+    def _first_plan(self, rows: ClassRows | QueryRows) -> Plan:
+        """Return the plan of the first run of a fit that chooses the number of rounds."""
+        plan = self._plan()
+        rate, features = plan.learning_rate, plan.max_features
+        if self.learning_rate is None:
+            rate = CHOSEN_RATE
+        if self.max_features is None and rows.X.shape[1] >= MIN_FEATURES:
+            features = CHOSEN_FEATURES
+        return replace(
+            plan,
+            n_rounds=FIRST_ROUNDS,
+            patience=self.early_stopping_rounds or PATIENCE,
+            learning_rate=rate,
+            max_features=features,
+            bounds_leaves=True,
+        )
 
-    def _adopt(self, other: Self) -> None:
-        """Copy what another booster has learnt, but not its parameters."""
-        own = {*self.get_params(deep=False), "bounds_leaves"}
-        self.__dict__.update({k: v for k, v in other.__dict__.items() if k not in own})
+    def _larger_plan(self, plan: Plan) -> Plan:
+        """Return a plan of more rounds and larger trees; what the parameters give is a bound that stays."""
+        depth, leaves = plan.max_depth, plan.max_leaves
+        if self.max_leaves == "auto" and leaves is not None:
+            leaves = min(MORE_LEAVES * leaves, MAX_LEAVES)
+        if self.max_depth is None and depth is not None:
+            depth = min(2 * depth, MAX_DEPTH)
+        return replace(plan, n_rounds=MAX_ROUNDS, max_depth=depth, max_leaves=leaves)
+
+    def _default_rate(self) -> float:
+        """Return the learning rate if the parameter is None and the number of rounds is not chosen."""
+        raise NotImplementedError
+
+    def _rate(self) -> float:
+        """Return the learning rate of the fit."""
+        rate = getattr(self, "learning_rate_", None)
+        return self._plan().learning_rate if rate is None else rate
 
     def _boost(
         self,
+        plan: Plan,
         data: TrainingData,
         validation: Evaluation | None,
         callback: Callback,
-        patience: int | None,
         every: int | None = None,
     ) -> Floats:
         """Run the rounds, and keep the best number of them; return the validation metric of each that was tried."""
+        self.learning_rate_, self.max_features_ = plan.learning_rate, plan.max_features
+        self.max_depth_, self.max_leaves_ = plan.max_depth, plan.max_leaves
         self._before_rounds(data)
         algorithm = self._algorithm()
         make: Any = self._learner_on(data)
+        make_class = make
         if issubclass(make, TreeLearner) and make.encodes_targets:
             make = partial(make, callback=callback)
+        if issubclass(make_class, TreeLearner):
+            make = partial(make, plan=plan)
         learner = make(self, algorithm, data)
+        if isinstance(learner, TreeLearner):
+            self.max_leaves_ = learner.max_leaves
         if validation is not None:
             validation = validation._replace(X=learner.extend(validation.X))
-        n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
-        history = BoostingHistory.start(n_rounds, learner.log_f)
+        history = BoostingHistory.start(plan.n_rounds, learner.log_f)
         monitor = Monitor(
             history,
             callback,
@@ -549,20 +622,21 @@ class Booster(ContributionRanker):
             partial(_sample, data, learner),
             learner.collect,
             validation,
-            patience or n_rounds,
+            plan.patience or plan.n_rounds,
             every,
         )
         run = Boosting(learner, algorithm, history, monitor, self._known_sizes())
 
         def identify() -> bytes:
             """Return a hash of all that determines the fit, except a metric, which is code."""
-            steps = np.array([patience or 0, every or 0])
+            steps = np.array([every or 0])
             watched: tuple[Any, ...] = () if validation is None else (validation.X, steps)
             if validation is not None and isinstance(validation.X, StandIns):
                 watched = (validation.X.is_taken, steps)
+            planned = np.frombuffer(repr(plan).encode(), np.uint8)
             known = data if data.group is not None else data[:-1]
             # A clock may have ended the search for crosses early.
-            return identify_fit(self, *known, *watched, *learner.found)
+            return identify_fit(self, *known, *watched, planned, *learner.found)
 
         with offered(run, identify):
             history = run.run()
@@ -584,6 +658,25 @@ class Booster(ContributionRanker):
                 f"log_f_plus must hold 1 to {most + 1} values (n_rounds and the start), got {n_values}"
             )
         super()._set_state(arrays, meta)
+        values: list[Any] = [None] * 4
+        if "chosen" in meta:
+            values = list(ChosenValues.read(meta["chosen"]))
+        elif not self._stores_values():
+            plan = self._plan()
+            values = [plan.learning_rate, plan.max_depth, plan.max_leaves, plan.max_features]
+        self.learning_rate_, self.max_depth_, self.max_leaves_, self.max_features_ = values
+
+    def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        arrays, meta = super()._get_state()
+        if self._stores_values() and self.learning_rate_ is not None:
+            values: list[Any] = [self.learning_rate_, self.max_depth_]
+            values += [self.max_leaves_, self.max_features_]
+            meta["chosen"] = write_state(ChosenValues(*values))[1]
+        return arrays, meta
+
+    def _stores_values(self) -> bool:
+        """Return whether the values of the fit do not follow from the parameters, so that an artifact holds them."""
+        return bool(self.weak_ranker == "tree") and self.n_rounds is None
 
     @property
     def _most_rounds(self) -> int:
@@ -684,18 +777,22 @@ class PairBooster(Booster):
         `pairs.ListedPairs.split_off`. `validation_auc_` is the weighted share of the held-out
         pairs in order.
         """
+        with self._fitting() as fresh:
+            fresh._learn_pairs(X, pairs, pair_weight, groups, callback or ignore)
+        return self
+
+    def _learn_pairs(
+        self, X: Any, pairs: Any, pair_weight: Any, groups: Any, callback: Callback
+    ) -> None:
         check_values(type(self), self.get_params(deep=False))
         self.check_pair_parameters()
         matrix = self._matrix(X, reset=True)
         checked = check_pairs(pairs, pair_weight, len(matrix))
         occurs = np.union1d(checked.better, checked.worse)
         matrix, self.categories_ = keep_present(matrix, self.categories_, occurs)
-        for name in ("classes_", "grades_"):  # left by an earlier fit
-            self.__dict__.pop(name, None)
         group = check_groups(groups, len(matrix))
         listed = ListedPairs.of(matrix, checked, self._n_categories(), group)
-        self._fit_data(listed, callback or ignore)
-        return self
+        self._fit_data(listed, callback)
 
     def check_pair_parameters(self) -> None:
         """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""

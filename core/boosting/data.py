@@ -1,7 +1,6 @@
 """Training data of a booster: rows of two classes, their validation part, and the metric of scores."""
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from core.base.columns import ColumnTable, find_nth
 from core.base.ranker import Floats, Groups
 from core.base.splits import draw_part, number_inseparable
 from core.base.target import MAX_WEIGHT
+from core.base.warning import warn
 from core.errors import InvalidData
 from core.metrics import auc
 
@@ -127,10 +127,8 @@ class ClassRows(NamedTuple):
         if validation_mask is None and unit is not None:
             validation_mask = draw_part(self.positive, fraction, seed)
             if validation_mask is not None:
-                warnings.warn(
-                    "early stopping has held out copies of rows that it learnt from: all rows of a class are equal",
-                    UserWarning,
-                    stacklevel=4,
+                warn(
+                    "early stopping has held out copies of rows that it learnt from: all rows of a class are equal"
                 )
         if validation_mask is None:
             raise InvalidData(

@@ -42,6 +42,7 @@ from .data import Bools, ClassRows, Evaluation
 from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
+from .plan import Plan
 from .queries import QueryRows
 from .tree_learner import TreeLearner
 from .tree_losses import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLoss
@@ -125,8 +126,8 @@ class LambdaMART(Booster):
             "Divide each pair's gradient by the difference of its scores, and bound that of each query."
         ),
     ] = True
-    max_depth: MaxDepth = 12
-    max_leaves: MaxLeaves = 31
+    max_depth: MaxDepth = None
+    max_leaves: MaxLeaves = "auto"
     learning_rate: Annotated[
         float | None,
         Gt(0),
@@ -170,10 +171,12 @@ class LambdaMART(Booster):
     def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
+    def _default_rate(self) -> float:
+        return LEARNING_RATE
+
     def _algorithm(self) -> "LambdaAlgorithm":
-        rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
         return LambdaAlgorithm(
-            learning_rate=rate,
+            learning_rate=self._rate(),
             smoothing=self.smoothing,
             truncation=self.truncation,
             normalize=self.normalize,
@@ -347,6 +350,7 @@ class LambdaLearner(TreeLearner):
         parameters: Any,
         algorithm: LambdaAlgorithm,
         data: QueryRows,
+        plan: Plan,
         callback: Callback = ignore,
     ) -> None:
         self._data = data
@@ -355,6 +359,7 @@ class LambdaLearner(TreeLearner):
             parameters,
             algorithm,
             ClassRows(data.X, data.positive, data.weight, data.n_categories, data.group),
+            plan,
             callback,
         )
         self._data = data._replace(X=np.empty((0, 0)))

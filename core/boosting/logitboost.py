@@ -81,8 +81,8 @@ class LogitBoost(Booster):
     weak_ranker: Annotated[
         Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
     ] = "tree"
-    max_depth: MaxDepth = 12
-    max_leaves: MaxLeaves = 31
+    max_depth: MaxDepth = None
+    max_leaves: MaxLeaves = "auto"
     learning_rate: Annotated[
         float | None,
         Gt(0),
@@ -119,11 +119,13 @@ class LogitBoost(Booster):
     def check_parameters(self) -> None:
         check_shape(self.max_depth, self.max_leaves)
 
+    def _default_rate(self) -> float:
+        return LEARNING_RATE
+
     def _algorithm(self) -> RowLossTrees:
-        rate = LEARNING_RATE if self.learning_rate is None else self.learning_rate
         return RowLossTrees(
             loss_class=LogisticLoss,
-            learning_rate=rate,
+            learning_rate=self._rate(),
             smoothing=DEFAULT_SMOOTHING if self.smoothing is None else self.smoothing,
             sizes_leaves=self.smoothing is None and self.min_samples_leaf is None,
         )

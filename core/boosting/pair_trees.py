@@ -16,6 +16,7 @@ from core.trees.grower import TreeGrower
 from .data import ClassRows, Integers
 from .pair_weights import PairWeights
 from .pairs import ListedPairs
+from .plan import Plan
 from .queries import QueryRows
 from .tree_learner import TreeLearner
 from .tree_losses import PairLoss, RankingTreeAlgorithm
@@ -84,6 +85,7 @@ class PairTreeLearner(TreeLearner):
         parameters: Any,
         algorithm: RankingTreeAlgorithm,
         data: ListedPairs | QueryRows,
+        plan: Plan,
         callback: Callback = ignore,
     ) -> None:
         self._pairs = pairs = data.weigh()
@@ -97,6 +99,7 @@ class PairTreeLearner(TreeLearner):
             parameters,
             algorithm,
             ClassRows(data.X[rows], is_better, weight, data.n_categories, group),
+            plan,
             callback,
         )
 

@@ -4,7 +4,6 @@ A list of pairs may hold cycles, contradictions and any weights.
 """
 
 import math
-import warnings
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from core.base.ranker import Floats, Groups
 from core.base.splits import draw_fraction, number_inseparable
 from core.base.target import Pairs
+from core.base.warning import warn
 from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
 from core.errors import InvalidData
@@ -137,11 +137,9 @@ class ListedPairs(NamedTuple):
             )
             if len(units) < 2:
                 raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
-            warnings.warn(
+            warn(
                 "early stopping has held out pairs, because there are too few items to hold some out: it "
-                "estimates the order of new pairs of known items",
-                UserWarning,
-                stacklevel=4,
+                "estimates the order of new pairs of known items"
             )
             validation = _draw_mask(len(units), fraction, rng)[number]
             training = ~validation

@@ -141,8 +141,8 @@ class RankBoost(PairBooster):
             "if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
         ),
     ] = None
-    max_depth: MaxDepth = 12
-    max_leaves: MaxLeaves = 31
+    max_depth: MaxDepth = None
+    max_leaves: MaxLeaves = "auto"
     min_samples_leaf: MinSamplesLeaf = None
     leaf: LeafForm = "closed"
     subsample: Subsample = 1.0
@@ -167,10 +167,11 @@ class RankBoost(PairBooster):
                 f"smoothing must be at most 1 unless weak_ranker is 'tree', got {self.smoothing}"
             )
 
+    def _default_rate(self) -> float:
+        return LEARNING_RATE[self.weak_ranker]
+
     def _algorithm(self) -> BoostingAlgorithm:
-        learning_rate, smoothing = self.learning_rate, self.smoothing
-        if learning_rate is None:
-            learning_rate = LEARNING_RATE[self.weak_ranker]
+        learning_rate, smoothing = self._rate(), self.smoothing
         if smoothing is None:
             smoothing = SMOOTHING[self.weak_ranker]
         if self.weak_ranker == "tree":

@@ -15,6 +15,7 @@ from core.coding.rows import Division, positives_first, take_weights
 from core.trees.category_sets import NO_SET
 from core.trees.coding import Layout, Table, code_table, lay_out_stored, store_table
 from core.trees.grower import MIN_LEAVES, Splits, TreeGrower, count_leaves
+from core.trees.options import DEFAULT_DEPTH
 from core.trees.order import find_regions, order_leaves, raise_values
 from core.trees.shards import MakeTreeShards, ShardedGrower
 from core.trees.splitting import BY_SUBSET
@@ -22,6 +23,7 @@ from core.trees.target_encoding import Encoded, encode
 
 from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner
+from .plan import Plan
 from .tree_losses import TreeLoss
 from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
 
@@ -47,7 +49,12 @@ class TreeLearner(WeakLearner):
     """Whether the parameter `target_encoding` is used."""
 
     def __init__(
-        self, parameters: Any, algorithm: Any, data: ClassRows, callback: Callback = ignore
+        self,
+        parameters: Any,
+        algorithm: Any,
+        data: ClassRows,
+        plan: Plan,
+        callback: Callback = ignore,
     ) -> None:
         X, positive, weight, self._n_categories, group = data
         self._parameters = given = parameters
@@ -76,13 +83,14 @@ class TreeLearner(WeakLearner):
         self._encoded = encoded._replace(X=np.empty((0, 0)))
         if self._directions is not None:
             layout.constrain(self._directions[encoded.feature[: layout.n_features]])
-        max_leaves = given.max_leaves
-        if given.bounds_leaves and max_leaves is not None:
+        max_leaves = plan.max_leaves
+        if plan.bounds_leaves and max_leaves is not None:
             max_leaves = min(max_leaves, max(count_leaves(layout), MIN_LEAVES))
         by_row, weight = weight, take_weights(weight, rows)
         division = Division.of(weight, n_positives, rows)
         loss = algorithm.loss_class
-        shape = loss.n_weights, given.max_depth, max_leaves
+        self.max_leaves, self._max_features = max_leaves, plan.max_features or 1.0
+        shape = loss.n_weights, plan.max_depth or DEFAULT_DEPTH, max_leaves
         self._grower: TreeGrower
         if isinstance(layout, Table):
             folder = X.folder if isinstance(X, ColumnTable) else None
@@ -180,8 +188,7 @@ class TreeLearner(WeakLearner):
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
         n_features = len(self._bins.edges)
-        fraction = self._parameters.max_features
-        n_drawn = max(round((1.0 if fraction is None else fraction) * n_features), 1)
+        n_drawn = max(round(self._max_features * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)
         features[draw.permutation(n_features)[:n_drawn]] = True
         return features

@@ -1,6 +1,5 @@
 """The support vector machines for the whole AUC and for a window of false positive rates."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from core.base.parameters import Seed
 from core.base.ranker import Callback, Floats, Groups
 from core.base.splits import hold_out
 from core.base.state import FINITE, Value
+from core.base.warning import warn
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics.window import WHOLE, FprMax, FprMin, check_window
 
@@ -309,9 +309,9 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             message = f"the solver stopped after max_iter = {self.max_iter} iterations"
             if self.gap_ is not None:
                 message += f", up to {self.gap_:.3g} above the minimum"
-            warnings.warn(message, SupportConvergenceWarning, stacklevel=4)
+            warn(message, SupportConvergenceWarning)
         if (departure := self._describe_departure(is_proven)) is not None:
-            warnings.warn(departure, SupportWarning, stacklevel=4)
+            warn(departure, SupportWarning)
 
     def _describe_departure(self, is_proven: bool) -> str | None:
         """Return a message that says which other objective was minimised, and why; None if it was the window's own."""

@@ -1,7 +1,6 @@
 """SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed; draws, streams."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
@@ -17,6 +16,7 @@ from core.base.ranker import Callback, Floats, Groups
 from core.base.splits import hold_out, row_keys
 from core.base.state import Value
 from core.base.target import check_weights
+from core.base.warning import warn
 from core.coding import Bins, effective_counts, fit_bins
 from core.coding.bins import code_columns
 from core.coding.rows import positives_first
@@ -302,6 +302,16 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         UserWarning
             noise_rate is None: a rate cannot be guessed from rows that are not kept, and 0 is taken.
         """
+        fresh = self._unfitted()
+        if hasattr(self, "_stream"):
+            fresh.__dict__ |= {**vars(self), **fresh.get_params(deep=False)}
+        fresh._learn_batch(X, y, classes, sample_weight, demand)
+        self._become(fresh)
+        return self
+
+    def _learn_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, demand: Demand
+    ) -> None:
         check_values(type(self), self.get_params(deep=False))
         if self.weak_ranker != "stump":
             raise InvalidParameter(
@@ -312,10 +322,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         X = self._matrix(X, reset=stream is None)
         if stream is None:
             if self.noise_rate is None:
-                warnings.warn(
-                    "noise_rate is None, and cannot be estimated from rows that are not kept: 0 is used",
-                    UserWarning,
-                    stacklevel=2,
+                warn(
+                    "noise_rate is None, and cannot be estimated from rows that are not kept: 0 is used"
                 )
             labels = y if classes is None else classes
             self.classes_, _ = self._check_target(
@@ -328,7 +336,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         present = weight > 0
         stream.feed(X[present], positive[present], weight[present])
         self._take_stream(stream, X, positive, weight)
-        return self
 
     def _start_stream(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, demand: Demand
@@ -377,7 +384,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         callback: Callback,
     ) -> None:
         grow = self._bagged(X, positive, weight)
-        self.__dict__.pop("_stream", None)
         mass = Mass.by_label(weight / weight.sum(), positive)
         if self.noise_rate is None:
             self._guess_noise_rate(X, positive, weight, group, mass)

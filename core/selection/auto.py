@@ -2,7 +2,6 @@
 
 import math
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +16,7 @@ from core.base.parameters import check_seed
 from core.base.ranker import Callback, Floats, ignore
 from core.base.splits import count_distinct, row_keys
 from core.base.target import check_labels
+from core.base.warning import warn
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import WorkClock, when_compiling
@@ -846,7 +846,7 @@ def auto_ranker(
         chosen, tried = run_search(rows, planner, window, figure, random_state, callback, working)
     for note in chosen.notes:
         if not planner.n_splits or note.kind in (NoteKind.NO_TREES, NoteKind.NO_BOUND):
-            warnings.warn(note.text, UserWarning, stacklevel=2)
+            warn(note.text)
     if chosen.rows < 1.0:
         _, positive = check_labels(y, len(y))
         drawn = np.zeros(len(positive))

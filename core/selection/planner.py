@@ -22,6 +22,7 @@ from core.base.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.base.splits import split_rows
 from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numbers
 from core.base.target import check_labels, check_weights, number_units
+from core.base.warning import warn
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc
@@ -462,7 +463,7 @@ def fit_chosen(
         if not is_late:
             raise
         message = "the fit had nothing to keep when its time was up: it was given more time"
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(message)
         ranker = make_ranker(chosen)
         fit(ranker, callback)
     return ranker

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from core.base.checkpoint import identify_fit, read_shares, write_share
@@ -398,7 +397,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         InvalidData
             As by `fit`.
         """
-        own: Self = clone(self)
+        own = self._unfitted()
         sample = own._sample(*own._take_rows(X, y, sample_weight)[:3])
         if not 0 <= first < last <= self.n_trees:
             raise InvalidParameter(
@@ -410,7 +409,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             grown.append(each)
             (callback or ignore)(len(grown), last - first, {})
         arrays = TreeShare.join(grown).arrays()
-        return write_share(identify_fit(self, *sample[:3]), first, last, arrays)
+        return write_share(identify_fit(own, *sample[:3]), first, last, arrays)
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
@@ -433,13 +432,15 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         ArtifactError
             A share is damaged or of another fit, or a tree is missing or there twice.
         """
-        sample = self._sample(*self._take_rows(X, y, sample_weight)[:3])
-        trees: list[tuple[RankingTree, Integers]] = []
-        for n_trees, arrays in read_shares(shares, identify_fit(self, *sample[:3]), self.n_trees):
-            trees += TreeShare.from_arrays(
-                arrays, self._known_sizes() | {"n_trees": n_trees}
-            ).split()
-        self._gather(sample, self._bag(sample).recall(trees), ignore)
+        with self._fitting() as fresh:
+            sample = fresh._sample(*fresh._take_rows(X, y, sample_weight)[:3])
+            trees: list[tuple[RankingTree, Integers]] = []
+            fit = identify_fit(fresh, *sample[:3])
+            for n_trees, arrays in read_shares(shares, fit, fresh.n_trees):
+                trees += TreeShare.from_arrays(
+                    arrays, fresh._known_sizes() | {"n_trees": n_trees}
+                ).split()
+            fresh._gather(sample, fresh._bag(sample).recall(trees), ignore)
         return self
 
     def _fit(

@@ -14,18 +14,28 @@ from .grower import MAX_LEAVES
 
 MAX_DEPTH = 64
 
+# If they are not given.
+DEFAULT_DEPTH = 12
+DEFAULT_LEAVES = 31
+
 MaxDepth = Annotated[
-    int, Ge(1), Le(MAX_DEPTH), Doc("Trees: maximum number of splits from the root to a leaf.")
+    int | None,
+    Ge(1),
+    Le(MAX_DEPTH),
+    Doc(
+        "Trees: maximum number of splits from the root to a leaf. None: 12; but 24 if the fit chooses n_rounds and "
+        "needs more than 500."
+    ),
+    Since("0.4.0"),  # the default
 ]
 MaxLeaves = Annotated[
-    int | None,
-    Ge(2),
-    Le(MAX_LEAVES),
+    Annotated[int, Ge(2), Le(MAX_LEAVES)] | Literal["auto"] | None,
     Doc(
-        "Trees: maximum number of leaves. The leaf with the greatest gain is split first. None: split level by level "
-        "down to max_depth, which must then be at most 10. If the fit chooses n_rounds and needs more than 500, it "
-        "uses four times as many leaves and twice the depth."
+        "Trees: maximum number of leaves. The leaf with the greatest gain is split first. auto: 31; but 124 if the fit "
+        "chooses n_rounds and needs more than 500. None: split level by level down to max_depth, which must then be "
+        "given and at most 10."
     ),
+    Since("0.4.0"),  # the default
 ]
 MinSamplesLeaf = Annotated[
     float | None,
@@ -122,9 +132,9 @@ TARGET_ENCODING = 255
 LEVELS = MAX_LEAVES.bit_length() - 1
 
 
-def check_shape(max_depth: int, max_leaves: int | None) -> None:
+def check_shape(max_depth: int | None, max_leaves: int | Literal["auto"] | None) -> None:
     """Refuse trees that would have no bound on their leaves."""
-    if max_leaves is None and max_depth > LEVELS:
+    if max_leaves is None and (max_depth is None or max_depth > LEVELS):
         raise InvalidParameter(
             f"max_depth must be at most {LEVELS} where max_leaves is None, got {max_depth}"
         )

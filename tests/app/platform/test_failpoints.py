@@ -16,10 +16,15 @@ from tests.sentences import Sentences
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_seam_that_is_not_armed_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seam_that_is_not_armed_is_passed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     failpoints.reach("claim")
     monkeypatch.setattr(failpoints, "armed", failpoints.parse("join=raise"))
     failpoints.reach("claim")
+    assert caplog.messages == []
+    with pytest.raises(failpoints.FailpointError, match="failpoint join"):
+        failpoints.reach("join")
 
 
 def test_it_happens_once_at_the_nth_passing_and_is_logged(

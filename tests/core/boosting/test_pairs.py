@@ -77,11 +77,15 @@ def test_every_round_is_the_one_that_the_pairs_ask_for(
     smoothing: float,
 ) -> None:
     for seed in range(20 if LONG_FORM else 1):
-        X, y, weight = random_table(seed, missing=missing, ties=ties, weighted=weighted)
+        n = 40 if smoothing else 120
+        X, y, weight = random_table(seed, n, missing=missing, ties=ties, weighted=weighted)
+        if not smoothing:
+            # Every cut of few values errs: a cut without errors has a test of its own.
+            X = X.round().clip(-1.0, 1.0)
         ranker = algorithm(n_rounds=8, smoothing=smoothing).fit(X, y, weight)
         oracle = PairBoosting.of_classes(X, y, weight, criterion, smoothing or 2.0**-52)
-        if smoothing == 0.0 and (ranker.rounds_["d_minus"] == 0).any():
-            continue  # the cut-off step has a test of its own
+        assert smoothing or (ranker.rounds_["d_minus"] > 0.0).all()
+        assert len(ranker.rounds_) > 2
         follow(ranker, oracle)
 
 

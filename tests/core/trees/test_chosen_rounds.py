@@ -10,7 +10,7 @@ from core import LogitBoost, RankBoost, load, save
 from core.base.checkpoint import Checkpoints
 from core.base.ranker import StopFit
 from core.boosting import booster
-from core.errors import InvalidData, InvalidParameter
+from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees import grower
 from tests.long_form import long_form
 from tests.sentences import Sentences
@@ -49,25 +49,90 @@ def test_early_stopping_finds_the_rounds_and_a_fit_on_all_rows_takes_more(
 
 
 @boosters
-@pytest.mark.parametrize("max_leaves", [7, None])
-def test_a_table_that_asks_for_many_rounds_gets_larger_trees(
-    make: Callable[..., Any] | type[Any], max_leaves: int | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "larger"),
+    [
+        ({}, {"max_leaves": 124, "max_depth": 24}),
+        ({"max_leaves": 7}, {"max_leaves": 7, "max_depth": 24}),
+        ({"max_depth": 3}, {"max_leaves": 124, "max_depth": 3}),
+        ({"max_leaves": 31, "max_depth": 12}, {"max_leaves": 31, "max_depth": 12}),
+        ({"max_leaves": None, "max_depth": 3}, {"max_leaves": None, "max_depth": 3}),
+    ],
+)
+def test_a_table_that_asks_for_many_rounds_gets_larger_trees_within_the_bounds_given(
+    make: Callable[..., Any] | type[Any],
+    given: dict[str, Any],
+    larger: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(booster, "MAX_ROUNDS", 20)
     monkeypatch.setattr(booster, "FIRST_ROUNDS", 5)
     X, y = make_table()
     told = []
-    shape = {"max_leaves": max_leaves, "max_depth": 3}
-    ranker = make(**shape).fit(X, y, callback=lambda *step: told.append(step[:2]))
-    larger = shape if max_leaves is None else {"max_leaves": 28, "max_depth": 6}
+    ranker = make(**given).fit(X, y, callback=lambda *step: told.append(step[:2]))
     chosen = {"learning_rate": 0.05, "max_features": 0.5, **larger}
     first = make(n_rounds=20, early_stopping_rounds=50, **chosen).fit(X, y)
     n_rounds = min(round(1.15 * len(first.rounds_)), 20)
     whole = make(n_rounds=n_rounds, **chosen).fit(X, y)
     assert (ranker.decision_function(X) == whole.decision_function(X)).all()
-    assert ranker.get_params() == make(**shape).get_params()
+    assert ranker.get_params() == make(**given).get_params()
     assert told == sorted(told)
     assert told[-1] == (40, 40)
+    again = load(save(ranker))
+    for one in (ranker, again, whole):
+        found = {name: getattr(one, f"{name}_") for name in chosen}
+        assert found == chosen
+        assert one.n_rounds_ == n_rounds
+        assert one.structure().items() >= chosen.items()
+
+
+@pytest.mark.parametrize("given", [{}, {"n_rounds": 4}, {"weak_ranker": "stump"}])
+def test_values_of_a_fit_that_chooses_nothing_are_the_defaults(given: dict[str, Any]) -> None:
+    X, y = make_table(300)
+    ranker = RankBoost(**{"weak_ranker": "tree", **given}).fit(X, y)
+    assert ranker.n_rounds_ == len(ranker.rounds_)
+    trees = ranker.weak_ranker == "tree"
+    assert ranker.learning_rate_ == (0.1 if trees else 1.0)
+    assert ranker.max_depth_ == (12 if trees else None)
+    assert ranker.max_leaves_ == (31 if trees else None)
+    assert ranker.max_features_ == (1.0 if trees else None)
+
+
+def test_stored_values_that_no_fit_has_are_refused() -> None:
+    X, y = make_table(300)
+    ranker = LogitBoost().fit(X, y)
+    arrays, meta = ranker.get_state()
+    assert meta["chosen"]["max_leaves"] == 31
+    bad: list[Any] = [
+        {**meta["chosen"], **odd}
+        for odd in (
+            {"max_leaves": 1},
+            {"max_leaves": "auto"},
+            {"max_depth": 65},
+            {"max_depth": None},
+            {"learning_rate": 0.0},
+            {"learning_rate": "0.1"},
+            {"max_features": 1.5},
+            {"more": 1},
+        )
+    ]
+    for chosen in (*bad, {"max_leaves": 31}, {}, [], None):
+        with pytest.raises(ArtifactError):
+            LogitBoost.from_state(ranker.get_parameters(), arrays, {**meta, "chosen": chosen})
+
+
+def test_values_that_an_artifact_of_version_0_3_0_lacks_are_not_known() -> None:
+    X, y = make_table(300)
+    ranker = LogitBoost().fit(X, y)
+    arrays, meta = ranker.get_state()
+    del meta["chosen"]
+    old = LogitBoost.from_state(ranker.get_parameters(), arrays, meta)
+    assert (old.decision_function(X) == ranker.decision_function(X)).all()
+    assert (old.learning_rate_, old.max_depth_, old.max_leaves_) == (None, None, None)
+    assert old.get_state()[1] == meta
+    given = LogitBoost(n_rounds=3, max_leaves=5).fit(X, y)
+    assert "chosen" not in given.get_state()[1]
+    assert load(save(given)).max_leaves_ == 5
 
 
 @boosters
@@ -195,10 +260,11 @@ def test_trees_have_as_many_leaves_as_histograms_have_room_for(
     X, y = make_table()
     n_bytes = 8 * 256 * 16  # of a leaf: columns stand in groups of eight
     monkeypatch.setattr(grower, "MAX_BYTES", 12 * n_bytes)
-    ranker = make(max_leaves=8, max_depth=3).fit(X, y)
+    monkeypatch.setattr(booster, "DEFAULT_LEAVES", 8)
+    ranker = make().fit(X, y)
     assert ranker.rounds_["n_leaves"].max() > 8
-    assert ranker.rounds_["n_leaves"].max() <= 13
-    assert ranker.get_params() == make(max_leaves=8, max_depth=3).get_params()
+    assert ranker.rounds_["n_leaves"].max() <= ranker.max_leaves_ <= 13
+    assert ranker.get_params() == make().get_params()
     with pytest.raises(InvalidParameter, match="histograms of 32 leaves"):  # as it was asked for
         make(n_rounds=5, max_leaves=32).fit(X, y)
     monkeypatch.setattr(grower, "MAX_BYTES", n_bytes)

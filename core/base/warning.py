@@ -1,0 +1,53 @@
+"""Warnings that name the caller's line, from whatever depth and thread of this package they come."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+_PACKAGE = str(Path(__file__).parents[1]) + "/"
+
+
+class Caller(NamedTuple):
+    """A line of code that called this package, as `warnings.warn_explicit` needs it."""
+
+    file: str
+    line: int
+    module: str
+    registry: Any
+
+
+_CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def find_caller() -> Caller:
+    """Return the innermost line on the stack that is outside of this package; in `called_from`, the given one."""
+    if (given := _CALLER.get()) is not None:
+        return given
+    frame: FrameType = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    return Caller(
+        frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<unknown>"), registry
+    )
+
+
+@contextmanager
+def called_from(caller: Caller) -> Iterator[None]:
+    """Attribute warnings of this thread to a caller whose line is on the stack of another thread."""
+    token = _CALLER.set(caller)
+    try:
+        yield
+    finally:
+        _CALLER.reset(token)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning at the line that called this package."""
+    warnings.warn_explicit(message, category, *find_caller())

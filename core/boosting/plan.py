@@ -1,0 +1,51 @@
+"""How a booster fits: its parameters, and what the fit chooses where they leave a choice."""
+
+from dataclasses import astuple, dataclass
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Le
+
+from core.base.state import State, Value, write_state
+from core.errors import ArtifactError
+from core.trees.grower import MAX_LEAVES
+from core.trees.options import MAX_DEPTH
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The values of one run of rounds; a fit that chooses its number of rounds runs several plans."""
+
+    n_rounds: int
+    """Maximum number of rounds."""
+    patience: int | None
+    """Rounds without a better validation metric before the run ends; None: no rows are held out."""
+    learning_rate: float
+    max_depth: int | None = None
+    """Of trees; None without trees."""
+    max_leaves: int | None = None
+    """Of trees; None: level by level."""
+    max_features: float | None = None
+    """Fraction of the features of each tree; None without trees."""
+    bounds_leaves: bool = False
+    """Whether `max_leaves` is lowered to the number of leaves whose histograms fit in memory."""
+
+
+@dataclass(frozen=True)
+class ChosenValues(State):
+    """The values of a fit that could choose them, as an artifact holds them; see `Plan`."""
+
+    learning_rate: Annotated[float, Value(), Gt(0.0), Le(1.0)]
+    max_depth: Annotated[int, Value(), Ge(1), Le(MAX_DEPTH)]
+    max_leaves: Annotated[int | None, Value(), Ge(2), Le(MAX_LEAVES)]
+    max_features: Annotated[float, Value(), Gt(0.0), Le(1.0)]
+
+    @classmethod
+    def read(cls, stored: Any) -> tuple[float, int, int | None, float]:
+        """Return the values that an artifact holds; ArtifactError if they are not as declared."""
+        if not isinstance(stored, dict):
+            raise ArtifactError(f"chosen must be an object, got {str(stored)[:80]}")
+        values = cls.from_arrays({}, {}, stored)
+        if stored.keys() != write_state(values)[1].keys():
+            raise ArtifactError(f"chosen must hold no other values, got {str(sorted(stored))[:80]}")
+        rate, depth, leaves, features = astuple(values)
+        return rate, depth, leaves, features
