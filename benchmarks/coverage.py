@@ -65,6 +65,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
+from scipy.signal import lfilter
 from scipy.special import expit, logit
 from scipy.stats import norm
 from scipy.stats import t as student
@@ -87,7 +88,9 @@ from core.metrics import (
     cost_report,
     cross_validated_areas,
     cross_validated_compare,
+    decision_curve,
     figure_named,
+    ks_interval,
     list_figure_named,
     list_values,
     measure_graded,
@@ -97,10 +100,13 @@ from core.metrics import (
     value_caught,
 )
 from core.metrics import measure as measure_list
+from core.metrics.comparison import ScoreSample, score_shift
+from core.metrics.drift import bin_edges, population_stability
 from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
-from core.probability import reliability
+from core.metrics.serial import serial_dependence
+from core.probability import brier_score, log_score, reliability
 
 N_FOLDS = 5
 WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
@@ -117,6 +123,8 @@ TABLES = (
     "probabilities",
     "amounts",
     "lists",
+    "decisions",
+    "series",
 )
 
 Floats = npt.NDArray[np.float64]
@@ -1047,6 +1055,10 @@ def main() -> None:
         print_lists(max(options.trials // 4, 1), options.population)
     if "probabilities" in options.tables:
         print_probabilities(max(options.trials // 20, 1))
+    if "decisions" in options.tables:
+        print_decisions(max(options.trials // 4, 1), options.population)
+    if "series" in options.tables:
+        print_series(max(options.trials // 4, 1))
 
 
 FORECASTS = (
@@ -1087,6 +1099,147 @@ def print_probabilities(n_trials: int) -> None:
         shares = 100.0 * covered / n_trials
         cells = [f"{share:.1f}" for share in shares]
         print(f"| {label} | {' | '.join(cells)} |", flush=True)
+
+
+class Decisions(NamedTuple):
+    """A kind of sample with probabilities: log odds are normal, wrong by a factor, and positives are drawn by them."""
+
+    label: str
+    n_rows: int
+    mean: float
+    slope: float = 1.0
+    steps: int | None = None
+    """Steps that probabilities are rounded to."""
+    weighted: bool = False
+    unit: int = 1
+    """Rows that are drawn together: they share their log odds but for a quarter of the variance."""
+
+
+DECISIONS = (
+    Decisions("200 rows, 50 % positive", 200, 0.0),
+    Decisions("200 rows, 10 positives", 200, -4.0),
+    Decisions("1,000 rows, 10 positives", 1_000, -5.8),
+    Decisions("1,000 rows, 10 %", 1_000, -3.0),
+    Decisions("1,000 rows, 10 %, too extreme", 1_000, -3.0, slope=0.5),
+    Decisions("1,000 rows, 10 %, rounded to 0.1", 1_000, -3.0, steps=10),
+    Decisions("1,000 rows, 10 %, exponential weights", 1_000, -3.0, weighted=True),
+    Decisions("1,000 rows, 10 %, 100 units", 1_000, -3.0, unit=10),
+    Decisions("300 rows, 10 %, 20 units", 300, -3.0, unit=15),
+    Decisions("20,000 rows, 1 %", 20_000, -5.8),
+)
+ACTED_AT = (0.02, 0.1, 0.3)
+
+
+def draw_decisions(
+    kind: Decisions, rng: np.random.Generator, n_rows: int
+) -> tuple[Labels, Floats, dict[str, Any]]:
+    """Return labels, probabilities, and weights and units."""
+    odds = rng.normal(size=n_rows)
+    options: dict[str, Any] = {}
+    if kind.unit > 1:
+        unit = np.arange(n_rows) // kind.unit
+        odds = 0.5 * odds + math.sqrt(0.75) * rng.normal(size=unit[-1] + 1)[unit]
+        options["group"] = unit
+    odds = kind.mean + 1.5 * odds
+    y = (rng.random(n_rows) < expit(kind.mean + kind.slope * (odds - kind.mean))).astype(np.int64)
+    p = expit(odds)
+    if kind.steps is not None:
+        p = np.clip(np.round(p * kind.steps) / kind.steps, 0.001, 0.999)
+    if kind.weighted:
+        options["sample_weight"] = rng.exponential(size=n_rows)
+    return y, p, options
+
+
+def cover_decisions(kind: Decisions, n_trials: int, population: int) -> str:
+    """Return the row of a kind: net benefit at three thresholds, its advantage over acting on all, scores, KS."""
+    rng = np.random.default_rng(11)
+    y, p, _ = draw_decisions(kind, rng, population // kind.unit * kind.unit)
+    large = decision_curve(y, p, ACTED_AT)
+    truth = [each.benefit.value for each in large] + [each.over_all.value for each in large]
+    truth += [large[0].flag_all.value, brier_score(y, p).score, log_score(y, p).score]
+    truth.append(ks_interval(y, p).value)
+    covered: list[list[bool]] = []
+    while len(covered) < n_trials:
+        y, p, options = draw_decisions(kind, rng, kind.n_rows)
+        if not 2 <= y.sum() <= y.size - 2:
+            continue
+        found = decision_curve(y, p, ACTED_AT, **options)
+        scores = (brier_score(y, p, **options), log_score(y, p, **options))
+        intervals = [each.benefit for each in found] + [each.over_all for each in found]
+        intervals += [found[0].flag_all, *(each.interval for each in scores if each.interval)]
+        intervals.append(ks_interval(y, p, **options))
+        covered.append(
+            [low <= true <= high for (_, low, high), true in zip(intervals, truth, strict=True)]
+        )
+    cells = [f"{100 * share:.1f}" for share in np.mean(covered, axis=0)]
+    return f"| {kind.label} | {' / '.join(cells[:3])} | {' / '.join(cells[3:6])} | {' | '.join(cells[6:])} |"
+
+
+def print_decisions(n_trials: int, population: int) -> None:
+    """Print the table of decision curves, proper scores and the Kolmogorov-Smirnov distance."""
+    print(
+        f"\n| sample | net benefit at {' / '.join(map(str, ACTED_AT))}, % | over acting on all, % | "
+        "acting on all, % | Brier, % | log, % | KS, % |\n|---|---|---|---:|---:|---:|---:|"
+    )
+    for kind in DECISIONS:
+        print(cover_decisions(kind, n_trials, population), flush=True)
+
+
+SERIES = tuple((n, m) for n, m in ((500, 500), (2_000, 2_000), (10_000, 500), (10_000, 10_000)))
+
+
+def draw_series(n: int, phi: float, rng: np.random.Generator) -> Floats:
+    """Return a Gaussian series with variance 1 whose neighbours correlate by phi."""
+    noise = math.sqrt(1.0 - phi**2) * rng.normal(size=n + 300)
+    series: Floats = lfilter([1.0], [1.0, -phi], noise)[300:]
+    return series
+
+
+def measure_series(n: int, m: int, phi: float, shift: float, n_trials: int) -> str:
+    """Return the row of two series, the second one shifted: how often the tests find a change."""
+    rng = np.random.default_rng([n, m, int(10 * phi), int(10 * shift)])
+    shares = np.diff(norm.cdf(np.append(norm.ppf(np.arange(10) / 10), np.inf) - shift))
+    truth = float(np.sum((shares - 0.1) * np.log(shares / 0.1)))
+    found: dict[str, list[bool]] = {}
+
+    def keep(name: str, *results: bool) -> None:
+        found.setdefault(name, []).extend(results)
+
+    for _ in range(n_trials):
+        before, after = draw_series(n, phi, rng), draw_series(m, phi, rng) + shift
+        edges = bin_edges(before)
+        bins = [np.searchsorted(edges, each) for each in (before, after)]
+        masses = [np.bincount(each, minlength=10) for each in bins]
+        keep("plain index", population_stability(*masses, (n, m)).p_value < 1.0 - LEVEL)
+        old, new = (serial_dependence(each, 10, ordered=True) for each in bins)
+        keep("none", old is None or new is None)
+        if old is not None and new is not None:
+            index = population_stability(*masses, (n, m), dependence=(old, new))
+            keep("index", index.p_value < 1.0 - LEVEL)
+            keep("covered", index.psi.low <= truth <= index.psi.high)
+        samples = [
+            ScoreSample(np.append(np.inf, np.sort(x)[::-1]), np.arange(x.size + 1) / x.size, x.size)
+            for x in (before, after)
+        ]
+        plain, series = score_shift(*samples), score_shift(*samples, series=after)
+        keep("plain KS", plain.p_value is not None and plain.p_value < 1.0 - LEVEL)
+        if series.p_value is not None:
+            keep("KS", series.p_value < 1.0 - LEVEL)
+    names = ("plain index", "index", "covered", "plain KS", "KS", "none")
+    cells = [f"{100 * np.mean(found[name]):.1f}" for name in names]
+    return f"| {n:,}, {m:,} | {phi} | {shift} | {' | '.join(cells)} |"
+
+
+def print_series(n_trials: int) -> None:
+    """Print the table of drift tests on rows that are a time series."""
+    print(
+        "\n| rows | correlation | shift | PSI, as independent, % | PSI, % | covered, % | KS, as independent, % "
+        "| KS, % | no test, % |\n|---|---|---|---:|---:|---:|---:|---:|---:|"
+    )
+    for n, m in SERIES:
+        for phi in (0.0, 0.5, 0.9):
+            for shift in (0.0, 0.2, 0.5):
+                print(measure_series(n, m, phi, shift, n_trials), flush=True)
 
 
 def print_areas(options: argparse.Namespace) -> None:

@@ -120,6 +120,50 @@ def over_time(
     return picture(width, height, title, *parts)
 
 
+class Benefit(NamedTuple):
+    """The net benefit at a threshold with its limits, and that of acting on every row."""
+
+    threshold: float
+    value: float
+    low: float
+    high: float
+    flag_all: float
+
+
+def decision_curve(points: Sequence[Benefit], title: str) -> Markup:
+    """Draw the net benefit over the thresholds with a band of its intervals, beside acting on all rows and on none."""
+    width, height, left, top, bottom = 720.0, 340.0, 64.0, 12.0, 290.0
+    most = max(*(each.high for each in points), *(each.flag_all for each in points), 1e-9)
+    x = Scale(0.0, max(each.threshold for each in points), left, width - 14)
+    y = Scale(-0.25 * most, 1.05 * most, bottom, top)
+    parts = [_horizontal(y, tick, left, width - 14) for tick in y.ticks()]
+    parts += [_vertical(x, tick, top, bottom) for tick in x.ticks(10)]
+    upper = [(x(each.threshold), y(each.high)) for each in points]
+    lower = [(x(each.threshold), y(each.low)) for each in reversed(points)]
+    shown = [each for each in points if each.flag_all >= y.low]
+    parts += [
+        path([*upper, *lower], "band"),
+        line(left, y(0.0), width - 14, y(0.0), "zero"),
+        path([(x(each.threshold), y(each.flag_all)) for each in shown], "chance"),
+        path([(x(each.threshold), y(each.value)) for each in points], "line"),
+    ]
+    for each in points:
+        ends = f"{each.low:.4g} to {each.high:.4g}"
+        hint = f"at {each.threshold:.0%}: {each.value:.4g}, {ends}; every row {each.flag_all:.4g}"
+        parts.append(
+            element(
+                "circle",
+                element("title", hint),
+                cx=x(each.threshold),
+                cy=y(each.value),
+                r=3,
+                class_="dot",
+            )
+        )
+    parts.append(text((left + width) / 2, bottom + 40, "threshold probability", "middle"))
+    return picture(width, height, title, *parts)
+
+
 def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     """Draw a value that changes in steps. Each pair is a time (in seconds since the start) and the value from then on;
     times ascend.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
+from markupsafe import Markup
 from rankwright import plots
 from rankwright.errors import ProblemError
 from rankwright.types import (
@@ -19,6 +20,7 @@ from rankwright.types import (
     Interval,
     ListFigures,
     Metrics,
+    NetBenefit,
     WindowArea,
 )
 from starlette.responses import Response
@@ -253,6 +255,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Show the metrics on the dataset, and the changes since validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, drawn, top, judged, reliability = evaluation.data, None, None, None, None
+    benefits: list[NetBenefit] = []
     if found.kind == "bipartite" and found.status == "ready":
         roc = await evaluation.roc(max_points=CURVE_POINTS)
         points = [(point.fpr, point.tpr) for point in roc.points]
@@ -262,6 +265,8 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
         if judged is not None:
             reliability = draw_reliability(judged)
+        if isinstance(found.metrics, EvaluatedCurve):
+            benefits = found.metrics.decision_curve or []
     return page.show(
         "evaluation.html",
         found=found,
@@ -272,8 +277,30 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         top=top,
         judged=judged,
         chart=reliability,
+        benefits=benefits,
+        decisions=_draw_benefits(benefits),
         gone=await page.find_gone(found.model_id, found.dataset_id),
     )
+
+
+def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
+    """Draw the decision curve up to the highest threshold at which a row is acted on."""
+    acted = [each for each in found if each.flagged > 0.0] or found[:1]
+    points = [
+        charts.Benefit(
+            each.threshold,
+            each.benefit.value,
+            each.benefit.low,
+            each.benefit.high,
+            each.flag_all.value,
+        )
+        for each in acted
+        if each.benefit.value is not None
+        and each.benefit.low is not None
+        and each.benefit.high is not None
+        and each.flag_all.value is not None
+    ]
+    return charts.decision_curve(points, "Net benefit by threshold") if points else None
 
 
 class Figure(NamedTuple):
@@ -313,6 +340,8 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
         found.append(Figure("AUC", metrics.auc, 0.5))
         if metrics.gini is not None:
             found.append(Figure("Gini", metrics.gini, 0.0))
+        if metrics.ks_interval is not None:
+            found.append(Figure("Kolmogorov–Smirnov distance", metrics.ks_interval, 0.0))
         found += [
             Figure(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
             for each in metrics.pauc

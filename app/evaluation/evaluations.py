@@ -270,6 +270,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             served = calibrations.read_file(stored, workdir)
             reliable = measure.reliability(served, payload["level"])
             found["calibration"] = {"version": served.version, **reliable}
+            found["decision_curve"] = measure.decision_curve(served, payload["level"])
         if (grouping := payload["grouping"]) is not None:
             table = payload["table"]["path"]
             found[BY_GROUP] = measure.by_group(

@@ -101,6 +101,21 @@ class BipartiteMeasure:
         """Weight of either class, positives first."""
         return self._summary.totals.positive, self._summary.totals.negative
 
+    def decision_curve(self, calibration: ServedCalibration, level: float) -> list[Json]:
+        """The net benefit of acting on a calibration's probabilities, by threshold."""
+        curve = metrics.decision_curve(
+            self._y,
+            calibration.calibration.probability(self._scores),
+            level=level,
+            sample_weight=self._weight,
+            group=self._group,
+        )
+        return [
+            {"threshold": each.threshold, "flagged": each.flagged}
+            | {name: getattr(each, name)._asdict() for name in ("benefit", "flag_all", "over_all")}
+            for each in curve
+        ]
+
     def series(self, path: str, order: RowOrder) -> ScoreSeries:
         """Return the scores of each class in the order of the table's rows."""
         return score_series(self._y, self._scores, path, order)
@@ -155,6 +170,9 @@ class BipartiteMeasure:
             "auc": _figures(auc),
             "gini": gini_of(auc["value"], auc["low"], auc["high"]),
             "ks": self.curve.ks,
+            "ks_interval": metrics.ks_interval(
+                self._y, self._scores, level=level, sample_weight=self._weight, group=self._group
+            )._asdict(),
             "pauc": [
                 _figures(area)
                 | {"empirical": metrics.empirical_area_of(self.curve, totals.negative, *window)}

@@ -242,6 +242,21 @@ class CalibrationDrift(Reliability):
     version: int = Field(description="The version of the calibration that was served.")
 
 
+class NetBenefit(Resource):
+    """The net benefit of acting on the rows with a probability of at least `threshold`, in true positives per row: the
+    fraction of true positives, minus that of false positives times threshold / (1 - threshold) (Vickers & Elkin 2006).
+    Acting on no row has 0.
+    """
+
+    threshold: float = Field(description="In (0, 1).")
+    flagged: float = Field(description="Fraction of the rows with such probabilities.")
+    benefit: Interval = Field(description="Above 0: better than acting on no row.")
+    flag_all: Interval = Field(description="Net benefit of acting on every row.")
+    over_all: Interval = Field(
+        description="`benefit` minus `flag_all`, paired: above 0, better than acting on every row."
+    )
+
+
 class EvaluatedCurve(Resource):
     """Quality of the ranking on rows with one label."""
 
@@ -251,6 +266,11 @@ class EvaluatedCurve(Resource):
     )
     ks: float | None = Field(
         default=None, description=KS + " Null for evaluations that were made before it was added."
+    )
+    ks_interval: Interval | None = Field(
+        default=None,
+        description="`ks` with an interval. Its lower end is from thresholds that were chosen on other rows. "
+        "Null for evaluations that were made before it was added.",
     )
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
@@ -270,6 +290,12 @@ class EvaluatedCurve(Resource):
     calibration: CalibrationDrift | None = Field(
         default=None,
         description="How good the model's probabilities are on these rows. Null if it had no calibration.",
+    )
+    decision_curve: list[NetBenefit] | None = Field(
+        default=None,
+        description="Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval is for one "
+        "threshold. The rows must have the prevalence of those that decisions are made on. Null if the model had no "
+        "calibration, and for evaluations that were made before it was added.",
     )
     lists: ListFigures | None = Field(
         default=None,

@@ -153,6 +153,8 @@ def _parts(found: probability.Decomposition) -> ScoreParts:
         "miscalibration": found.miscalibration if finite else None,
         "discrimination": found.discrimination,
         "uncertainty": found.uncertainty,
+        "low": None if found.interval is None else found.interval.low,
+        "high": None if found.interval is None else found.interval.high,
     }
 
 

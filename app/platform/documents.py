@@ -398,6 +398,16 @@ class ScoreParts(TypedDict):
     uncertainty: Annotated[
         float, Field(description="The score of the prevalence, the same for every row.")
     ]
+    low: NotRequired[
+        Annotated[
+            float | None,
+            Field(
+                description="Lower end of the score's confidence interval. Null if the score is infinite, or was "
+                "measured before intervals were added."
+            ),
+        ]
+    ]
+    high: NotRequired[Annotated[float | None, Field(description="Upper end.")]]
 
 
 class ReliabilityPoint(TypedDict):

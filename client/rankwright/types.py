@@ -991,8 +991,12 @@ class EvaluatedCurve(Record):
     was added.
     """
     ks: float | None = None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
-    for evaluations that were made before it was added.
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few
+    rows. Null for evaluations that were made before it was added.
+    """
+    ks_interval: Interval | None = None
+    """`ks` with an interval: its lower end is from thresholds that each part of the rows did not choose.
+    Null for evaluations that were made before it was added.
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
@@ -1009,6 +1013,11 @@ class EvaluatedCurve(Record):
     """Fraction of the pairs of a positive and a negative that have equal scores."""
     calibration: CalibrationDrift | None = None
     """How good the model's probabilities are on these rows. Null if it had no calibration."""
+    decision_curve: list[NetBenefit] | None = None
+    """Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval is for one
+    threshold. The rows must have the prevalence of those that decisions are made on. Null if the model
+    had no calibration, and for evaluations that were made before it was added.
+    """
     lists: ListFigures | None = None
     """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
@@ -1345,13 +1354,22 @@ class FeatureDrift(Record):
     name: str
     importance: float | None
     """Share of the feature in the importance of all. Null if that was not measured."""
-    psi: Interval
-    """Population stability index, corrected for chance: below 0.1 little, from 0.25 much."""
+    psi: Interval | None
+    """Population stability index, corrected for chance: below 0.1 little, from 0.25 much. Null without a
+    test.
+    """
     distance: float
     """Total variation distance over the bins, from 0 to 1."""
-    p_value: float
-    adjusted_p_value: float
-    changed: bool
+    p_value: float | None
+    """Null without a test; `reason` says why."""
+    adjusted_p_value: float | None
+    """Null without a test; `reason` says why."""
+    changed: bool | None
+    """Null without a test; `reason` says why."""
+    reason: str | None = None
+    """Why there is no test. Either neighbouring rows of the table are alike and no column of times orders
+    them, or the rows are too few for the serial dependence that they have in time. Null with a test.
+    """
     words: str
     bins: list[FeatureBin] | None = None
     """The bins of the first 20 features. Null for others."""
@@ -2058,8 +2076,8 @@ class Metrics(Record):
     gini: Interval
     """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
     ks: float | None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It has no interval. Null
-    without a curve.
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few
+    rows. Null without a curve.
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
@@ -2281,6 +2299,23 @@ class MultilabelMetrics(Record):
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
     mean_pauc: list[MeanArea]
+
+class NetBenefit(Record):
+    """The net benefit of acting on the rows with a probability of at least `threshold`, in true positives
+    per row: the fraction of true positives, minus that of false positives times threshold / (1 -
+    threshold) (Vickers & Elkin 2006). Acting on no row has 0.
+    """
+
+    threshold: float
+    """In (0, 1)."""
+    flagged: float
+    """Fraction of the rows with such probabilities."""
+    benefit: Interval
+    """Above 0: better than acting on no row."""
+    flag_all: Interval
+    """Net benefit of acting on every row."""
+    over_all: Interval
+    """`benefit` minus `flag_all`, paired: above 0, better than acting on every row."""
 
 class NewCosts(Record):
     """What decisions cost, in the unit of the amounts. Something must speak for flagging a row, and
@@ -2964,10 +2999,19 @@ class ScoreDrift(Record):
     higher: float
     """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
     psi: Interval | None = None
-    """Population stability index over tenths of the scores of the validation, corrected for chance."""
-    p_value: float
-    adjusted_p_value: float
-    changed: bool
+    """Population stability index over tenths of the scores of the validation, corrected for chance. Null
+    without a test.
+    """
+    p_value: float | None
+    """Null without a test; `reason` says why."""
+    adjusted_p_value: float | None
+    """Null without a test; `reason` says why."""
+    changed: bool | None
+    """Null without a test; `reason` says why."""
+    reason: str | None = None
+    """Why there is no test. Either neighbouring rows of the table are alike and no column of times orders
+    them, or the rows are too few for the serial dependence that they have in time. Null with a test.
+    """
     words: str
 
 class ScoreHistogram(Record):
@@ -2998,6 +3042,12 @@ class ScoreParts(Record):
     """What that regression gains over one probability for all rows."""
     uncertainty: float
     """The score of the prevalence, the same for every row."""
+    low: float | None = None
+    """Lower end of the score's confidence interval. Null if the score is infinite, or was measured before
+    intervals were added.
+    """
+    high: float | None = None
+    """Upper end."""
 
 class ScoreTableCheck(Record):
     """The rows can be scored. Nothing was created."""

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         roc_curve,
         tpr_at_fpr,
     )
+    from .decision_curve import NetBenefit, decision_curve
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .figures import (
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         measure_graded,
     )
     from .intervals import PartialArea, Summary, auc_interval, partial_auc_interval, summarise
+    from .ks import ks_interval
     from .lists import (
         ListAuc,
         ListAveragePrecision,

@@ -431,7 +431,7 @@ def rows_with(
 
 
 @dataclass(frozen=True, eq=False)
-class _Ranked:
+class Ranked:
     """Rows from the greatest score down, and where each tie ends."""
 
     order: NDArray[np.intp]
@@ -441,7 +441,7 @@ class _Ranked:
     """The distinct scores, falling. Shape (n_scores,)."""
 
     @classmethod
-    def of(cls, scores: FloatArray) -> _Ranked:
+    def of(cls, scores: FloatArray) -> Ranked:
         order = np.argsort(scores)[::-1]
         ranked = scores[order]
         ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)
@@ -536,7 +536,7 @@ def value_caught(
     if over != "rows":
         of_each = amounts if over == "amount_of_negatives" else np.ones(amounts.size)
         flagged, _ = _masses(sample.weight, of_each, ~rows.positive, "negative")
-    ranked = _Ranked.of(rows.scores[0])
+    ranked = Ranked.of(rows.scores[0])
     along, up = ranked.sums_above(flagged), ranked.sums_above(value)
     along, up = along / along[-1], up / up[-1]
     ties = ranked.tie_of_row()
@@ -670,7 +670,7 @@ def choose(
     scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
     """Choose the cut of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
-    ranked = _Ranked.of(scores)
+    ranked = Ranked.of(scores)
     ties = ranked.tie_of_row()
     steps = sample.weight * (losses.flagged - losses.unflagged)
     scale = float(np.abs(steps).max()) or 1.0

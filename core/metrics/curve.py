@@ -176,8 +176,8 @@ class RocCurve:
     def ks(self) -> float:
         """The Kolmogorov–Smirnov distance: the greatest |TPR - FPR| over all thresholds. In [0, 1].
 
-        A vertex of the hull has it if the ranking is better than chance, so a thinned curve has it, too. It has no
-        interval: the greatest of many differences is biased upwards in few rows.
+        A vertex of the hull has it if the ranking is better than chance, so a thinned curve has it, too. It is biased
+        upwards in few rows; `ks_interval` has an interval, from the rows.
         """
         return float(np.abs(self.tpr - self.fpr).max())
 

@@ -7,6 +7,9 @@ S_R that of the prevalence, the same for every row. Then
 
 and the first two are never below 0 (CORP: Dimitriadis, Gneiting & Jordan). No bins have to be chosen.
 
+**Interval of a score.** A score is a mean loss of rows, most of them small and a few great: Hall's interval for skewed
+losses, as of costs (`core.metrics.amounts`), with effective numbers of rows or groups.
+
 **Diagram.** The isotonic regression itself: at each probability the share of positives that was observed. Two
 intervals, at each probability by itself:
 
@@ -44,6 +47,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
+from core.metrics.amounts import WeightedRows
 from core.metrics.estimates import Interval, normal_quantile, wilson_interval
 from core.metrics.groups import FloatArray, JudgedRows, check_probabilities, check_rows, inner
 from core.metrics.window import check_level
@@ -57,6 +61,8 @@ _DRAWS_AT_ONCE = 100
 _MAX_COX_CELLS = 1 << 15
 _MAX_POINTS = 100  # of the diagram
 _MAX_ODDS = 700.0
+# Stand-ins in the branch that `np.where` does not take: a label of probability 0 has an infinite score before.
+_LEAST, _MOST = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 
 
 class Decomposition(NamedTuple):
@@ -69,6 +75,8 @@ class Decomposition(NamedTuple):
     """How much better than the prevalence the rows are told apart."""
     uncertainty: float
     """The score of the prevalence."""
+    interval: Interval | None = None
+    """Of the score; None if that is infinite."""
 
 
 class ReliabilityPoint(NamedTuple):
@@ -106,25 +114,36 @@ class Reliability:
 
 
 def brier_score(
-    y: ArrayLike, probability: ArrayLike, sample_weight: ArrayLike | None = None
+    y: ArrayLike,
+    probability: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> Decomposition:
-    """Return the Brier score, the mean of (p − y)², with its parts. O(n log n).
+    """Return the Brier score, the mean of (p − y)², with its parts and an interval. O(n log n).
 
     InvalidData: as `core.metrics.auc`, or a probability is not in [0, 1].
 
     Examples
     --------
-    >>> score, miscalibration, discrimination, uncertainty = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> score, miscalibration, discrimination, uncertainty, _ = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     >>> round(score, 4), round(miscalibration - discrimination + uncertainty, 4)
     (0.1425, 0.1425)
     """
-    return _brier(masses_of(_rows(y, probability, sample_weight, None)))
+    rows = _rows(y, probability, sample_weight, group)
+    return _brier(masses_of(rows), rows, check_level(level))
 
 
 def log_score(
-    y: ArrayLike, probability: ArrayLike, sample_weight: ArrayLike | None = None
+    y: ArrayLike,
+    probability: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    group: ArrayLike | None = None,
+    level: float = 0.95,
 ) -> Decomposition:
-    """Return the log score, the mean of −ln of the probability of the label, with its parts. O(n log n).
+    """Return the log score, the mean of −ln of the probability of the label, with parts and interval. O(n log n).
 
     It is infinite if a label had the probability 0.
 
@@ -135,7 +154,8 @@ def log_score(
     >>> round(log_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]).score, 4)
     0.4389
     """
-    return _log(masses_of(_rows(y, probability, sample_weight, None)))
+    rows = _rows(y, probability, sample_weight, group)
+    return _log(masses_of(rows), rows, check_level(level))
 
 
 def reliability(
@@ -187,8 +207,8 @@ def reliability(
     in_the_large, slope = _cox(masses.in_cells(_MAX_COX_CELLS), level)
     return Reliability(
         points=_points(masses, level, n_bootstrap, np.random.default_rng(seed)),
-        brier=_brier(masses),
-        log=_log(masses),
+        brier=_brier(masses, rows, level),
+        log=_log(masses, rows, level),
         in_the_large=in_the_large,
         slope=slope,
         predicted=inner(share, masses.scores),
@@ -211,17 +231,19 @@ def _rows(
     return rows
 
 
-def _brier(masses: ScoreMasses) -> Decomposition:
+def _brier(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
         squares = masses.positive * (1.0 - p) ** 2 + negative * np.square(p)
         return float(squares.sum() / masses.mass.sum())
 
-    return _parts(mean, masses)
+    p = rows.scores[0]
+    losses = np.where(rows.positive, 1.0 - p, p) ** 2
+    return _parts(mean, masses)._replace(interval=_interval_of(losses, rows, (0.0, 1.0), level))
 
 
-def _log(masses: ScoreMasses) -> Decomposition:
+def _log(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -230,7 +252,21 @@ def _log(masses: ScoreMasses) -> Decomposition:
             of_negatives = np.where(negative > 0.0, negative * np.log1p(-np.asarray(p)), 0.0)
         return float(-(of_positives + of_negatives).sum() / masses.mass.sum())
 
-    return _parts(mean, masses)
+    found, p = _parts(mean, masses), rows.scores[0]
+    if not math.isfinite(found.score):
+        return found
+    losses = -np.where(
+        rows.positive, np.log(np.maximum(p, _LEAST)), np.log1p(-np.minimum(p, _MOST))
+    )
+    return found._replace(interval=_interval_of(losses, rows, (0.0, math.inf), level))
+
+
+def _interval_of(
+    losses: FloatArray, rows: JudgedRows, possible: tuple[float, float], level: float
+) -> Interval:
+    """Return the mean loss with Hall's interval, as of costs. Units count as one, whatever their rows."""
+    bounds = (0.0, float(losses.max()))
+    return WeightedRows.of(rows).interval(losses, bounds, level, possible)
 
 
 def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> Decomposition:

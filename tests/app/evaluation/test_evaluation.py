@@ -17,6 +17,7 @@ from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.kinds import status_of
+from app.models import calibrations
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -280,6 +281,31 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
     assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
     assert found.drift["scores"] == []
     sentences(found.warnings[0])
+
+
+def test_net_benefit_and_the_distance_of_an_evaluation(bench: Workbench) -> None:
+    model = train(bench, People(500, 0).upload(bench), "churn", controls=False)
+    people = People(400, 1)
+    found = evaluate(bench, "churn", people.upload(bench, weight="w", group="g"), level=0.9)
+    assert found.metrics is not None
+    scores = people.scores(bench, model)
+    rows: dict[str, Any] = {"sample_weight": people.weight, "group": people.group, "level": 0.9}
+    assert interval(found.metrics["ks_interval"]) == pytest.approx(
+        metrics.ks_interval(people.y, scores, **rows)
+    )
+    assert found.metrics["ks_interval"]["value"] == pytest.approx(found.metrics["ks"])
+    curve = found.metrics["decision_curve"]
+    served = bench.db.reading(calibrations.find_served, model)
+    assert served is not None
+    p = calibrations.served_of(served).calibration.probability(scores)
+    expected = metrics.decision_curve(people.y, p, **rows)
+    assert len(curve) == len(expected) == 59
+    for point, each in zip(curve, expected, strict=True):
+        assert (point["threshold"], point["flagged"]) == pytest.approx(each[:2])
+        for name in ("benefit", "flag_all", "over_all"):
+            assert interval(point[name]) == pytest.approx(getattr(each, name))
+    brier = found.metrics["calibration"]["brier"]
+    assert brier["low"] < brier["score"] < brier["high"]
 
 
 def monthly(n: int, seed: int, first: int = 0, start: float = 0.0) -> str:
