@@ -37,7 +37,7 @@ def _of(
 BENCHMARKS: Mapping[str, Benchmark] = {
     "http_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3"),
     "http_bulk": _of("--rows 60 --seconds .02 --rounds 3 --trained-on 300"),
-    "latency": _of("--submits 1 --tours 1"),
+    "latency": _of("--submits 1 --tours 1 --against HEAD --databases SQLite"),
     "metrics": _of("--rows 140"),
     "ingest": _of("--rows 500 --repeats 1"),
     "stumps": _of("--rows 1000 --repeats 1"),

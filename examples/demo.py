@@ -40,17 +40,24 @@ console = Console(highlight=False, soft_wrap=True)
 
 @contextmanager
 def running_service(
-    state: Path, environment: Mapping[str, str] = MappingProxyType({})
+    state: Path,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    *,
+    code: Path | None = None,
+    log_file: Path = OUTPUT / "serve.log",
 ) -> Iterator[rankwright.Client]:
-    """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would."""
+    """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would.
+
+    With `code`, that checkout's code is served, if the environment has it first in PYTHONPATH.
+    """
     OUTPUT.mkdir(exist_ok=True)
-    log = (OUTPUT / "serve.log").open("w")
+    log = log_file.open("w")
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)]
     process = subprocess.Popen(
-        command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **environment}
+        command, stdout=log, stderr=subprocess.STDOUT, cwd=code, env={**os.environ, **environment}
     )
     try:
-        address = wait_until_ready(process, state)
+        address = wait_until_ready(process, state, log_file)
         with rankwright.Client(address, state_dir=state) as client:
             yield client
     finally:
@@ -59,17 +66,17 @@ def running_service(
         log.close()
 
 
-def wait_until_ready(process: subprocess.Popen[bytes], state: Path) -> str:
+def wait_until_ready(process: subprocess.Popen[bytes], state: Path, log_file: Path) -> str:
     """Return the service's address once it is ready. There is no time limit, as long as the process runs."""
     next_word = time.monotonic() + WAIT_SECONDS
     while process.poll() is None:
         with contextlib.suppress(OSError):  # written once the service is ready
             return (state / "address").read_text().strip()
         if time.monotonic() > next_word:
-            console.print(f"  still starting; {OUTPUT / 'serve.log'} says what it waits for")
+            console.print(f"  still starting; {log_file} says what it waits for")
             next_word = time.monotonic() + WAIT_SECONDS
         time.sleep(0.05)
-    sys.exit(f"the service did not start; see {OUTPUT / 'serve.log'}")
+    sys.exit(f"the service did not start; see {log_file}")
 
 
 def step(text: str) -> None:

@@ -131,6 +131,9 @@ def test_the_smallest_form_of_what_takes_processes(name: str, arguments: list[st
         ("coverage", ["--trials", "0"], "--trials: must be at least 1, got 0"),
         ("martirank", ["--repeats", "-1"], "--repeats: must be at least 1, got -1"),
         ("label_noise", ["--drawn"], "there is no table"),
+        ("latency", ["--at-most", "1.2"], "--at-most needs --against"),
+        ("latency", ["--against", "no-such-commit"], "git has no commit 'no-such-commit'"),
+        ("latency", ["--tours", "0"], "--tours: must be at least 1, got 0"),
         ("overhead", ["--repeats", "0", "--pairs", "0"], "nothing would be measured"),
         ("scale", ["--workers", "1", "--rounds", "1"], "--rounds must be at least 2, got 1"),
         ("scaling", ["--most-rows", "10"], "--most-rows must be at least 10000, got 10"),
@@ -149,6 +152,14 @@ def test_where_nothing_is_measured_it_ends_with_an_error(
         module.main()
     assert ended.value.code not in (0, None)
     assert words in capsys.readouterr().err
+
+
+@long_form
+def test_a_commit_that_is_faster_than_permitted_is_an_error() -> None:
+    bound = ["--against", "HEAD", "--at-most", "1e-6"]
+    done = run("latency", "--submits", "1", "--tours", "1", "--databases", "SQLite", *bound)
+    assert done.returncode == 1
+    assert "the ratio must be at most 1e-06" in done.stderr
 
 
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -34,6 +34,8 @@ CHECKPOINTS = "checkpoints"  # their kind in the blob store
 CLUSTER_LOST = "cluster_lost"
 """The code of an attempt's end; the file of this name among the kept codes tells the next attempt."""
 POLL_SECONDS = 0.1
+FIRST_PROGRESS_SECONDS = 0.25
+"""A job that ends sooner writes no progress: a commit beside it would slow it down."""
 RETRY_SECONDS = 1.0
 LONG_WAIT_SECONDS = 1.0  # for a kernel: each takes half a second of a core that does nothing else
 
@@ -72,7 +74,9 @@ class Attempt:
         self._began = started = time.monotonic()
         self._deadline = started + claim.seconds_left
         self._next_beat = started + settings.heartbeat_seconds
-        self._next_progress = self._next_event = started
+        self._next_progress = started + FIRST_PROGRESS_SECONDS
+        self._next_requests = started + POLL_SECONDS
+        self._next_event = started
         self._progress: dict[str, Any] | None = None
         self._last_sent: dict[str, Any] | None = None
         self._fit_progress: dict[str, Any] = {"fraction": 0.0}
@@ -208,17 +212,20 @@ class Attempt:
         return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
-        asked = self._requests()
-        if asked.cancel:
-            return self._cancelled()
-        if asked.keep and not self._end_early_sent:
-            self._process.end_early()
-            self._end_early_sent = True
+        now = time.monotonic()
+        if now >= self._next_requests:
+            self._next_requests = now + POLL_SECONDS
+            asked = self._requests()
+            if asked.cancel:
+                return self._cancelled()
+            if asked.keep and not self._end_early_sent:
+                self._process.end_early()
+                self._end_early_sent = True
         limit = self._memory_bytes
         if limit is not None and not self._is_loading and self._process.job_memory_bytes() > limit:
             self._process.kill()  # a request would give it a second to take more
             return self._over_memory(limit)
-        if time.monotonic() > self._deadline:
+        if now > self._deadline:
             return partial(self._db.writing, queue.time_out, self._claim)
         return None
 
