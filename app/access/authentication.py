@@ -32,6 +32,7 @@ from app.platform.database import Database
 from app.platform.errors import (
     Forbidden,
     TooLarge,
+    TooMany,
     Unauthenticated,
     Unavailable,
     UnsupportedMedia,
@@ -50,8 +51,10 @@ REFUSED_FOR = 60.0
 """Seconds for which a process remembers that a secret is not valid."""
 MAX_COMMAS = 30_000
 """Commas of a JSON body other than rows to score: what they separate costs a hundred times its bytes."""
-LOOKUPS_AT_ONCE = 4
+LOOKUPS_AT_ONCE = 3
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
+LATE_LOOKUPS_AT_ONCE = 1
+"""The same, of all addresses that have sent too many unknown keys: their look-ups delay one another alone."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Found = TypeVar("Found")
@@ -190,8 +193,9 @@ def _refusal() -> Unauthenticated:
 class Authenticator:
     """Authenticate callers by their key, and limit their request rate.
 
-    An address that sends many unknown keys is refused without a look-up, so that an attacker who guesses keys takes
-    few of the queries and threads that others need.
+    An address that sends many unknown keys shares one look-up at a time with others that do, so that an attacker who
+    guesses keys takes few of the queries and threads that others need. A valid key is never refused for it: behind a
+    proxy, all callers may have one address.
     """
 
     def __init__(self, context: Context) -> None:
@@ -202,6 +206,7 @@ class Authenticator:
         self._settings = settings
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
+        self._late_lookups = asyncio.Semaphore(LATE_LOOKUPS_AT_ONCE)
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
@@ -259,7 +264,7 @@ class Authenticator:
         return caller
 
     async def look_up(self, digest: bytes, client: tuple[str, int] | None) -> Caller:
-        """The caller by the database. Raises Unauthenticated, or TooMany for an address that guesses."""
+        """The caller by the database. Raises Unauthenticated, or TooMany for a bad key of an address that guesses."""
         if self.keys.was_good(digest):
             return await run_in_threadpool(self.keys.authenticate, digest)
         self.keys.refuse_again(digest)
@@ -268,20 +273,28 @@ class Authenticator:
     async def _ask_for_unknown(
         self, ask: Callable[[], Found], client: tuple[str, int] | None
     ) -> Found:
-        """Look a secret up that this process has not met. Raises TooMany for an address that guesses, and what `ask`
-        raises for a secret that is not good, which counts.
+        """Look a secret up that this process has not met. Raises what `ask` raises for a secret that is not good, which
+        counts, and TooMany instead for an address that guesses.
         """
-        address = network_of(client)
-        # Counted before the answer, so that parallel requests count, too.
-        self._unknown_key_rate.take(address)
+        address, refusal = network_of(client), None
+        try:  # counted before the answer, so that parallel requests count, too
+            self._unknown_key_rate.take(address)
+        except TooMany as error:
+            refusal = error
         try:
-            async with self._lookups:
+            async with self._lookups if refusal is None else self._late_lookups:
                 found = await run_in_threadpool(ask)
+        except Unauthenticated as error:
+            raise (refusal or error) from None
         except Unavailable:
-            self._unknown_key_rate.give_back(address)
+            self._give_back(address, refusal)
             raise
-        self._unknown_key_rate.give_back(address)
+        self._give_back(address, refusal)
         return found
+
+    def _give_back(self, address: str, refusal: TooMany | None) -> None:
+        if refusal is None:
+            self._unknown_key_rate.give_back(address)
 
     async def find_session(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
         """Return the key of a browser's token; None if the session or the key has ended.

@@ -25,15 +25,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, RowError, show
+from app.ingest.errors import (
+    MAX_COUNTED_ERRORS,
+    BadTable,
+    Errors,
+    RowError,
+    show,
+    too_many_columns,
+)
 from app.ingest.formats import DELIMITERS, ENCODINGS, Dialect
-from app.ingest.rows import MAX_LINE_LENGTH, Numbers, Rows, Source, check_names
+from app.ingest.marks import count_delimiters
+from app.ingest.rows import (
+    MAX_LINE_LENGTH,
+    MAX_NAME_LENGTH,
+    Numbers,
+    Rows,
+    Source,
+    check_names,
+)
 from app.ingest.stream import Stream, Upload
 from app.ingest.value_columns import MissingTokens, plain_numbers
 from app.ingest.values import USUAL, Notation
 
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
+MAX_LINES_ABOVE = 10_000
+"""Most blank lines above a header: each takes as long as a row."""
+MIN_HEADER_LENGTH = 1 << 16
+MAX_SURPLUS = 100_000
+"""Values that a row may have beyond its columns before reading stops: each takes memory before the row is refused."""
 _EXACT_CELLS = 400_000
 BLOCK_BYTES = 1 << 21
 COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
@@ -86,15 +106,34 @@ class _Lines:
         return line
 
 
-class _Recorder(_Lines):
-    """Lines that also count their bytes, to find the end of the header."""
+class _HeaderLines(_Lines):
+    """The blank lines above a header, and the lines of the header. They count their bytes, to find its end.
 
-    bytes = 0
+    The header may have at most `most` characters: it is not read any further, because what its names take in memory
+    may be a thousand times what was sent.
+    """
+
+    def __init__(self, stream: io.RawIOBase, most: int) -> None:
+        super().__init__(stream)
+        self.bytes = 0
+        self._left = most
 
     def __next__(self) -> str:
-        line = super().__next__()
+        line = self._text.readline(self._left + 1)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        if line.strip("\r\n"):
+            self._left -= len(line)
+        if self._left < 0:
+            raise _OverlongHeader(line)
         self.bytes += len(line.encode("utf-8", "surrogateescape"))
         return line
+
+
+class _OverlongHeader(Exception):
+    """Raised with the beginning of a line at which the header is too long."""
 
 
 @dataclass(frozen=True)
@@ -127,22 +166,29 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
     with upload.open() as stream:
         if head.startswith(BOM):
             stream.skip(len(BOM))
-        lines = _Recorder(stream)
-        up_to_end = itertools.islice(lines, MAX_HEADER_LINES)
-        start = next((line for line in lines if line.strip("\r\n")), None)
-        if start is None:
-            raise BadTable("the file has only blank lines: a header and rows are needed", line=1)
-        line = lines.number
-        delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
+        most = max(MIN_HEADER_LENGTH, max_columns * (2 * MAX_NAME_LENGTH + len('"",')))
+        lines = _HeaderLines(stream, most)
+        line = 1
         try:
+            above = itertools.islice(lines, MAX_LINES_ABOVE + 1)
+            start = next((line for line in above if line.strip("\r\n")), None)
+            if start is None:
+                raise _no_header(lines)
+            line = lines.number
+            delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
+            up_to_end = itertools.islice(lines, MAX_HEADER_LINES)
             names = next(csv.reader(itertools.chain([start], up_to_end), delimiter=delimiter))
         except csv.Error:
             raise _overlong(line) from None
+        except _OverlongHeader as error:
+            raise _overlong_header(str(error), dialect, most, max_columns, lines.number) from None
         if lines.ended:
             raise BadTable("the header opens a quote and does not close it", line=line)
         if lines.number > line + MAX_HEADER_LINES - 1:
             rule = f"the header must end within {MAX_HEADER_LINES} lines"
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
+        if len(names) > max_columns:  # before each of them is named
+            raise too_many_columns(max_columns, len(names), line)
         header_bytes = lines.bytes + (len(BOM) if head.startswith(BOM) else 0)
         if (refusal := _foreign_letters(names, line)) is not None:
             raise refusal
@@ -154,6 +200,24 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             header_bytes,
             lines.number,
         )
+
+
+def _no_header(lines: _HeaderLines) -> BadTable:
+    if lines.ended:
+        return BadTable("the file has only blank lines: a header and rows are needed", line=1)
+    return BadTable(f"the header must be within the first {MAX_LINES_ABOVE} lines", line=1)
+
+
+def _overlong_header(
+    text: str, dialect: Dialect, most: int, max_columns: int, line: int
+) -> BadTable:
+    """Return the error for a header of more than `most` characters; `text` is its beginning."""
+    delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(text)
+    columns = 1 + count_delimiters(text, delimiter, most)
+    if columns > max_columns:
+        return too_many_columns(max_columns, columns, line, at_least=True)
+    rule = f"the header may have at most {most} characters"
+    return BadTable(f"{rule}; is a line end or a closing quote missing?", line=line)
 
 
 def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
@@ -199,9 +263,9 @@ def _overlong(line: int) -> BadTable:
 
 def _sniff(header: str) -> str:
     """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others."""
-    outside = "".join(header.split('"')[::2])
     marks = DELIMITERS.values()
-    return max(marks, key=lambda mark: (mark in outside, mark == ",", outside.count(mark)))
+    counts = {mark: count_delimiters(header, mark, len(header)) for mark in marks}
+    return max(marks, key=lambda mark: (counts[mark] > 0, mark == ",", counts[mark]))
 
 
 @dataclass(frozen=True)
@@ -393,10 +457,25 @@ class CsvTable(Source):
         self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows with their lines. An unclosed quote at the end is an error if `whole`, else raises `_Open`."""
-        reader = csv.reader(lines, delimiter=self._layout.delimiter)
-        width = len(self.names)
+        delimiter, width = self._layout.delimiter, len(self.names)
+        separators = 0
+
+        def counted() -> Iterator[str]:
+            """Yield the lines. Raises BadTable for a row of so many values that they take much memory."""
+            nonlocal separators
+            for text in lines:
+                separators += text.count(delimiter)
+                if separators > width + MAX_SURPLUS:
+                    most = width + MAX_SURPLUS + 1
+                    separators += count_delimiters(text, delimiter, most) - text.count(delimiter)
+                    if separators > width + MAX_SURPLUS:
+                        got = f"more than {width + MAX_SURPLUS} values where the header has {width}"
+                        raise BadTable(got, line=lines.number)
+                yield text
+
+        reader = csv.reader(counted(), delimiter=delimiter)
         while True:
-            line = lines.number + 1
+            line, separators = lines.number + 1, 0
             try:
                 record = next(reader, None)
             except csv.Error:

@@ -181,10 +181,13 @@ MAX_ROWS = "RANKWRIGHT_MAX_ROWS"
 """The setting that limits the rows of a dataset."""
 
 
-def too_many_columns(most: int, count: int, line: int | None = None) -> BadTable:
-    """Return the error for a table with too many columns."""
+def too_many_columns(
+    most: int, count: int, line: int | None = None, *, at_least: bool = False
+) -> BadTable:
+    """Return the error for a table with too many columns; with `at_least` it may have more than `count`."""
+    got = f"at least {count}" if at_least else count
     return BadTable(
-        f"a table must have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {count}",
+        f"a table must have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {got}",
         line=line,
         code="too_many_columns",
     )

@@ -395,7 +395,7 @@ class Settings(BaseSettings):
     max_unknown_keys: Annotated[int, Ge(1)] = Field(
         default=60,
         description="Keys, sessions and sign-in links that are not good that one address may send to one API process "
-        "in a minute, each counted once a minute.",
+        "in a minute, each counted once a minute. More are 429; what is good is accepted all the same.",
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,

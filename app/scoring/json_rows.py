@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from app.ingest.marks import has_more_marks
 from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
@@ -77,6 +78,10 @@ class QueryIds(NamedTuple):
 
 
 _MARKS = (b"id=", b"ignore=")
+_BRACKETS_BESIDE = 8
+"""Opening brackets of a body beside those of its rows, and some more: of the body, of `rows` or `data`, of lists of
+names.
+"""
 
 
 def is_asked(query: bytes) -> bool:
@@ -122,6 +127,9 @@ def read(
     Malformed and Invalid.
     """
     max_rows = bounds.max_rows(len(features.names))
+    # Before the brackets become objects, which take twenty times their bytes. Each row has one.
+    if has_more_marks(body, max_rows + _BRACKETS_BESIDE, "{["):
+        raise _too_many_rows(max_rows, "more")
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -224,9 +232,11 @@ def of_lists(
 def check_count(rows: int, max_rows: int) -> None:
     """Raise Invalid for more rows than are read at once."""
     if rows > max_rows:
-        raise Invalid(
-            f"a body may have at most {max_rows} rows here, got {rows}", code="too_many_rows"
-        )
+        raise _too_many_rows(max_rows, rows)
+
+
+def _too_many_rows(max_rows: int, got: object) -> Invalid:
+    return Invalid(f"a body may have at most {max_rows} rows here, got {got}", code="too_many_rows")
 
 
 def _as_array(ids: list[Any]) -> pa.Array:
