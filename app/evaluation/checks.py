@@ -187,6 +187,7 @@ def check_stable(newest: Evaluation | None) -> Check:
         if area["change"]["low"] <= -most
     ]
     if not undecided:
+        words += f" A drop by more than {margin:.3g} is excluded."
         return Check("stable", True, words, newest.id, "evaluation", margin)
     more = _more_rows(
         _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)

@@ -9,6 +9,7 @@ import pytest
 
 from core.errors import InvalidParameter
 from core.metrics.equivalence import POWER, rows_factor
+from tests.sentences import Sentences
 
 HALF = 1.959964
 
@@ -42,6 +43,8 @@ def test_rows_that_stay_may_be_too_few() -> None:
     ("varying", "margin", "level", "fixed"),
     [(-1.0, 1.0, 0.95, 0.0), (1.0, 0.0, 0.95, 0.0), (1.0, 1.0, 1.0, 0.0), (1.0, 1.0, 0.9, -1.0)],
 )
-def test_what_is_no_interval(varying: float, margin: float, level: float, fixed: float) -> None:
-    with pytest.raises(InvalidParameter):
+def test_what_is_no_interval(
+    varying: float, margin: float, level: float, fixed: float, sentences: Sentences
+) -> None:
+    with sentences.raises(InvalidParameter):
         rows_factor(varying, margin, level, fixed=fixed)
