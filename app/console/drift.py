@@ -161,6 +161,9 @@ def _probabilities(drift: Drift) -> str | None:
                 f"Probabilities are about {percent(off, 0)} too {side}: {percent(test.predicted)} of the rows were "
                 f"expected to be positive, {percent(test.observed)} are."
             )
-    if any(test.of == "slope" and test.changed for test in drift.probabilities or []):
+    changed = {test.of for test in drift.probabilities or [] if test.changed}
+    if "slope" in changed:
         return "Probabilities are too extreme or too moderate."
+    if "shape" in changed:
+        return "Probabilities are too high in some ranges and too low in others."
     return None

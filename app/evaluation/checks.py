@@ -1,16 +1,20 @@
 """May a model be used? Five checks of what is stored about it; no row is read.
 
-Each check passed, failed, or is not known, and says so in a sentence with its figures. Where the rows cannot tell, a
-check fails: it passes if the data show it.
+Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_controls` pass
+if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
+difference is statistically significant, pass if intervals exclude all differences beyond a margin (`margins`), and are
+not known otherwise, with the number of rows that would decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import combinations
+from typing import Any, Literal
 
-from app.evaluation import repository
+from app.evaluation import margins, repository
 from app.evaluation.drift import find_errors, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
@@ -18,22 +22,34 @@ from app.models import calibrations
 from app.models import service as models
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
+from core.metrics.comparison import change
+from core.metrics.equivalence import rows_factor
+from core.metrics.estimates import Interval, normal_quantile
+from core.probability.shape import DEGREES, information_needed
 
 CheckName = Literal["ranks", "beats_controls", "probabilities", "stable", "groups"]
+Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
 """The figures of a validation that are one half for a random order, with their names."""
+_SHOWN = 3
+"""Groups without a value that a sentence lists."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found: True if it passed, None if it is not known; and the evaluation that told it."""
+    """What one check found: True if it passed, None if it is not known. The rows that it is based on; the greatest
+    difference that counts as none; and about how many more rows would decide, if that is known.
+    """
 
     name: CheckName
     passed: bool | None
     words: str
     evaluation_id: str | None = None
+    evidence: Evidence | None = None
+    margin: float | None = None
+    more_rows: int | None = None
 
 
 def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Check]]:
@@ -45,7 +61,7 @@ def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Che
         _ranks(session, model),
         _beats_controls(model),
         _probabilities(session, model, new),
-        _stable(new[0] if new else None),
+        check_stable(new[0] if new else None),
         _groups(judged),
     ]
 
@@ -60,8 +76,9 @@ def _ranks(session: Session, model: Model) -> Check:
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
     figure = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high}); a random order has 0.5."
     if least["low"] > 0.5:
-        return Check("ranks", True, f"It ranks better than chance: {figure}")
-    return Check("ranks", False, f"The data do not show that it ranks better than chance: {figure}")
+        return Check("ranks", True, f"It ranks better than chance: {figure}", evidence="validation")
+    words = f"The data do not show that it ranks better than chance: {figure}"
+    return Check("ranks", False, words, evidence="validation")
 
 
 def _beats_controls(model: Model) -> Check:
@@ -71,7 +88,9 @@ def _beats_controls(model: Model) -> Check:
         "explain.",
         None: "It was not compared with simple benchmark models.",
     }
-    return Check("beats_controls", model.beats_controls, said[model.beats_controls])
+    found = model.beats_controls
+    evidence: Evidence | None = None if found is None else "validation"
+    return Check("beats_controls", found, said[found], evidence=evidence)
 
 
 def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> Check:
@@ -86,27 +105,148 @@ def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) ->
         tests = (evaluation.drift or {}).get("probabilities")
         if found.get("version") == served.version and tests:
             errors = [test for test in tests if test["changed"]]
-            words = _say(errors, f"On {_named(evaluation)}")
-            return Check("probabilities", not errors, words, evaluation.id)
+            where = f"On {_named(evaluation)}"
+            return check_reliability(found, errors, where, "evaluation", evaluation.id)
     if served.reliability is None:
         few = "Too few rows of a class to judge the probabilities."
         return Check("probabilities", None, few)
     errors = find_errors(served.reliability)
-    words = _say(errors, "On rows that the calibration has not learnt from")
-    return Check("probabilities", not errors, words)
+    if served.reliability.get("later"):
+        where = "On the last time window, with a calibration fitted on the windows before"
+        return check_reliability(served.reliability, errors, where, "later_rows")
+    where = "Cross-fitted on the rows of the calibration, which does not test later rows"
+    return check_reliability(served.reliability, errors, where, "cross_fitted")
 
 
-def _say(errors: Sequence[Json], where: str) -> str:
-    right = "the probabilities agree with what happened"
-    return f"{where}: {'; '.join(map(say_error, errors)) or right}."
+def check_reliability(
+    found: Mapping[str, Any],
+    errors: Sequence[Json],
+    where: str,
+    evidence: Evidence,
+    evaluation_id: str | None = None,
+) -> Check:
+    margin = margins.LOG_ODDS
+    if errors:
+        words = f"{where}: {'; '.join(map(say_error, errors))}."
+        return Check("probabilities", False, words, evaluation_id, evidence, margin)
+    if found["slope"] is not None and "shape" not in found:
+        words = f"{where}: an earlier version did not test errors that change along the probabilities; evaluate again."
+        return Check("probabilities", None, words, evaluation_id, evidence, margin)
+    bounds = [
+        max(abs(interval["low"] - right), abs(interval["high"] - right))
+        for interval, right in ((found["in_the_large"], 0.0), (found["slope"], 1.0))
+        if interval is not None
+    ]
+    if found["slope"] is not None:
+        bounds.append(math.inf if found["shape"] is None else found["shape"]["high"])
+    if bounds and max(bounds) < margin:
+        words = (
+            f"{where}: the probabilities agree with what happened, within {margin:g} in log odds."
+        )
+        return Check("probabilities", True, words, evaluation_id, evidence, margin)
+    more = _more_rows(found["n"], _factors_of_reliability(found))
+    words = (
+        f"{where}: no error is statistically significant, but the rows cannot exclude an error of more than {margin:g} "
+        f"in log odds.{_say_more(more)}"
+    )
+    return Check("probabilities", None, words, evaluation_id, evidence, margin, more)
 
 
-def _stable(newest: Evaluation | None) -> Check:
+def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
+    """Yield by which factors the rows must grow so that each metric of calibration is within the margin."""
+    large, slope, shape = (found[of] for of in ("in_the_large", "slope", "shape"))
+    for interval, right in ((large, 0.0), (slope, 1.0)):
+        if interval is not None:
+            half, off = (interval["high"] - interval["low"]) / 2.0, abs(interval["value"] - right)
+            yield rows_factor(half, margins.LOG_ODDS, found["level"], change=off)
+    if slope is None or large is None:
+        return
+    if shape is not None:
+        information, degrees = shape["information"], shape["degrees"]
+        half, off = shape["high"] - shape["value"], shape["value"]
+        yield rows_factor(half, margins.LOG_ODDS, found["level"], change=off)
+    else:  # as the interval of the level has it
+        half = (large["high"] - large["low"]) / 2.0
+        information, degrees = (normal_quantile(found["level"]) / half) ** 2, DEGREES
+    yield information_needed(margins.LOG_ODDS, found["level"], degrees) / information
+
+
+def check_stable(newest: Evaluation | None) -> Check:
     if newest is None:
         return Check("stable", None, "It was not evaluated on newer rows.")
     drift: Json = newest.drift or {}
     words = f"On {_named(newest)}: {drift['summary']}"
-    return Check("stable", not drift["changed"], words, newest.id)
+    areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
+    allowed = [_margin_of(area) for area in areas]
+    margin = min(allowed, default=None)
+    if drift["changed"]:
+        return Check("stable", False, words, newest.id, "evaluation", margin)
+    undecided = [
+        (area, most)
+        for area, most in zip(areas, allowed, strict=True)
+        if area["change"]["low"] <= -most
+    ]
+    if not undecided:
+        words += f" A drop by more than {margin:.3g} is excluded."
+        return Check("stable", True, words, newest.id, "evaluation", margin)
+    more = _more_rows(
+        _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
+    )
+    area, most = max(undecided, key=lambda each: -each[0]["change"]["low"] - each[1])
+    label = f" of {area['label']}" if "label" in area else ""
+    words += (
+        f" But they cannot exclude that the {_OF_CHANCE.get(area['of'], 'metric')}{label} has dropped by more than "
+        f"{most:.3g}: the change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to "
+        f"{area['change']['high']:+.3f})."
+    )
+    words += (
+        _say_more(more)
+        if more
+        else " New rows alone do not decide: the model's validation has too few."
+    )
+    return Check("stable", None, words, newest.id, "evaluation", margin, more)
+
+
+def _margin_of(area: Json) -> float:
+    if area["of"] not in _OF_CHANCE:
+        return margins.AREA
+    return margins.area_margin(area["before"]["value"])
+
+
+def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
+    before, after = area["before"], area["after"]
+    if margin <= 0.0:
+        return None
+    varying, fixed = after["value"] - after["low"], before["high"] - before["value"]
+    return rows_factor(varying, margin, level, change=-area["change"]["value"], fixed=fixed)
+
+
+def _rows_of(evaluation: Evaluation) -> int | None:
+    """Return the number of rows of an evaluation, or of pairs; None if its metrics do not have it."""
+    found = evaluation.metrics or {}
+    if "labels" in found:
+        found = found["labels"][0]
+    if "positives" in found:
+        return int(found["positives"] + found["negatives"])
+    if "grades" in found:
+        return int(sum(each["rows"] for each in found["grades"]))
+    pairs = found.get("pairs")
+    return int(pairs) if isinstance(pairs, int) else None
+
+
+def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
+    """Return how many more rows decide, as the greatest factor says; None if no number does, or it is not known."""
+    known = list(factors)
+    if n is None or None in known or not known:
+        return None
+    return max(1, math.ceil((max(each for each in known if each is not None) - 1.0) * n))
+
+
+def _say_more(more: int | None) -> str:
+    if more is None:
+        return ""
+    digits = 10 ** max(0, len(str(more)) - 2)
+    return f" About {math.ceil(more / digits) * digits:,} more rows are needed."
 
 
 def _groups(judged: Sequence[Evaluation]) -> Check:
@@ -127,9 +267,66 @@ def _groups(judged: Sequence[Evaluation]) -> Check:
             if each["differs"]
         ]
         where = f"On {_named(evaluation)}, by {' and '.join(of['column'] for of in found)}"
-        words = f"{where}: {'; '.join(differing) or 'the data show no difference between groups'}."
-        return Check("groups", not differing, words, evaluation.id)
+        margin = margins.BETWEEN_GROUPS
+        if differing:
+            words = f"{where}: {'; '.join(differing)}."
+            return Check("groups", False, words, evaluation.id, "evaluation", margin)
+        return check_alike(found, evaluation, where)
     return Check("groups", None, "It was not evaluated by groups.")
+
+
+def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Check:
+    """Return the check of groups of which no test differs: that all pairs are within the margins, or not known."""
+    margin = margins.BETWEEN_GROUPS
+    lacking, wide = [], []
+    factors: list[float | None] = []
+    for grouping in found:
+        for name, allowed, figures in _figures_by_group(grouping):
+            for value, figure in figures:
+                if figure["value"] is None:
+                    lacking.append(f"{name} of {grouping['column']} {value} ({figure['reason']})")
+            known = [figure for _, figure in figures if figure["value"] is not None]
+            for first, second in combinations(known, 2):
+                bound, off = _difference(first, second)
+                if bound >= allowed:
+                    wide.append(name)
+                    half = bound - off
+                    factors.append(rows_factor(half, allowed, evaluation.level, change=off))
+    if not lacking and not wide:
+        words = (
+            f"{where}: groups differ by less than {margin:g} in AUC and rates at the threshold, and by less than "
+            f"{margins.LOG_ODDS:g} in the log odds of calibration."
+        )
+        return Check("groups", True, words, evaluation.id, "evaluation", margin)
+    if lacking:
+        shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
+        words = f"{where}: no difference is statistically significant, but there are groups with too few rows: {shown}."
+        return Check("groups", None, words, evaluation.id, "evaluation", margin)
+    more = _more_rows(_rows_of(evaluation), factors)
+    words = (
+        f"{where}: no difference is statistically significant, but the rows cannot exclude differences that matter in "
+        f"{', '.join(dict.fromkeys(wide))}.{_say_more(more)}"
+    )
+    return Check("groups", None, words, evaluation.id, "evaluation", margin, more)
+
+
+def _figures_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
+    """Yield the metrics that groups must have alike: the name, the margin, and each group's value."""
+    groups = grouping["groups"]
+    for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
+        if all(group[of] is not None for group in groups):
+            figures = [(group["value"], group[of]) for group in groups]
+            yield name, margins.BETWEEN_GROUPS, figures
+    if all(group["calibration"] is not None for group in groups):
+        figures = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
+        yield "calibration", margins.LOG_ODDS, figures
+
+
+def _difference(first: Json, second: Json) -> tuple[float, float]:
+    """Return the greatest absolute difference that the intervals of two groups allow, and the observed one."""
+    before, after = (Interval(each["value"], each["low"], each["high"]) for each in (first, second))
+    found = change(before, after)
+    return max(-found.low, found.high), abs(found.value)
 
 
 def groups_of(evaluation: Evaluation) -> list[Json]:

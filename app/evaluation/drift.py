@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
@@ -30,7 +31,7 @@ from app.evaluation.row_order import (
 )
 from app.models import repository as model_rows
 from app.models.service import VALIDATION, curve_of, lists_of, read_curve, write_curve
-from app.platform.documents import Reliability
+from app.platform.documents import CalibrationShape, Reliability, ReliabilityPoint
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from core import metrics
@@ -289,41 +290,72 @@ def _change(before: Json, after: Json, level: float) -> Json:
     }
 
 
-_RIGHT = {"in_the_large": 0.0, "slope": 1.0}
-"""What the figures of calibration are where probabilities are right."""
+_RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
+"""What the metrics of calibration are where probabilities are right."""
 
 
 def _errors_of(found: Reliability, rows: float) -> list[Json]:
-    """How far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
-    which the calibration was learnt. It has the chance of so many rows, for which the test allows.
+    """Test how far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
+    which the calibration was learnt. It has the chance of so many rows, for which the tests allow.
     """
     from core.metrics.comparison import change
 
-    tests = []
-    for figure in _calibration_figures(found):
-        here = metrics.Interval(*(figure[end] for end in ("value", "low", "high")))
-        right, times = _RIGHT[figure["of"]], math.sqrt(rows)
+    sizes = {"predicted": found["predicted"], "observed": found["observed"]}
+    tests: list[Json] = []
+    for of in ("in_the_large", "slope"):
+        interval = found[of]
+        if interval is None:
+            continue
+        here = metrics.Interval(interval["value"], interval["low"], interval["high"])
+        right, times = _RIGHT[of], math.sqrt(rows)
         below, above = times * (here.value - here.low), times * (here.high - here.value)
         tested = change(metrics.Interval(right, right - below, right + above), here, found["level"])
-        tests.append(figure | {"p_value": tested.p_value})
+        tests.append({"of": of, **sizes, **interval, "ranges": None, "p_value": tested.p_value})
+    if (shape := found.get("shape")) is not None:
+        ends = {end: shape[end] for end in ("value", "low", "high")}
+        outside = _outside(found["points"])
+        p_value = _p_value_of_shape(shape, rows)
+        tests.append({"of": "shape", **sizes, **ends, "ranges": outside, "p_value": p_value})
     return tests
 
 
+def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
+    from scipy.special import chdtrc, chdtri
+
+    statistic = float(chdtri(shape["degrees"], max(shape["p_value"], 1e-300)))
+    return float(chdtrc(shape["degrees"], statistic / (1.0 + rows)))
+
+
+def _outside(points: Sequence[ReliabilityPoint]) -> list[Json]:
+    """Return the ranges of probabilities in which the observed fraction leaves its consistency band."""
+    sides = [
+        "more"
+        if point["observed"] > point["consistent_high"]
+        else "fewer"
+        if point["observed"] < point["consistent_low"]
+        else None
+        for point in points
+    ]
+    ranges = []
+    for side, run in groupby(zip(sides, points, strict=True), key=itemgetter(0)):
+        if side is not None:
+            ends = [point["probability"] for _, point in run]
+            ranges.append({"low": ends[0], "high": ends[-1], "observed": side})
+    return ranges
+
+
 def find_errors(found: Reliability) -> list[Json]:
-    """Return the figures of a calibration's own reliability that are wrong beyond chance, by a size that matters."""
+    """Return the metrics of a calibration's own reliability that are significantly wrong, by a size that matters."""
     from core.metrics.estimates import holm
 
     tests = _errors_of(found, 1.0)  # each row was judged by a calibration of about as many rows
+    if (periods := found.get("periods")) is not None:
+        values = [each["value"] for each in periods["levels"]]
+        moved = {"value": max(values) - min(values), "levels": values}
+        tests.append({"of": "periods", **moved, "p_value": periods["p_value"]})
     adjusted = holm(np.array([test["p_value"] for test in tests]))
     wrong = adjusted < 1.0 - found["level"]
     return [test for test, beyond in zip(tests, wrong, strict=True) if beyond and _matters(test)]
-
-
-def _calibration_figures(found: Reliability) -> list[Json]:
-    """The figures of calibration that are known, with what `say_error` says."""
-    known = (("in_the_large", found["in_the_large"]), ("slope", found["slope"]))
-    sizes = {"predicted": found["predicted"], "observed": found["observed"]}
-    return [{"of": of, **sizes, **interval} for of, interval in known if interval is not None]
 
 
 def _moves(
@@ -468,6 +500,8 @@ def _words(test: Json, level: float) -> str:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
         return f"slope of the probabilities' log odds {_with_ends(test)}, {end}"
+    if test["of"] == "shape":
+        return f"distance of the probabilities' log odds from a line {_with_ends(test)}, {end}"
     if test["of"] == "in_the_large":
         shares = f"{_percent(test['predicted'])}, positive {_percent(test['observed'])}"
         return f"mean probability {shares}: {_with_ends(test)} in log odds, {end}"
@@ -481,6 +515,17 @@ def _words(test: Json, level: float) -> str:
 
 def say_error(test: Json) -> str:
     """Say what is wrong with probabilities."""
+    if test["of"] == "periods":
+        levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
+        return (
+            f"the level moves from one time window to the next: {levels} in log odds relative to the calibration, "
+            "which follows the last windows; recalibrate on newer rows"
+        )
+    if test["of"] == "shape":
+        return (
+            f"the error of the probabilities changes along them, by {_with_ends(test)} in log odds (root mean square)"
+            f"{_say_ranges(test['ranges'])}"
+        )
     if test["of"] == "slope":
         side = "extreme" if test["value"] < 1.0 else "moderate"
         return f"probabilities are too {side}: the slope of log odds is {_with_ends(test)}"
@@ -489,6 +534,19 @@ def say_error(test: Json) -> str:
         f"probabilities are too {side}: {_percent(test['predicted'])} of the rows are expected to be positive, "
         f"{_percent(test['observed'])} are: {_with_ends(test)} in log odds"
     )
+
+
+def _say_ranges(ranges: Sequence[Json]) -> str:
+    said = []
+    for side in ("more", "fewer"):
+        where = [
+            f"{each['low']:.2g} to {each['high']:.2g}"
+            for each in ranges
+            if each["observed"] == side
+        ]
+        if where:
+            said.append(f"{side} positive than expected at probabilities of {', '.join(where)}")
+    return f": {'; '.join(said)}" if said else ""
 
 
 def _with_ends(interval: Mapping[str, float]) -> str:

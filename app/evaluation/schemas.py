@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from app.evaluation import margins
 from app.evaluation.amounts import BY_AMOUNT, Amounts
-from app.evaluation.checks import CheckName
+from app.evaluation.checks import CheckName, Evidence
 from app.evaluation.groups import BY_GROUP, MAX_PROTECTED, PROTECTED, Groups
 from app.evaluation.service import (
     CURVE_POINTS,
@@ -39,7 +40,7 @@ from app.models.schemas import (
     GradedOrder,
     Height,
     MeanArea,
-    Reliability,
+    MeasuredReliability,
     WindowArea,
 )
 from app.models.service import MAX_FIGURES
@@ -236,7 +237,7 @@ class Totals(Resource):
     negative_effective: float
 
 
-class CalibrationDrift(Reliability):
+class CalibrationDrift(MeasuredReliability):
     """How good the probabilities of a model's calibration are on later rows."""
 
     version: int = Field(description="The version of the calibration that was served.")
@@ -651,15 +652,28 @@ class ScoreDrift(Resource):
     words: str
 
 
+class ProbabilityRange(Resource):
+    """A range of probabilities, and whether more or fewer rows there are positive than the probabilities say."""
+
+    low: float
+    high: float
+    observed: Annotated[str, one_of(("more", "fewer"))] = Field(description="`more` or `fewer`.")
+
+
 class ProbabilityDrift(Interval):
     """How far the model's probabilities are from what has happened on this dataset."""
 
-    of: Annotated[str, one_of(("in_the_large", "slope"))] = Field(
+    of: Annotated[str, one_of(("in_the_large", "slope", "shape"))] = Field(
         description="`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected. "
-        "`slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate."
+        "`slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate. `shape`: root mean "
+        "square distance of the log odds from a line, 0 if no error changes its sign along the probabilities."
     )
     predicted: float = Field(description="Mean probability.")
     observed: float = Field(description="Fraction of positives.")
+    ranges: list[ProbabilityRange] | None = Field(
+        default=None,
+        description="Of `shape`: where the observed fraction leaves its consistency band. Null for others.",
+    )
     p_value: float = Field(
         description="It allows for the error of the calibration itself, which was learnt on the validation rows; the "
         "interval is of these rows alone."
@@ -868,14 +882,32 @@ class ModelCheck(Resource):
         description="`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks "
         "significantly better than each control. `probabilities`: they agree with what happened, on the newest rows "
         "that were evaluated with this calibration, else on held-out rows of the calibration. `stable`: its newest "
-        "evaluation on new rows found no change. `groups`: no test of its newest evaluation by groups found a "
-        "difference."
+        "evaluation on new rows found no change, and excludes a drop beyond `margin`. `groups`: no test of its newest "
+        "evaluation by groups found a difference, and intervals exclude those beyond `margin`."
     )
     passed: bool | None = Field(
-        description="Null if nothing stored tells it; `words` say what is missing."
+        description="Null if nothing stored tells it, or if the rows are too few to decide; `words` say what is "
+        "missing."
     )
     words: str
     evaluation_id: str | None = Field(description="The evaluation that told it, if one did.")
+    evidence: Annotated[str, one_of(get_args(Evidence))] | None = Field(
+        description="The rows that it is based on. `validation`: of the training. `cross_fitted`: each row of the "
+        "calibration with a calibration of other rows, which does not test later rows. `later_rows`: the last time "
+        "window of the validation, with a calibration of the windows before. `evaluation`: `evaluation_id`. Null if "
+        "there are none."
+    )
+    margin: float | None = Field(
+        description="The greatest difference that counts as none. `stable`: drop of the AUC, C-index or share of "
+        f"ordered pairs, {margins.AREA:g} or less for weak models. `probabilities`: {margins.LOG_ODDS:g} in log odds, "
+        f"of the level, the slope and the shape. `groups`: {margins.BETWEEN_GROUPS:g} for AUC, TPR and FPR of two "
+        f"groups, and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks."
+    )
+    more_rows: int | None = Field(
+        description="If the rows are too few: how many more decide with probability 0.8, if nothing has changed and "
+        "their variance stays as it is. Pairs, for a model of pairs. Null if no number of rows does, or if it is not "
+        "known."
+    )
 
 
 class ModelChecks(Resource):

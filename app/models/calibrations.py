@@ -19,7 +19,15 @@ from typing_extensions import TypedDict
 from app.models import repository
 from app.models import service as models
 from app.platform import documents
-from app.platform.documents import DatasetLineage, Reliability, ReliabilityPoint, ScoreParts
+from app.platform.documents import (
+    CalibrationPeriods,
+    CalibrationShape,
+    DatasetLineage,
+    PeriodLevel,
+    Reliability,
+    ReliabilityPoint,
+    ScoreParts,
+)
 from app.platform.errors import Conflict, NotFound
 from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
@@ -64,6 +72,7 @@ def learn(
     seed: int,
     n_rows: int | None = None,
     groups: ScoreGroups | None = None,
+    period: npt.NDArray[np.int64] | None = None,
 ) -> CalibrationRecord:
     """Learn a calibration, judge it on held-out folds, and write its arrays; O(n log n).
 
@@ -79,13 +88,21 @@ def learn(
     groups : ScoreGroups, optional
         The rows by score, where they are in files: then neighbours of about equal mass together are one score, of more
         than `MAX_CELLS`.
+    period : ndarray of shape (n,), int64, optional
+        The time window of each row: the calibration follows its level.
     """
     from core.probability.isotonic import cells_of, venn_abers_of
 
     seed = seed % 2**32
     masses = None if groups is None else cells_of(groups, MAX_CELLS)
     chosen = core_probability.choose_calibration(
-        y, scores, sample_weight=weight, group=group, random_state=seed, masses=masses
+        y,
+        scores,
+        sample_weight=weight,
+        group=group,
+        period=period,
+        random_state=seed,
+        masses=masses,
     )
     file = None
     if (held_out := chosen.held_out) is not None:
@@ -97,7 +114,10 @@ def learn(
             group=held_out.group,
             random_state=seed,
         )
-        (workdir / file).write_text(json.dumps(reliability_record(judged)))
+        record = reliability_record(judged)
+        record["later"] = held_out.later
+        record["periods"] = _periods(chosen.periods)
+        (workdir / file).write_text(json.dumps(record))
     pair = venn_abers_of(chosen.masses)
     np.savez(
         workdir / CALIBRATION_FILE,
@@ -141,6 +161,7 @@ def reliability_record(found: probability.Reliability) -> Reliability:
         "log": _parts(found.log),
         "in_the_large": _interval(found.in_the_large),
         "slope": _interval(found.slope),
+        "shape": _shape(found.shape),
         "histogram": found.histogram,
         "points": points,
     }
@@ -162,6 +183,28 @@ def _interval(found: Interval) -> documents.Interval | None:
     if not all(math.isfinite(value) for value in found):
         return None
     return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def _shape(found: probability.Shape | None) -> CalibrationShape | None:
+    if found is None:
+        return None
+    return {
+        "value": found.size.value,
+        "low": found.size.low,
+        "high": found.size.high,
+        "p_value": found.p_value,
+        "degrees": found.degrees,
+        "information": found.information,
+    }
+
+
+def _periods(found: probability.Periods | None) -> CalibrationPeriods | None:
+    if found is None:
+        return None
+    levels: list[PeriodLevel] = [
+        {"value": one.value, "low": one.low, "high": one.high} for one in found.levels
+    ]
+    return {"levels": levels, "step": found.step, "p_value": found.p_value}
 
 
 def row_of(

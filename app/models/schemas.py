@@ -36,6 +36,8 @@ from app.models.service import (
 from app.platform import documents
 from app.platform.documents import (
     AliasCut,
+    CalibrationPeriods,
+    CalibrationShape,
     FoldChosen,
     GradeRows,
     ListFigures,
@@ -503,7 +505,7 @@ def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> 
     }
 
 
-class Reliability(Resource):
+class MeasuredReliability(Resource):
     """How good probabilities are on rows that their calibration was not learnt on."""
 
     level: float = Field(description="Confidence level of each interval by itself.")
@@ -519,10 +521,30 @@ class Reliability(Resource):
     slope: Interval | None = Field(
         description="Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."
     )
+    shape: CalibrationShape | None = Field(
+        default=None,
+        description="Errors that change their sign along the probabilities, which level and slope do not show. Null if "
+        "there are too few rows to test it, or if an earlier version measured the rows.",
+    )
     histogram: list[float] = Field(
         description="Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."
     )
     points: list[ReliabilityPoint]
+
+
+class Reliability(MeasuredReliability):
+    """How good the probabilities of a calibration are on rows of its own, each by a calibration of others."""
+
+    later: bool = Field(
+        default=False,
+        description="True: the rows are of the last time window, and the calibration that gave their probabilities was "
+        "fitted on the windows before. False: cross-fitted, each row has its probability from a calibration of the "
+        "other folds of the same rows, which says nothing about later rows.",
+    )
+    periods: CalibrationPeriods | None = Field(
+        default=None,
+        description="The level in each time window. Null without validation by time windows, or with too few rows.",
+    )
 
 
 class CalibrationRequest(Body):
@@ -564,7 +586,7 @@ class Calibration(CalibrationSummary):
         "class to compare: then the method is `platt`."
     )
     reliability: Reliability | None = Field(
-        description="How good the probabilities are, on held-out folds of these rows. Null if there were too few."
+        description="How good the probabilities are, on held-out rows of these. Null if there were too few."
     )
     history: list[CalibrationSummary] = Field(
         description="All versions, the latest first. The first of them is served."

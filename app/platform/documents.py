@@ -428,8 +428,57 @@ class ReliabilityPoint(TypedDict):
     consistent_high: Annotated[float, Field(description="… to here.")]
 
 
+class CalibrationShape(TypedDict):
+    """How far the log odds of the outcome are from a line in the log odds of the probabilities."""
+
+    value: Annotated[
+        float, Field(description="Root mean square distance in log odds, corrected for chance.")
+    ]
+    low: float
+    high: float
+    p_value: Annotated[float, Field(description="Of the hypothesis that they are on a line.")]
+    degrees: Annotated[int, Field(description="Degrees of freedom of the test.")]
+    information: Annotated[
+        float, Field(description="Sum of p (1 − p) of as many independent rows as these are worth.")
+    ]
+
+
+class PeriodLevel(TypedDict):
+    """The level of the probabilities in one time window, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class CalibrationPeriods(TypedDict):
+    """The level of the probabilities in each time window of a validation by time."""
+
+    levels: Annotated[
+        list[PeriodLevel],
+        Field(
+            description="Log odds of each window's rows relative to the calibration, the earliest window first. Below "
+            "0: fewer rows were positive than the calibration now predicts."
+        ),
+    ]
+    step: Annotated[
+        float,
+        Field(
+            description="Standard deviation of the change of the level from one window to the next. 0: all windows "
+            "count alike; otherwise later windows count more."
+        ),
+    ]
+    p_value: Annotated[
+        float, Field(description="Of the hypothesis that the level is the same in all windows.")
+    ]
+
+
 class Reliability(TypedDict):
-    """The quality of probabilities on some rows; an interval with an infinite end is None."""
+    """The quality of probabilities on some rows; an interval with an infinite end is None.
+
+    `shape` is None if there are too few rows to test it, and is absent from documents of versions before the test.
+    `later` and `periods` are of a calibration's own rows: whether they are from after those that it was fitted on.
+    """
 
     level: float
     n: int
@@ -440,6 +489,9 @@ class Reliability(TypedDict):
     log: ScoreParts
     in_the_large: Interval | None
     slope: Interval | None
+    shape: NotRequired[CalibrationShape | None]
+    later: NotRequired[bool]
+    periods: NotRequired[CalibrationPeriods | None]
     histogram: list[float]
     points: list[ReliabilityPoint]
 

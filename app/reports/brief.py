@@ -31,10 +31,18 @@ Json = Mapping[str, Any]
 
 def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
     """Return the sections of the first pages."""
-    rows = [[CHECKS[each.name], _ANSWERS[each.passed], each.words] for each in facts.checks]
+    rows = [
+        [
+            CHECKS[each.name],
+            _ANSWERS[each.passed],
+            "" if each.margin is None else f"{each.margin:g}",
+            each.words,
+        ]
+        for each in facts.checks
+    ]
     sections = [
         Section("Purpose", [*purpose, _data(facts)]),
-        Section("May it be used?", [Table(("question", "answer", "why"), rows)]),
+        Section("May it be used?", [Table(("question", "answer", "margin", "why"), rows)]),
     ]
     if facts.curve_part is not None:
         sections.append(Section("The cut", list(_cuts(facts))))

@@ -734,10 +734,19 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
         )
         if interval is not None
     ]
-    note = (
-        "Judged on held-out folds of these rows. Score = miscalibration − discrimination + uncertainty. "
-        f"{'. '.join(lines)}."
+    if (shape := judged.get("shape")) is not None:
+        lines.append(
+            f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; 0 is right"
+        )
+    if (periods := judged.get("periods")) is not None:
+        levels = ", ".join(f"{each['value']:+.2f}" for each in periods["levels"])
+        lines.append(f"level by time window, in log odds: {levels}")
+    where = (
+        "Tested on the last time window, with a calibration fitted on the windows before"
+        if judged.get("later")
+        else "Cross-fitted on these rows, which does not test later rows"
     )
+    note = f"{where}. Score = miscalibration − discrimination + uncertainty. {'. '.join(lines)}."
     head = ["score", "value", "miscalibration", "discrimination", "uncertainty"]
     plot = reliability_plot(model, judged)
     return [Paragraph(method), Table(head, rows), Paragraph(note), Pictures([plot])]

@@ -130,7 +130,8 @@ def put_together(
         parts[VALIDATION] = evaluate_out_of_fold(gathered, spec["objective"], workdir)
         out_of_fold, scores = write_out_of_fold(gathered, workdir), gathered.score
         with suppress(*_NO_CALIBRATION):
-            calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir)
+            by_time = spec["validation"].get("time_column") is not None
+            calibration = _calibrate_out_of_fold(gathered, spec["seed"], workdir, by_time=by_time)
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         rows, stored = _bipartite(data).held_out_rows(()), _in_files(data)
         scores = np.load(file, mmap_mode=None if stored is None else "r")
@@ -462,8 +463,12 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     return metrics
 
 
-def _calibrate_out_of_fold(gathered: OutOfFold, seed: int, workdir: Path) -> CalibrationRecord:
-    """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served."""
+def _calibrate_out_of_fold(
+    gathered: OutOfFold, seed: int, workdir: Path, *, by_time: bool
+) -> CalibrationRecord:
+    """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served. `by_time`: folds are
+    time windows.
+    """
     held_out = gathered.held_out
     return calibrations.learn(
         workdir,
@@ -474,6 +479,7 @@ def _calibrate_out_of_fold(gathered: OutOfFold, seed: int, workdir: Path) -> Cal
         gathered.folds.row if held_out.group is None else held_out.group,
         seed,
         n_rows=int(np.count_nonzero(gathered.folds.repeat == 1)),
+        period=gathered.folds.fold if by_time else None,
     )
 
 

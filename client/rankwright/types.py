@@ -312,7 +312,7 @@ class Calibration(Record):
     to compare: then the method is `platt`.
     """
     reliability: Reliability | None
-    """How good the probabilities are, on held-out folds of these rows. Null if there were too few."""
+    """How good the probabilities are, on held-out rows of these. Null if there were too few."""
     history: list[CalibrationSummary]
     """All versions, the latest first. The first of them is served."""
 
@@ -336,11 +336,43 @@ class CalibrationDrift(Record):
     """Log odds to add to every probability so that as many positives are predicted as there are."""
     slope: Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    shape: CalibrationShape | None = None
+    """Errors that change their sign along the probabilities, which level and slope do not show. Null if
+    there are too few rows to test it, or if an earlier version measured the rows.
+    """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
     points: list[ReliabilityPoint]
     version: int
     """The version of the calibration that was served."""
+
+class CalibrationPeriods(Record):
+    """The level of the probabilities in each time window of a validation by time."""
+
+    levels: list[PeriodLevel]
+    """Log odds of each window's rows relative to the calibration, the earliest window first. Below 0:
+    fewer rows were positive than the calibration now predicts.
+    """
+    step: float
+    """Standard deviation of the change of the level from one window to the next. 0: all windows count
+    alike; otherwise later windows count more.
+    """
+    p_value: float
+    """Of the hypothesis that the level is the same in all windows."""
+
+class CalibrationShape(Record):
+    """How far the log odds of the outcome are from a line in the log odds of the probabilities."""
+
+    value: float
+    """Root mean square distance in log odds, corrected for chance."""
+    low: float
+    high: float
+    p_value: float
+    """Of the hypothesis that they are on a line."""
+    degrees: int
+    """Degrees of freedom of the test."""
+    information: float
+    """Sum of p (1 − p) of as many independent rows as these are worth."""
 
 class CalibrationSummary(Record):
     """One version of a calibration."""
@@ -2191,14 +2223,32 @@ class ModelCheck(Record):
     """`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks
     significantly better than each control. `probabilities`: they agree with what happened, on the
     newest rows that were evaluated with this calibration, else on held-out rows of the calibration.
-    `stable`: its newest evaluation on new rows found no change. `groups`: no test of its newest
-    evaluation by groups found a difference.
+    `stable`: its newest evaluation on new rows found no change, and excludes a drop beyond `margin`.
+    `groups`: no test of its newest evaluation by groups found a difference, and intervals exclude those
+    beyond `margin`.
     """
     passed: bool | None
-    """Null if nothing stored tells it; `words` say what is missing."""
+    """Null if nothing stored tells it, or if the rows are too few to decide; `words` say what is missing."""
     words: str
     evaluation_id: str | None
     """The evaluation that told it, if one did."""
+    evidence: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation'] | None
+    """The rows that it is based on. `validation`: of the training. `cross_fitted`: each row of the
+    calibration with a calibration of other rows, which does not test later rows. `later_rows`: the last
+    time window of the validation, with a calibration of the windows before. `evaluation`:
+    `evaluation_id`. Null if there are none.
+    """
+    margin: float | None
+    """The greatest difference that counts as none. `stable`: drop of the AUC, C-index or share of ordered
+    pairs, 0.05 or less for weak models. `probabilities`: 0.25 in log odds, of the level, the slope and
+    the shape. `groups`: 0.1 for AUC, TPR and FPR of two groups, and 0.25 for the log odds of their
+    calibration in the large. Null for other checks.
+    """
+    more_rows: int | None
+    """If the rows are too few: how many more decide with probability 0.8, if nothing has changed and their
+    variance stays as it is. Pairs, for a model of pairs. Null if no number of rows does, or if it is
+    not known.
+    """
 
 class ModelChecks(Record):
     """May the model be used? What is stored about it says, in five checks."""
@@ -2532,6 +2582,13 @@ class PartialDependence(Record):
     entry per value of the second.
     """
 
+class PeriodLevel(Record):
+    """The level of the probabilities in one time window, with its interval."""
+
+    value: float
+    low: float
+    high: float
+
 class Point(Record):
     """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
@@ -2563,14 +2620,18 @@ class ProbabilityDrift(Record):
     value: float | None
     low: float | None
     high: float | None
-    of: Literal['in_the_large', 'slope']
+    of: Literal['in_the_large', 'slope', 'shape']
     """`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected.
-    `slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate.
+    `slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate. `shape`:
+    root mean square distance of the log odds from a line, 0 if no error changes its sign along the
+    probabilities.
     """
     predicted: float
     """Mean probability."""
     observed: float
     """Fraction of positives."""
+    ranges: list[ProbabilityRange] | None = None
+    """Of `shape`: where the observed fraction leaves its consistency band. Null for others."""
     p_value: float
     """It allows for the error of the calibration itself, which was learnt on the validation rows; the
     interval is of these rows alone.
@@ -2578,6 +2639,16 @@ class ProbabilityDrift(Record):
     adjusted_p_value: float
     changed: bool
     words: str
+
+class ProbabilityRange(Record):
+    """A range of probabilities, and whether more or fewer rows there are positive than the probabilities
+    say.
+    """
+
+    low: float
+    high: float
+    observed: Literal['more', 'fewer']
+    """`more` or `fewer`."""
 
 class ProbabilitySaving(Record):
     """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities
@@ -2797,7 +2868,7 @@ class ReasonReference(Record):
     """Revision of the reason codes. Null: the name has none."""
 
 class Reliability(Record):
-    """How good probabilities are on rows that their calibration was not learnt on."""
+    """How good the probabilities of a calibration are on rows of its own, each by a calibration of others."""
 
     level: float
     """Confidence level of each interval by itself."""
@@ -2816,9 +2887,20 @@ class Reliability(Record):
     """Log odds to add to every probability so that as many positives are predicted as there are."""
     slope: Interval | None
     """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    shape: CalibrationShape | None = None
+    """Errors that change their sign along the probabilities, which level and slope do not show. Null if
+    there are too few rows to test it, or if an earlier version measured the rows.
+    """
     histogram: list[float]
     """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
     points: list[ReliabilityPoint]
+    later: bool | None = None
+    """True: the rows are of the last time window, and the calibration that gave their probabilities was
+    fitted on the windows before. False: cross-fitted, each row has its probability from a calibration
+    of the other folds of the same rows, which says nothing about later rows. Default: `false`.
+    """
+    periods: CalibrationPeriods | None = None
+    """The level in each time window. Null without validation by time windows, or with too few rows."""
 
 class ReliabilityPoint(Record):
     """A probability, and the fraction of positives that was observed there."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         fit_calibration,
     )
     from .isotonic import Isotonic, VennAbers, fit_isotonic, fit_venn_abers
+    from .periods import Periods
     from .proper_scores import (
         Decomposition,
         Reliability,
@@ -25,5 +26,6 @@ if TYPE_CHECKING:
         log_score,
         reliability,
     )
+    from .shape import Shape
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -18,6 +18,10 @@ their residuals are alike. Log loss is a proper score: no method gains by
 probabilities that it does not believe. Isotonic regression takes part from 100 effective rows of the rarer class, beta
 from 30; below 10 it is Platt's without a choice.
 
+Where rows come in **periods**, their level may move. Then the rows of all periods give the shape, and the level is that
+expected next, an average in which recent periods count more if the levels differ (see `periods`). The calibration is
+judged by the rows of the last period, with the calibration that is fitted on those before it.
+
 Another **prevalence** π' multiplies the odds by (π' / (1 − π')) · ((1 − π) / π): the densities of the score within each
 class are the same, as long as only the share of the classes changes (Saerens, Latinne & Decaestecker).
 
@@ -49,8 +53,11 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.parameters import check_seed
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
+from core.metrics.estimates import Interval
 from core.metrics.groups import FloatArray, JudgedRows, check_rows, effective_units
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
+from core.probability.periods import Periods, at_forecast, levels_of
+from core.probability.score_test import log_odds
 
 Method = Literal["platt", "beta", "isotonic"]
 METHODS: tuple[Method, ...] = ("platt", "beta", "isotonic")
@@ -278,12 +285,15 @@ def fit_calibration(
 
 
 class HeldOutProbabilities(NamedTuple):
-    """Rows of the folds, and the probability of each by the chosen method, learnt on the other folds."""
+    """Rows, and the probability of each by the chosen method, learnt on others: those of the other folds, or of the
+    periods before if `later`.
+    """
 
     y: NDArray[np.bool_]
     probability: FloatArray
     weight: FloatArray | None
     group: NDArray[np.intp] | None
+    later: bool
 
 
 class ChosenCalibration(NamedTuple):
@@ -296,6 +306,8 @@ class ChosenCalibration(NamedTuple):
     """The rows that it was learnt on, by score."""
     held_out: HeldOutProbabilities | None
     """To judge the calibration by; None if there were too few rows."""
+    periods: Periods | None
+    """The level of each period relative to that of the calibration; None without periods, or with too few rows."""
 
 
 def choose_calibration(
@@ -304,13 +316,26 @@ def choose_calibration(
     *,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    period: ArrayLike | None = None,
     random_state: int = 0,
     masses: ScoreMasses | None = None,
 ) -> ChosenCalibration:
     """Return the calibration with the least log loss on held-out folds; see the module. O(n log n).
 
     InvalidData: as `core.metrics.auc`: there must be rows of both classes. InvalidParameter: `random_state` is no seed.
-    `masses` are those of the rows, where they are known (`isotonic.cells_of`): then nothing is sorted.
+    `masses` are those of the rows, where they are known (`isotonic.cells_of`): then nothing is sorted. They exclude
+    periods.
+
+    Parameters
+    ----------
+    y, scores, sample_weight
+        As `core.metrics.auc`.
+    group : array_like, shape (n_samples,), optional
+        As `fit_calibration`.
+    period : array_like of float, shape (n_samples,), optional
+        The period of each row; a later one is greater.
+    random_state : int
+        Seed of the folds.
 
     Examples
     --------
@@ -322,25 +347,78 @@ def choose_calibration(
     ('platt', ['beta', 'isotonic', 'platt'])
     """
     seed = check_seed(random_state)
-    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    if period is None:
+        rows = check_rows(y, {"scores": scores}, sample_weight, group)
+        return _choose(rows, seed, masses)
+    every = check_rows(y, {"scores": scores, "period": period}, sample_weight, group)
+    rows = every._replace(scores=every.scores[:1])
+    number = np.unique(every.scores[1], return_inverse=True)[1]
+    levelled, periods = _at_next_level(rows, number)
+    chosen = _choose(levelled, seed, None)._replace(periods=periods)
+    if periods is not None and chosen.held_out is not None:
+        latest = _judge_latest(rows, number, chosen.calibration.method)
+        chosen = chosen._replace(held_out=latest or chosen.held_out)
+    return chosen
+
+
+def _choose(rows: JudgedRows, seed: int, masses: ScoreMasses | None) -> ChosenCalibration:
     effective = _effective_rows(rows)
     masses = masses_of(rows, effective) if masses is None else masses
     if min(effective) < MIN_ROWS_OF_CHOICE:
-        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None)
+        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None, None)
     methods = [method for method in METHODS if min(effective) >= MIN_ROWS[method]]
     generator = np.random.default_rng(seed)
     sample = _sample(rows, generator)
     found = _out_of_fold(sample, methods, generator)
     if found is None:
-        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None)
+        return ChosenCalibration(_fit(masses, METHODS[0], effective), {}, masses, None, None)
     weight = np.ones(sample.positive.size) if sample.weight is None else sample.weight
     losses: dict[str, float] = {}
     for method, p in found.items():
         of_row = -np.log(np.where(sample.positive, p, 1.0 - p))
         losses[method] = float(np.einsum("i,i->", weight, of_row) / weight.sum())
     best = min(methods, key=losses.__getitem__)
-    held_out = HeldOutProbabilities(sample.positive, found[best], sample.weight, sample.unit)
-    return ChosenCalibration(_fit(masses, best, effective), losses, masses, held_out)
+    held_out = HeldOutProbabilities(
+        sample.positive, found[best], sample.weight, sample.unit, later=False
+    )
+    return ChosenCalibration(_fit(masses, best, effective), losses, masses, held_out, None)
+
+
+def _at_next_level(rows: JudgedRows, period: NDArray[np.intp]) -> tuple[JudgedRows, Periods | None]:
+    """Return rows that have the level expected next in every period, and the levels of the periods relative to it."""
+    effective = _effective_rows(rows)
+    if min(effective) < MIN_ROWS_OF_CHOICE:
+        return rows, None
+    pooled = _fit(masses_of(rows, effective), METHODS[0], effective)
+    odds = log_odds(pooled.probability(rows.scores[0]))
+    found = levels_of(rows, odds, period)
+    if found is None:
+        return rows, None
+    levels = [Interval(*(end - found.forecast for end in level)) for level in found.levels]
+    relative = found._replace(levels=levels, forecast=0.0)
+    if found.step == 0.0:
+        return rows, relative
+    return at_forecast(rows, period, np.array([level.value for level in levels])), relative
+
+
+def _judge_latest(
+    rows: JudgedRows, period: NDArray[np.intp], method: Method
+) -> HeldOutProbabilities | None:
+    """Return the rows of the last period with their probabilities by a calibration of the periods before; None if
+    either are too few.
+    """
+    last = period == period.max()
+    earlier, latest = _taken(rows, ~last), _taken(rows, last)
+    for part in (earlier, latest):
+        if min(effective_units(part)) < MIN_ROWS_OF_CHOICE:
+            return None
+    earlier, _ = _at_next_level(earlier, np.unique(period[~last], return_inverse=True)[1])
+    effective = _effective_rows(earlier)
+    fitted = _fit(masses_of(earlier, effective), method, effective)
+    probability = fitted.probability(latest.scores[0])
+    return HeldOutProbabilities(
+        latest.positive, probability, latest.weight, latest.unit, later=True
+    )
 
 
 def _out_of_fold(

@@ -25,7 +25,8 @@ row or more: labels of a fifth of a row would vary too little. The same seed giv
 
 **Cox's line.** The logistic regression of the labels on the log odds of the probabilities. With slope 1 its intercept
 is the calibration *in the large* (0: as many positives as predicted; above 0: more). The *slope* is 1 if the
-probabilities are as far apart as they should be; below 1 they are too extreme.
+probabilities are as far apart as they should be; below 1 they are too extreme. What the line cannot show, an error that
+changes its sign along the probabilities, is the *shape* (see `shape`).
 
 References
 ----------
@@ -53,6 +54,7 @@ from core.metrics.groups import FloatArray, JudgedRows, check_probabilities, che
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
+from core.probability.shape import Shape, shape_of
 
 MAX_BOOTSTRAP = 10_000
 N_BINS = 10
@@ -102,6 +104,8 @@ class Reliability:
     """Log odds to add so that as many positives are predicted as there are."""
     slope: Interval
     """Factor of the log odds; NaN if the probabilities are all equal."""
+    shape: Shape | None
+    """How far the log odds of the outcome are from a line; None if there are too few rows to test it."""
     predicted: float
     """Mean probability."""
     observed: float
@@ -204,13 +208,14 @@ def reliability(
     total = float(masses.mass.sum())
     share = masses.mass / total
     bins = np.minimum((masses.scores * N_BINS).astype(np.intp), N_BINS - 1)
-    in_the_large, slope = _cox(masses.in_cells(_MAX_COX_CELLS), level)
+    in_the_large, slope, intercept = _cox(masses.in_cells(_MAX_COX_CELLS), level)
     return Reliability(
         points=_points(masses, level, n_bootstrap, np.random.default_rng(seed)),
         brier=_brier(masses, rows, level),
         log=_log(masses, rows, level),
         in_the_large=in_the_large,
         slope=slope,
+        shape=None if intercept is None else shape_of(rows, intercept, slope.value, level),
         predicted=inner(share, masses.scores),
         observed=float(masses.positive.sum()) / total,
         histogram=np.bincount(bins, share, N_BINS).tolist(),
@@ -333,8 +338,10 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
     return smooth
 
 
-def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval]:
-    """Return the intercept with slope 1, and the slope, each with Wald's interval."""
+def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float | None]:
+    """Return the intercept with slope 1, and the slope, each with Wald's interval; and the intercept with this slope,
+    None if the probabilities are all equal.
+    """
     with np.errstate(divide="ignore"):
         odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
     z = normal_quantile(level)
@@ -342,11 +349,12 @@ def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval]:
     _, theta, inverse = minimise_log_loss(nothing, masses.mass, masses.positive, odds)
     large = _wald(theta[0], _variance(masses, theta[0] + odds, nothing, inverse), z)
     if odds.size < 2:
-        return large, Interval(math.nan, -math.inf, math.inf)
+        return large, Interval(math.nan, -math.inf, math.inf), None
     features = odds[np.newaxis]
     _, theta, inverse = minimise_log_loss(features, masses.mass, masses.positive)
     fitted = theta[0] * odds + theta[1]
-    return large, _wald(theta[0], _variance(masses, fitted, features, inverse), z)
+    slope = _wald(theta[0], _variance(masses, fitted, features, inverse), z)
+    return large, slope, float(theta[1])
 
 
 def _variance(

@@ -253,11 +253,27 @@ def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> 
         lines.append("  too few rows of a class to judge the probabilities")
     else:
         lines += _reliability(judged)
+        lines += _held_out(judged)
     lines += [
         f"  version {each.version}: {each.method}, {each.rows:,} rows, {each.created_at}"
         for each in found.history
     ]
     out.print("\n".join(lines), markup=False)
+
+
+def _held_out(judged: types.Reliability) -> list[str]:
+    """Return the lines that say which rows these are, and how the level has moved."""
+    if judged.later:
+        rows = "tested on the last time window, with a calibration fitted on the windows before"
+    else:
+        rows = "cross-fitted on the same rows: later rows are not tested"
+    lines = [f"  {rows}"]
+    if (periods := judged.periods) is not None:
+        levels = ", ".join(f"{each.value:+.3f}" for each in periods.levels)
+        lines.append(
+            f"  level by time window, in log odds: {levels} (p {periods.p_value:.4f} for one level)"
+        )
+    return lines
 
 
 def _reliability(judged: types.Reliability) -> list[str]:
@@ -271,6 +287,11 @@ def _reliability(judged: types.Reliability) -> list[str]:
     ):
         if figure is not None:
             lines.append(f"  {what}: {shown_interval(figure)}")
+    if (shape := judged.shape) is not None:
+        lines.append(
+            f"  calibration shape, in log odds: {shape.value:.4f} [{shape.low:.4f}, {shape.high:.4f}], "
+            f"p {shape.p_value:.4f}"
+        )
     for what, score in (("Brier score", judged.brier), ("log loss", judged.log)):
         if score.score is not None and score.miscalibration is not None:
             lines.append(

@@ -286,9 +286,11 @@ def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = 
     if as_json:
         out.print_json(data=found.to_json())
         return
-    table = new_table("check", "passed", "why")
+    table = new_table("check", "passed", "margin", "more rows", "why")
     for each in found.checks:
-        table.add_row(each.name, _ANSWERS[each.passed], each.words)
+        margin = "" if each.margin is None else f"{each.margin:g}"
+        more = "" if each.more_rows is None else f"{each.more_rows:,}"
+        table.add_row(each.name, _ANSWERS[each.passed], margin, more, each.words)
     out.print(table, markup=False, soft_wrap=False)
 
 

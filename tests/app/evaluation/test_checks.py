@@ -57,21 +57,29 @@ def of_regions(rows: int, seed: int, *, differ: bool) -> str:
 def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     service = start()
     client = service.client(service.key())
-    old = service.upload(client, table(600))
+    old = service.upload(client, table(2_000))
     job = service.train(client, old, algorithm={"name": "logistic"}, controls=True)
     model = job["output"]["id"]
     told = checks(client, model)
     # Logistic regression is not better than itself; nothing newer is known.
-    assert [each["passed"] for each in told.values()] == [True, False, True, None, None]
+    assert [each["passed"] for each in told.values()] == [True, False, None, None, None]
     assert {each["evaluation_id"] for each in told.values()} == {None}
+    # Four hundred rows of the validation are too few for the probabilities, and cannot test later rows.
+    assert told["probabilities"]["evidence"] == "cross_fitted"
+    assert told["probabilities"]["more_rows"] > 400
     auc = client.get(f"/v1/models/{model}/metrics").json()["auc"]
     assert all(f"{auc[end]:.3f}" in told["ranks"]["words"] for end in ("value", "low", "high"))
 
-    same = evaluated(service, client, model, of_regions(600, 1, differ=False), group_by="region")
+    same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
-    assert [each["passed"] for each in told.values()] == [True, False, True, True, True]
+    # No test finds a difference between groups, but they are too small to exclude one.
+    assert [each["passed"] for each in told.values()] == [True, False, True, True, None]
     for name in ("probabilities", "stable", "groups"):
         assert told[name]["evaluation_id"] == same
+        assert told[name]["evidence"] == "evaluation"
+        assert told[name]["margin"] > 0.0
+    assert told["groups"]["more_rows"] > 2_000
+    assert told["stable"]["more_rows"] is None
 
     # Half of the rows have labels that the features do not tell.
     other = evaluated(service, client, model, of_regions(600, 2, differ=True), group_by="region")
@@ -84,7 +92,63 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
 
     # What is in the trash tells nothing.
     assert client.delete(f"/v1/evaluations/{other}").status_code == 204
-    assert results(client, model) == [True, False, True, True, True]
+    assert results(client, model) == [True, False, True, True, None]
+
+
+def test_few_new_rows_do_not_show_that_a_model_is_stable(start: Callable[..., Service]) -> None:
+    """Twenty-four rows of which half have labels that the features do not tell, and as many without a change."""
+    service = start()
+    client = service.client(service.key())
+    model = service.train(client, service.upload(client, table(2_000)))["output"]["id"]
+    for differ in (True, False):
+        evaluated(service, client, model, of_regions(24, 7, differ=differ))
+        told = checks(client, model)
+        for name in ("stable", "probabilities"):
+            assert told[name]["passed"] is not True
+        if told["stable"]["passed"] is None:
+            assert told["stable"]["more_rows"] is None or told["stable"]["more_rows"] > 24
+
+
+def by_time(rows: int, seed: int, *, drift: float) -> str:
+    """A table with days, whose log odds are higher by `drift` on each of six days."""
+    rng = np.random.default_rng(seed)
+    lines = ["x,day,left"]
+    for at in range(rows):
+        day = 6 * at // rows
+        x = rng.normal()
+        positive = rng.random() < 1.0 / (1.0 + np.exp(2.0 - 1.5 * x - drift * day))
+        lines.append(f"{x:.4f},2026-01-{day + 1:02d},{'yes' if positive else 'no'}")
+    return "\n".join([*lines, ""])
+
+
+def test_a_level_that_moves_from_one_window_to_the_next_is_found(
+    start: Callable[..., Service],
+) -> None:
+    service = start()
+    client = service.client(service.key())
+    validation = {"method": "cross_validation", "folds": 5, "time_column": "day"}
+    found = {}
+    for name, drift in (("moving", 0.3), ("still", 0.0)):
+        dataset_id = service.upload(client, by_time(6_000, 1, drift=drift), name=name)
+        job = service.train(
+            client, dataset_id, name=name, algorithm={"name": "logistic"}, validation=validation
+        )
+        model = job["output"]["id"]
+        calibration = client.get(f"/v1/models/{model}/calibration").json()
+        assert calibration["reliability"]["later"] is True
+        assert calibration["reliability"]["n"] == 1_000
+        assert len(calibration["reliability"]["periods"]["levels"]) == 5
+        found[name] = calibration, checks(client, model)["probabilities"]
+    calibration, told = found["moving"]
+    assert (told["passed"], told["evidence"]) == (False, "later_rows")
+    levels = calibration["reliability"]["periods"]["levels"]
+    assert levels[0]["high"] < -0.5
+    assert calibration["reliability"]["periods"]["p_value"] < 0.001
+    # In all windows together 36 % are positive, in the last one about half.
+    assert calibration["prevalence"] > 0.4
+    calibration, told = found["still"]
+    assert told["passed"] is not False
+    assert told["evidence"] == "later_rows"
 
 
 def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities(
@@ -96,13 +160,13 @@ def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities
     first = evaluated(service, client, model, of_regions(600, 2, differ=True))
     told = checks(client, model)["probabilities"]
     assert (told["passed"], told["evaluation_id"]) == (False, first)
-    newer = service.upload(client, of_regions(900, 3, differ=True), name="for the calibration")
+    newer = service.upload(client, of_regions(6_000, 3, differ=True), name="for the calibration")
     answer = client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
     assert answer.status_code == 202, answer.text
     service.work()
     told = checks(client, model)["probabilities"]
     assert (told["passed"], told["evaluation_id"]) == (True, None)
-    again = evaluated(service, client, model, of_regions(600, 4, differ=True))
+    again = evaluated(service, client, model, of_regions(6_000, 4, differ=True))
     told = checks(client, model)["probabilities"]
     assert (told["passed"], told["evaluation_id"]) == (True, again)
 

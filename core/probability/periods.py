@@ -1,0 +1,163 @@
+"""The level of probabilities over time: whether it moves, and what it is likely to be next.
+
+Rows come in periods, the earliest first. The *level* of a period is the constant a_k that the log odds of a calibration
+lack there. If all levels are equal, the best estimate of the next one is their mean. If they move, it is an average in
+which recent periods count more. Both follow from a local level model,
+
+    estimate a_k = level_k + N(0, s_k²),    level_k = level_{k − 1} + N(0, τ²),
+
+with τ² by restricted maximum likelihood. τ² = 0 gives all periods their full weight; the greater it is, the more the
+forecast depends on the last one. A steady trend is followed one period late, not extrapolated.
+
+**Test.** The directions of the score test are the indicators of the periods but one, without their regression on 1 and
+the log odds; and beside it their linear trend alone, which has more power against a steady movement. The p-value is
+twice the smaller of both.
+
+**Adjustment.** Under a change of the level alone, the odds at every score are multiplied by the same factor, so a
+positive of period k counts exp(f − a_k) times for the forecast level f: rows of all periods then give the shape of a
+calibration, and its level is the forecast (as for another prevalence, see `calibration`).
+
+References
+----------
+Durbin & Koopman, *Time Series Analysis by State Space Methods* (2012), chapter 2: the local level model.
+Patterson & Thompson, "Recovery of inter-block information when block sizes are unequal", Biometrika 58 (1971): REML.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.metrics.estimates import Interval, normal_quantile
+from core.metrics.groups import FloatArray, JudgedRows
+from core.probability.score_test import (
+    cells_of,
+    odds_cells,
+    score_test,
+    sigmoid,
+    without_line,
+)
+
+_MAX_CELLS = 1 << 14  # periods times distinct probabilities
+_STEPS = 60  # values of τ² that are compared
+_NEWTON_STEPS = 50
+
+
+class Periods(NamedTuple):
+    """The levels of the periods, and what follows from them."""
+
+    levels: list[Interval]
+    """The constant that the log odds lack in each period, the earliest first."""
+    forecast: float
+    """The expected level of the next period."""
+    step: float
+    """τ: standard deviation of the change of the level from one period to the next. 0: the level does not move."""
+    p_value: float
+    """Of H₀: all levels are equal. In [0, 1]."""
+
+
+def levels_of(
+    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
+) -> Periods | None:
+    """Return the levels of periods; None if there are fewer than two, or too few units to compare them.
+
+    Parameters
+    ----------
+    rows : JudgedRows
+    odds : ndarray of shape (n,), float64
+        Log odds by a calibration that was fitted on all of the rows.
+    period : ndarray of shape (n,), intp
+        The period of each row, from 0 on without gaps.
+    level : float in (0, 1)
+        Level of each interval.
+    """
+    n_periods = int(period.max()) + 1
+    if n_periods < 2:
+        return None
+    p_value = _test(rows, odds, period, n_periods)
+    if p_value is None:
+        return None
+    estimates, variances = _estimates(rows, odds, period, n_periods)
+    forecast, step = _forecast(estimates, variances)
+    halves = normal_quantile(level) * np.sqrt(variances)
+    levels = [
+        Interval(float(value), float(value - half), float(value + half))
+        for value, half in zip(estimates, halves, strict=True)
+    ]
+    return Periods(levels, forecast, step, p_value)
+
+
+def _test(
+    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
+) -> float | None:
+    cell, of_cells = odds_cells(odds, rows.weight, _MAX_CELLS // n_periods)
+    cells = cells_of(rows, sigmoid(odds), period * of_cells.size + cell, n_periods * of_cells.size)
+    of_cells, number = np.tile(of_cells, n_periods), np.repeat(np.arange(n_periods), of_cells.size)
+    indicators = (number[:, np.newaxis] == np.arange(1, n_periods)).astype(np.float64)
+    trend = number[:, np.newaxis].astype(np.float64)
+    tests = [
+        score_test(cells, without_line(basis, of_cells, cells.information))
+        for basis in ((indicators, trend) if n_periods > 2 else (trend,))
+    ]
+    p_values = [test.p_value for test in tests if test is not None]
+    return min(1.0, len(tests) * min(p_values)) if len(p_values) == len(tests) else None
+
+
+def _estimates(
+    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the level of each period, and its variance; shape (n_periods,) each.
+
+    A row with the probability of the calibration is added to each, so that a period of one class has a finite level.
+    """
+    weight = np.ones(odds.size) if rows.weight is None else rows.weight / rows.weight.mean()
+    mass = np.bincount(period, weight, n_periods)
+    prior = np.bincount(period, weight * sigmoid(odds), n_periods) / mass
+    levels = np.zeros(n_periods)
+    for _ in range(_NEWTON_STEPS):
+        cells = cells_of(rows, sigmoid(odds + levels[period]), period, n_periods)
+        gap = prior - sigmoid(np.log(prior) - np.log1p(-prior) + levels)
+        curvature = cells.information + prior * (1.0 - prior)
+        step = np.clip((cells.residual + gap) / curvature, -1.0, 1.0)
+        levels += step
+        if np.abs(step).max() < 1e-10:
+            break
+    variance = cells.variance
+    if cells.unit is not None:
+        of_unit, at = np.unique(cells.unit * n_periods + period, return_inverse=True)
+        squares = np.square(np.bincount(at, cells.of_row))
+        variance = np.maximum(variance, np.bincount(of_unit % n_periods, squares, n_periods))
+    return levels, np.maximum(variance / curvature**2, 1e-12)
+
+
+def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, float]:
+    """Return the expected next level and τ, by the τ² of the greatest restricted likelihood."""
+    n = estimates.size
+    walk = np.minimum.outer(np.arange(n), np.arange(n)).astype(np.float64)
+    least, most = (
+        math.log(variances.mean() / 100.0),
+        math.log(variances.mean() + np.ptp(estimates) ** 2),
+    )
+    best = (-math.inf, 0.0, 0.0)
+    for tau2 in (0.0, *np.exp(np.linspace(least, most, _STEPS)).tolist()):
+        covariance = np.diag(variances) + tau2 * walk
+        inverse = np.linalg.inv(covariance)
+        of_mean = float(inverse.sum())
+        mean = float(inverse.sum(axis=0) @ estimates) / of_mean
+        residual = estimates - mean
+        weighted = inverse @ residual
+        likelihood = -0.5 * (
+            float(np.linalg.slogdet(covariance)[1]) + math.log(of_mean) + float(residual @ weighted)
+        )
+        if likelihood > best[0]:
+            best = likelihood, mean + tau2 * float(walk[-1] @ weighted), math.sqrt(tau2)
+    return best[1], best[2]
+
+
+def at_forecast(rows: JudgedRows, period: NDArray[np.intp], levels: FloatArray) -> JudgedRows:
+    """Return the rows with the weights with which every period has the forecast level; `levels` are relative to it."""
+    weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
+    return rows._replace(weight=np.where(rows.positive, weight * np.exp(-levels)[period], weight))

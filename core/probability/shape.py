@@ -1,0 +1,107 @@
+"""The shape of miscalibration: a smooth test of what Cox's line cannot show, and the size of that error.
+
+Cox's line (see `proper_scores`) finds probabilities that are too high or too low, and log odds that are too far apart
+or too close together. Probabilities whose error changes its sign, such as an S-shaped one, may have intercept 0 and
+slope 1. This is Neyman's smooth test for such a remainder. Let p̂ be the probabilities of the fitted line, and u in
+[0, 1] the share of the information Σ w p̂ (1 − p̂) at smaller probabilities (at ties: the middle). The directions of the
+score test are the Legendre polynomials P_2, …, P_5 of 2u − 1, each without its regression on 1 and the log odds. If the
+log odds are linear, the statistic has a χ² distribution with four degrees of freedom.
+
+The information orders the rows, and not the probability itself: where p is near 0 or 1, many rows say as little as a
+few elsewhere.
+
+**Why not a calibration belt.** The GiViTI test adds powers of the log odds one by one, and stops at the first that is
+not significant. A symmetric S-shape has no second power, so that the search stops before the third, which would show
+it. Here all four components are tested together.
+
+References
+----------
+Neyman, "Smooth test for goodness of fit", Skandinavisk Aktuarietidskrift 20 (1937).
+Rayner & Best, *Smooth Tests of Goodness of Fit* (1989), chapter 6: with fitted parameters.
+Nattino, Finazzi & Bertolini, "A new calibration test and a reappraisal of the calibration belt for the assessment of
+prediction models based on dichotomous outcomes", Statistics in Medicine 33 (2014): the GiViTI test.
+Van Calster, McLernon, van Smeden, Wynants & Steyerberg, "Calibration: the Achilles heel of predictive analytics", BMC
+Medicine 17 (2019): calibration in the large, by slope and by curve.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from core.metrics.equivalence import POWER
+from core.metrics.estimates import Interval
+from core.metrics.groups import FloatArray, JudgedRows
+from core.probability.score_test import (
+    cells_of,
+    log_odds,
+    odds_cells,
+    score_test,
+    sigmoid,
+    size_of,
+    without_line,
+)
+
+DEGREES = 4
+"""Components that are tested: the polynomials of degree 2 to 5."""
+MIN_INFORMATION = 10.0
+"""Σ p (1 − p) below which the statistic is not near its χ² distribution."""
+_MAX_CELLS = 1 << 14  # distinct probabilities
+
+
+class Shape(NamedTuple):
+    """How far the log odds of the outcome are from a line in the log odds of its probability."""
+
+    size: Interval
+    """Root mean square distance in log odds, corrected for chance. At least 0."""
+    p_value: float
+    """Of H₀: they are on a line. In [0, 1]."""
+    degrees: int
+    """Degrees of freedom of the test: 4, or fewer if there are few distinct probabilities."""
+    information: float
+    """Σ p (1 − p) of as many independent rows of equal weight as these are worth."""
+
+
+def shape_of(rows: JudgedRows, intercept: float, slope: float, level: float) -> Shape | None:
+    """Return the shape of miscalibration; None if there are too few rows, or units, to test it. O(n log n).
+
+    Parameters
+    ----------
+    rows : JudgedRows
+        Their score is the probability, in [0, 1].
+    intercept, slope : float
+        Cox's line on these rows.
+    level : float in (0, 1)
+        Level of the interval of the size.
+    """
+    cell, odds = odds_cells(log_odds(rows.scores[0]), rows.weight, _MAX_CELLS)
+    cells = cells_of(rows, sigmoid(intercept + slope * odds)[cell], cell, odds.size)
+    if cells.total < MIN_INFORMATION:
+        return None
+    test = score_test(cells, _basis(odds, cells.information))
+    if test is None or test.information < MIN_INFORMATION:
+        return None
+    return Shape(Interval(*size_of(test, level)), test.p_value, test.degrees, test.information)
+
+
+def _basis(odds: FloatArray, information: FloatArray) -> FloatArray:
+    """Return the polynomials at each of the ascending log odds, without their regression on 1 and these, shape
+    (n_cells, DEGREES).
+    """
+    middle = (np.cumsum(information) - information / 2.0) / information.sum()
+    every = np.asarray(
+        np.polynomial.legendre.legvander(2.0 * middle - 1.0, DEGREES + 1), np.float64
+    )
+    orthonormal: FloatArray = every[:, 2:] * np.sqrt(2.0 * np.arange(2, DEGREES + 2) + 1.0)
+    return without_line(orthonormal, odds, information)
+
+
+def information_needed(margin: float, level: float = 0.95, degrees: int = DEGREES) -> float:
+    """Return the information Σ p (1 − p) with which the interval of a size excludes `margin` with the probability
+    `equivalence.POWER`, if the log odds are on a line.
+    """
+    from scipy.special import chdtri, chndtrinc
+
+    found = float(chdtri(degrees, 1.0 - POWER))
+    return float(chndtrinc(found, degrees, (1.0 - level) / 2.0)) / margin**2

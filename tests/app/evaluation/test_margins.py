@@ -1,0 +1,137 @@
+"""The checks that compare with a margin: yes, no, or not known with the rows that would decide."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import norm
+
+from app.evaluation.checks import Check, check_alike, check_reliability, check_stable
+from app.evaluation.drift import find_errors
+from app.evaluation.margins import area_margin
+from app.models.calibrations import reliability_record
+from core.metrics import Interval, auc_interval
+from core.metrics.comparison import change
+from core.probability import reliability
+
+
+def evaluation(**columns: Any) -> Any:
+    return SimpleNamespace(id="e", dataset_name="new", dataset_version=1, level=0.95, **columns)
+
+
+def stable(before: Interval, after: Interval, rows: int) -> Check:
+    found = change(before, after)
+    area = {
+        "of": "auc",
+        "before": before._asdict(),
+        "after": after._asdict(),
+        "change": {"value": found.value, "low": found.low, "high": found.high},
+    }
+    drift = {"level": 0.95, "changed": found.p_value < 0.05, "summary": "S.", "areas": [area]}
+    return check_stable(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
+
+
+def area(auc: float, rows: int, rng: np.random.Generator) -> Interval:
+    y = np.arange(rows) < rows // 5
+    return auc_interval(y, rng.normal(size=rows) + np.sqrt(2.0) * norm.ppf(auc) * y)
+
+
+@pytest.mark.parametrize(
+    ("after", "rows", "most_yes", "least_yes"),
+    [(0.738, 30, 0, 0), (0.738, 100, 0, 0), (0.848, 1_000, 8, 0), (0.898, 3_000, 100, 85)],
+)
+def test_how_often_a_model_is_called_stable(
+    after: float, rows: int, most_yes: int, least_yes: int
+) -> None:
+    """Of 100 samples; before there were 61 with 30 rows, and 47 with 100."""
+    rng = np.random.default_rng(rows)
+    found = [stable(area(0.898, 1_500, rng), area(after, rows, rng), rows) for _ in range(100)]
+    assert least_yes <= sum(each.passed is True for each in found) <= most_yes
+    for each in found:
+        assert each.margin == pytest.approx(0.05)
+        assert each.more_rows is None or each.more_rows > 0
+        assert (each.more_rows is None) or each.passed is None
+
+
+def test_the_rows_that_are_needed() -> None:
+    before = Interval(0.9, 0.899, 0.901)
+    found = stable(before, Interval(0.9, 0.8, 1.0), 100)
+    assert found.passed is None
+    # Its half-width is to fall to .035, which takes 8.2 times as many rows.
+    assert found.more_rows is not None
+    assert 700 < found.more_rows < 740
+    assert stable(before, Interval(0.9, 0.87, 0.93), 100).passed is True
+    wide = stable(Interval(0.9, 0.8, 0.95), Interval(0.9, 0.8, 1.0), 100)
+    assert (wide.passed, wide.more_rows) == (None, None)
+
+
+def test_a_weak_model_has_a_smaller_margin() -> None:
+    assert area_margin(0.9) == 0.05
+    assert area_margin(0.6) == pytest.approx(0.025)
+    assert area_margin(0.4) == 0.0
+    found = stable(Interval(0.45, 0.40, 0.5), Interval(0.45, 0.40, 0.5), 1_000)
+    assert found.passed is None
+
+
+def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> Check:
+    rng = np.random.default_rng([seed, n])
+    odds = rng.normal(0.0, 1.5, n)
+    y = rng.random(n) < expit(odds + off + wave * np.sin(4.0 * np.pi * expit(odds)))
+    found = reliability_record(reliability(y, expit(odds), n_bootstrap=20))
+    return check_reliability(found, find_errors(found), "Here", "evaluation")
+
+
+def test_probabilities() -> None:
+    assert [probabilities(20_000, seed).passed for seed in range(5)].count(True) >= 4
+    few = [probabilities(100, seed) for seed in range(20)]
+    assert True not in [each.passed for each in few]
+    needed = [each.more_rows for each in few if each.passed is None]
+    assert all(each is not None and each > 500 for each in needed)
+    for seed in range(5):
+        assert probabilities(20_000, seed, off=0.5).passed is False
+        assert probabilities(100, seed, off=0.5).passed is not True
+        waved = probabilities(20_000, seed, wave=0.8)
+        assert waved.passed is False
+        assert "probabilities of" in waved.words
+
+
+def test_what_an_earlier_version_measured_is_not_known() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.random(5_000)
+    found = reliability_record(reliability(rng.random(5_000) < p, p, n_bootstrap=20))
+    assert check_reliability(found, [], "Here", "evaluation").passed is True
+    del found["shape"]
+    assert check_reliability(found, [], "Here", "evaluation").passed is None
+
+
+def groups(*figures: tuple[float, float, float] | None) -> Check:
+    shown = [
+        dict(zip(("value", "low", "high", "reason"), (*figure, None), strict=True))
+        if figure
+        else {"value": None, "low": None, "high": None, "reason": "2 rows"}
+        for figure in figures
+    ]
+    grouping = {
+        "column": "region",
+        "groups": [
+            {"value": str(number), "auc": figure, "tpr": None, "fpr": None, "calibration": None}
+            for number, figure in enumerate(shown)
+        ],
+    }
+    metrics = {"positives": 50, "negatives": 50}
+    return check_alike([grouping], evaluation(metrics=metrics), "Here")
+
+
+def test_groups() -> None:
+    assert groups((0.8, 0.78, 0.82), (0.81, 0.79, 0.83)).passed is True
+    wide = groups((0.8, 0.7, 0.9), (0.81, 0.7, 0.92))
+    assert wide.passed is None
+    assert wide.more_rows is not None
+    assert 100 < wide.more_rows < 1_000
+    lacking = groups((0.8, 0.78, 0.82), None)
+    assert (lacking.passed, lacking.more_rows) == (None, None)
+    assert "2 rows" in lacking.words
