@@ -124,6 +124,7 @@ def start_pulse(pipe: int) -> None:
     """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped."""
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
+    os.write(pipe, b".")  # at once: from here on it is noticed if this process is stopped
     threading.Thread(target=_pulse, args=(pipe,), name="pulse", daemon=True).start()
 
 
