@@ -158,6 +158,20 @@ def _refuse_fields(given: Mapping[str, str]) -> None:
         )
 
 
+def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[Json, bool]:
+    with context.blobs.writer("uploads") as writer:
+        writer.write(context.db.reading(parts.manifest, owner, upload_id))
+        writer.sync()  # the slow part, before the transaction
+
+        def work(session: Session) -> tuple[Json, bool]:
+            dataset, is_new = parts.close(
+                session, context.settings, owner, upload_id, n_parts, writer
+            )
+            return shown(dataset), is_new
+
+        return context.db.writing(work)
+
+
 def _add(
     context: Context, owner: str, upload_id: str, number: int, table: Received[None]
 ) -> tuple[int, Json]:
@@ -228,13 +242,7 @@ async def close_upload(
     """
     owner = caller.owner
 
-    def work(session: Session) -> tuple[Json, bool]:
-        dataset, is_new = parts.close(
-            session, context.settings, context.blobs, owner, upload_id, body.parts
-        )
-        return shown(dataset), is_new
-
-    dataset, is_new = await run_in_threadpool(context.db.writing, work)
+    dataset, is_new = await run_in_threadpool(_close, context, owner, upload_id, body.parts)
     if is_new:
         wake_a_worker(context, dataset["job_id"])
 

@@ -6,13 +6,13 @@ Until the upload is closed there is no dataset: nobody sees an incomplete table.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import orjson
 
@@ -29,7 +29,7 @@ from app.datasets.fields import TableFields, VersionFields
 from app.datasets.files_tasks import folder_of, hash_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
-from app.platform.blobs import BlobStore, stamp_of
+from app.platform.blobs import BlobWriter, stamp_of
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -353,16 +353,25 @@ def check_format(session: Session, upload: Upload, format_: Format, what: str) -
             )
 
 
+def manifest(session: Session, owner: str, upload_id: str) -> bytes:
+    """Return the manifest of the parts so far, which `close` needs. Raises NotFound for an unknown upload."""
+    upload = find(session, owner, upload_id)
+    return _manifest(repository.parts_of(session, upload.id))
+
+
 def close(
     session: Session,
     settings: Settings,
-    blobs: BlobStore,
     owner: str,
     upload_id: str,
     n_parts: int,
+    written: BlobWriter,
 ) -> tuple[Dataset, bool]:
     """Make a dataset of the parts and write the job that reads them. Returns the dataset, and True if it is new. If the
     upload is already closed, returns its dataset.
+
+    `written` holds the `manifest` of before the transaction. It is published here, and raises Conflict if a part has
+    been added since.
     """
     upload = find(session, owner, upload_id, lock=True)
     parts = repository.parts_of(session, upload.id)
@@ -370,10 +379,9 @@ def close(
     if upload.dataset_id is not None:
         return datasets.find(session, owner, upload.dataset_id), False
     first = parts[0]
-    manifest = orjson.dumps([_manifest_of(part) for part in parts])
-    with blobs.writer("uploads") as writer:
-        writer.write(manifest)
-        key, sha256 = writer.commit()
+    if hashlib.sha256(_manifest(parts)).hexdigest() != written.sha256:
+        raise Conflict(f"the parts of {upload.id} changed while it was closed; close it again")
+    key, sha256 = written.commit()
     received = datasets.Upload(
         key,
         sum(part.bytes for part in parts),
@@ -398,8 +406,13 @@ def close(
     return dataset, True
 
 
-def _manifest_of(part: UploadPart) -> dict[str, Any]:
-    return {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
+def _manifest(parts: Collection[UploadPart]) -> bytes:
+    return orjson.dumps(
+        [
+            {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
+            for part in parts
+        ]
+    )
 
 
 def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> None:

@@ -80,7 +80,7 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
         asked.stage,
         f"{job.kind}{CHILD}",
         sorted(new_id("job") for _ in asked.parts),  # the ids order rows of the same age
-        [{"parent": job.spec, "part": part, "share": share} for part in asked.parts],
+        [{"part": part, "share": share} for part in asked.parts],
     )
     seconds = queue_repository.seconds_since_start(session, job)
     queue.log_line(session, job, job.state, seconds, parts=len(asked.parts))

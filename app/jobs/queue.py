@@ -51,7 +51,7 @@ def claim(
         owner=job.owner,
         kind=job.kind,
         name=job.name,
-        spec=job.spec,
+        spec=_spec_of(session, job),
         dataset_id=job.dataset_id,
         attempt=job.attempt,
         token=job.lease_token,
@@ -65,6 +65,13 @@ def claim(
         request_id=job.request_id,
         improvements=job.progress.get("improvements") or (),
     )
+
+
+def _spec_of(session: Session, job: Job) -> Json:
+    """Return the specification of a job; that of a child job has its parent's as `parent`, which its row lacks."""
+    if job.parent_id is None:
+        return job.spec
+    return {"parent": queue_repository.spec_of(session, job.parent_id)} | job.spec
 
 
 def has_work(session: Session, settings: Settings, kinds: Collection[str] | None = None) -> bool:

@@ -53,6 +53,11 @@ def lock_parent(session: Session, parent_id: str) -> Job:
     return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
 
 
+def spec_of(session: Session, job_id: str) -> Json:
+    """Return the specification of a job that exists."""
+    return session.scalars(select(Job.spec).where(Job.id == job_id)).one()
+
+
 def try_lock_parent(session: Session, parent_id: str) -> Job | None:
     """Lock the parent of a child job, and return it; None if another transaction has locked it."""
     statement = select(Job).where(Job.id == parent_id)

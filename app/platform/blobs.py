@@ -110,7 +110,7 @@ class BlobStore:
         """Return the path of a staging folder that all attempts of a job share; it may not exist."""
         return self.root / _STAGING / f"{kind}-{job_id}"
 
-    def publish(self, file: Path, kind: str, sha256: str) -> str:
+    def publish(self, file: Path, kind: str, sha256: str, *, is_synced: bool = False) -> str:
         """Move a finished file into the store and return its key. It may be called again.
 
         The transaction that names the blob may be repeated if the database was away.
@@ -120,22 +120,22 @@ class BlobStore:
             # its grace period begins again, as if it had been published now
             os.utime(self.path(key))
             return key
-        return self.adopt(file, kind, sha256)
+        return self.adopt(file, kind, sha256, is_synced=is_synced)
 
-    def adopt(self, file: Path, kind: str, sha256: str) -> str:
-        """Publish a finished file of a staging folder under its hash. It is durable when this returns the key."""
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    def adopt(self, file: Path, kind: str, sha256: str, *, is_synced: bool = False) -> str:
+        """Publish a finished file of a staging folder under its hash. It is durable when this returns the key.
+
+        With `is_synced` its bytes are on disk already, and only the folder's entry is written.
+        """
+        if not is_synced:
+            _fsync(file)
         key = _key(kind, sha256)
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         failpoints.reach("adopt")
         os.utime(file)  # the grace period of an unnamed blob counts from its last publication
         os.replace(file, target)
-        _fsync_dir(target.parent)
+        _fsync(target.parent)
         failpoints.reach("adopted")
         return key
 
@@ -225,6 +225,7 @@ class BlobWriter:
         self._hash = hashlib.sha256()
         self._hashing = ThreadPoolExecutor(max_workers=1)
         self.size = 0
+        self._synced_size = -1
         self._writeback = Writeback(self._file.fileno(), MAX_CACHED)
 
     def __enter__(self) -> Self:
@@ -272,18 +273,20 @@ class BlobWriter:
         self._file.flush()
 
     def sync(self) -> None:
-        """Write the bytes added so far to disk, so that `commit` is quick."""
+        """Write the bytes added so far to disk, before a transaction in which `commit` then need not wait for them."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._synced_size = self.size
 
     def commit(self) -> tuple[str, str]:
         """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal.
 
         It may be called again: a transaction that names the blob runs again after a deadlock.
         """
-        self._file.flush()
+        if self._synced_size != self.size:
+            self.sync()
         sha256 = self.sha256
-        return self._store.publish(self._path, self._kind, sha256), sha256
+        return self._store.publish(self._path, self._kind, sha256, is_synced=True), sha256
 
 
 def stamp_of(found: os.stat_result) -> dict[str, int]:
@@ -295,7 +298,7 @@ def _key(kind: str, sha256: str) -> str:
     return f"{kind}/{sha256[:2]}/{sha256}"
 
 
-def _fsync_dir(path: Path) -> None:
+def _fsync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -442,7 +442,7 @@ class PackedParts(TypedDict):
 
 
 class ChildSpec(TypedDict):
-    """The specification of a child job: that of its parent, and its own parts. Stored in its row."""
+    """The specification of a claimed child job: that of its parent, and its own parts, which alone its row stores."""
 
     parent: TrainSpec
     part: PackedParts

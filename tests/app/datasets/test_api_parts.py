@@ -632,10 +632,9 @@ def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how
         return 0
 
     with ThreadPoolExecutor() as pool:
-        with db.write() as session:
-            dataset, _ = parts.close(
-                session, service.settings, service.context.blobs, OWNER, upload_id, 1
-            )
+        with service.context.blobs.writer("uploads") as writer, db.write() as session:
+            writer.write(parts.manifest(session, OWNER, upload_id))
+            dataset, _ = parts.close(session, service.settings, OWNER, upload_id, 1, writer)
             dataset_id = dataset.id
             taken = pool.submit(take_away)
             eventually(lambda: taken.done() or waits())
@@ -643,6 +642,21 @@ def test_an_upload_that_is_just_being_closed_stays(service_on_both: Service, how
     service.work()
     found = client.get(f"/v1/datasets/{dataset_id}").json()
     assert (found["status"], found["rows"]) == ("ready", 2), found["errors"]
+
+
+def test_parts_that_change_while_an_upload_is_closed_are_a_conflict(
+    service: Service, client: httpx.Client
+) -> None:
+    """The manifest is put on disk before the transaction."""
+    upload_id = opened(client)
+    put(client, upload_id, 1, ROWS)
+    db, blobs = service.context.db, service.context.blobs
+    with blobs.writer("uploads") as writer:
+        writer.write(db.reading(parts.manifest, OWNER, upload_id))
+        put(client, upload_id, 2, ROWS + "5,6,no\n")
+        with pytest.raises(Conflict):
+            db.writing(parts.close, service.settings, OWNER, upload_id, 2, writer)
+    assert close(client, upload_id, 2).status_code == 202
 
 
 def test_a_part_that_cannot_be_taken_is_refused_before_it_is_sent(

@@ -59,8 +59,9 @@ def closed(bench: Workbench, texts: list[str], **fields: str) -> Dataset:
         received = bench.received(text)
         with bench.db.write() as session:
             parts.add_part(session, bench.settings, OWNER, upload.id, number, received)
-    with bench.db.write() as session:
-        dataset, _ = parts.close(session, bench.settings, bench.blobs, OWNER, upload.id, len(texts))
+    with bench.blobs.writer("uploads") as writer, bench.db.write() as session:
+        writer.write(parts.manifest(session, OWNER, upload.id))
+        dataset, _ = parts.close(session, bench.settings, OWNER, upload.id, len(texts), writer)
     return dataset
 
 

@@ -47,7 +47,8 @@ class TestFanOut:
         for number, part in enumerate((first, second)):
             assert (part.kind, part.stage, part.part) == ("train_part", 0, number)
             assert (part.owner, part.priority, part.dataset_id) == (OWNER, 3, "ds_x")
-            assert (part.spec["parent"], part.spec["part"]) == ({"seed": 7}, {"fold": number})
+            assert part.spec.keys() == {"part", "share"}  # the parent's is not copied
+            assert part.spec["part"] == {"fold": number}
             assert part.deadline_at == kept.deadline_at
             with pytest.raises(NotFound):
                 db.reading(jobs.find, OWNER, part.id)
@@ -62,6 +63,8 @@ class TestFanOut:
         claims = [claimed(db), claimed(db)]
         assert [claim.job_id for claim in claims] == [first.id, second.id]
         assert {claim.parent_id for claim in claims} == {job.id}
+        assert [claim.spec["parent"] for claim in claims] == [{"seed": 7}] * 2
+        assert [claim.spec["part"] for claim in claims] == [{"fold": 0}, {"fold": 1}]
         assert db.writing(queue.claim, SETTINGS, "wrk_b") is None
         assert seen(db, job.id) == [
             (1, "state", "queued"),

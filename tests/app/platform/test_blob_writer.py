@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import resource
+import stat
 import threading
 from pathlib import Path
 
@@ -35,6 +36,37 @@ def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert sha256 == hashlib.sha256(whole).hexdigest()
     assert store.path(key).read_bytes() == whole
     assert set(threading.enumerate()) <= threads
+
+
+def test_bytes_that_are_on_disk_are_not_waited_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A route syncs before its transaction, because SQLite has one writer; what is added later is synced, too."""
+    synced: list[int] = []
+
+    def fsync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            synced.append(status.st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = BlobStore(tmp_path)
+    with store.writer("uploads") as writer:
+        writer.write(b"one")
+        writer.sync()
+        writer.commit()
+        writer.commit()
+    assert synced == [3]
+    with store.writer("uploads") as writer:
+        writer.write(b"one")
+        writer.sync()
+        writer.write(b"two")
+        key, _ = writer.commit()
+    assert synced == [3, 3, 6]
+    assert store.path(key).read_bytes() == b"onetwo"
+    with store.writer("uploads") as writer:
+        writer.commit()
+    assert synced == [3, 3, 6, 0]
 
 
 def test_what_is_not_committed_is_gone(tmp_path: Path) -> None:
