@@ -117,10 +117,10 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert area["p_value"] == pytest.approx(change(before, after).p_value)
     tests = [*drift["areas"], drift["prevalence"], *drift["probabilities"], *drift["features"]]
     tests += drift["scores"]
-    # AUC, two windows, the prevalence, two figures of calibration, three features, the scores of two classes
-    assert len(tests) == 11
+    # AUC, two windows, the prevalence, three metrics of calibration, three features, the scores of two classes
+    assert len(tests) == 12
     assert min(test["adjusted_p_value"] for test in tests) == pytest.approx(
-        11 * min(test["p_value"] for test in tests)
+        12 * min(test["p_value"] for test in tests)
     )
 
     moved = evaluate(bench, model.id, People(500, 3, shift=1.0).upload(bench))
@@ -141,7 +141,7 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert ends == sorted(ends) == [each["low"] for each in first["bins"][1:]]
     assert not any(each["changed"] for each in others)
     assert "a (PSI " in moved.drift["summary"]
-    (large, _) = moved.drift["probabilities"]
+    (large, _, _) = moved.drift["probabilities"]
     assert large["high"] < 0
     assert "Probabilities are too high" in moved.drift["summary"]
     assert moved.metrics is not None
