@@ -85,10 +85,12 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     _Values,
+    enough_for_tests,
     estimates_of_units,
     mean_variances,
     proportion_interval,
     quantile,
+    rows_for_tests,
     wilson_interval,
 )
 from core.metrics.groups import (
@@ -380,7 +382,11 @@ def bootstrap_areas(
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
     deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
     return Estimates(
-        values, np.ascontiguousarray(np.moveaxis(deviations, 0, 2)), effective, degrees
+        values,
+        np.ascontiguousarray(np.moveaxis(deviations, 0, 2)),
+        effective,
+        degrees,
+        contributions=estimate_areas(rows, windows).influence,
     )
 
 
@@ -542,6 +548,46 @@ def area_warnings(
     return [words for words in found if words is not None]
 
 
+def missing_test_warning(
+    effective: tuple[float, float], window: Window, parts: float = 1.0
+) -> str | None:
+    """Return why areas over a window have no p-values, and how many rows are needed; None if they have.
+
+    Parameters
+    ----------
+    effective : (positives, negatives)
+        `effective_units` of the rows.
+    window : (fpr_min, fpr_max)
+    parts : float
+        Number of folds that the rows are divided into.
+    """
+    if is_tested(effective, window, parts):
+        return None
+    inside = worst_case_trials(effective, window)
+    scarce = 0 if effective[0] <= inside else 1
+    kind = ("positives", "negatives")[scarce]
+    least = rows_for_tests(parts)
+    factor = least * parts / inside
+    needed, of_all = (math.ceil(n * factor - 1e-6) for n in (effective[scarce], sum(effective)))
+    where = "in the window" if scarce == 1 and window != WHOLE else ""
+    where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
+    return (
+        f"differences of {area_name(window)} have no p-values: there are {inside / parts:.2g} independent {kind} "
+        f"{where + ', ' if where else ''}and at least {least} are needed; that takes about {needed:,} {kind}, "
+        f"or {of_all:,} rows like these"
+    )
+
+
+def is_tested(effective: tuple[float, float], window: Window, parts: float = 1.0) -> bool:
+    """Return whether areas over a window have p-values; see `estimates`."""
+    return enough_for_tests(worst_case_trials(effective, window) / parts, parts)
+
+
+def area_name(window: Window) -> str:
+    """Return what messages call the area over a window."""
+    return "the AUC" if window == WHOLE else f"the partial AUC over [{window[0]:g}, {window[1]:g}]"
+
+
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
@@ -559,8 +605,10 @@ def _area_warning(
         known += f", of which the window holds {n:.2g},"
     # With so many rows, the area itself is UNSEEN_ROWS of them away from 0 and 1.
     needed = math.ceil(count * UNSEEN_ROWS / (distance * n))
-    name = "the AUC" if window == WHOLE else f"the partial AUC over [{window[0]:g}, {window[1]:g}]"
-    return f"the interval of {name} may miss the true value: {known} are too few; about {needed:,} {kind} are needed"
+    return (
+        f"the interval of {area_name(window)} may miss the true value: {known} are too few; about {needed:,} {kind} "
+        "are needed"
+    )
 
 
 def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
