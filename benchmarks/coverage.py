@@ -58,6 +58,9 @@ miscalibration reject at 5 %, the smooth test and, for comparison, the one of th
 windows: the error in the next window, in log odds, of a calibration of all windows alike and of one that follows the
 level, and how often the level is said to move.
 
+The table `level` says how often paired tests call two equally good scorers different where few rows of a class are in
+the window: of [0, .05], [0, .1], [.1, .3] and the AUC. A dash means that the rows are too few for a test there.
+
 The table `chance` says how often scores that say nothing, without ties, are called better than chance (`measure`).
 
 By chance alone a figure of n trials lies within ±2 √(p (1 − p) / n): .7 points of 95 % for 4,000 trials, 1.4 for 1,000.
@@ -122,6 +125,7 @@ LEVEL = 0.95
 
 TABLES = (
     "areas",
+    "level",
     "near",
     "fitted",
     "promises",
@@ -715,18 +719,113 @@ FIGURES = (
     "lift@10%",
     "empirical:0,0.2",
 )
+
+
+class Level(NamedTuple):
+    """A kind of sample of the table `level`."""
+
+    n_positives: int
+    n_negatives: int
+    correlation: float = 0.5
+    """Of the errors of the two scorers."""
+    digits: int | None = None
+    weight_spread: float = 0.0
+    unit: int = 1
+    n_folds: int = 1
+
+    @property
+    def label(self) -> str:
+        """First column of the table."""
+        more = [
+            words
+            for words, has in (
+                ("errors independent", self.correlation == 0.0),
+                ("rounded", self.digits is not None),
+                (f"weights exp({self.weight_spread:g} z)", self.weight_spread),
+                (f"units of {self.unit}", self.unit > 1),
+                (f"{self.n_folds} folds", self.n_folds > 1),
+            )
+            if has
+        ]
+        return ", ".join([f"{self.n_positives:,} + {self.n_negatives:,}", *more])
+
+
+LEVEL_WINDOWS = ((0.0, 0.05), (0.0, 0.1), (0.1, 0.3), (0.0, 1.0))
+_LEVEL_SIZES = (
+    (3, 100),
+    (10, 10),
+    (10, 20),
+    (2_000, 20),
+    (200, 60),
+    (2_000, 60),
+    (500, 100),
+    (50, 100),
+    (20, 2_000),
+)
+LEVELS = (
+    *(Level(*sizes) for sizes in _LEVEL_SIZES),
+    *(Level(*sizes, correlation=0.0) for sizes in _LEVEL_SIZES),
+    Level(200, 60, digits=0),
+    Level(500, 100, digits=0),
+    Level(500, 100, weight_spread=1.0),
+    Level(500, 300, unit=5),
+    Level(200, 60, n_folds=5),
+    Level(500, 400, n_folds=5),
+)
+
+
+def measure_level(level: Level, n_trials: int) -> str:
+    """The row of the table `level` for one kind of sample."""
+    rng = np.random.default_rng(5)
+    sizes = level.n_positives, level.n_negatives
+    y = np.repeat([1, 0], sizes)
+    own = math.sqrt(1.0 - level.correlation)
+    options: dict[str, Any] = {}
+    unit = np.arange(y.size) // level.unit
+    if level.unit > 1:
+        options["group"] = unit
+    rejected: list[list[bool]] = [[] for _ in LEVEL_WINDOWS]
+    for _ in range(n_trials):
+        shared = 1.2 * y + math.sqrt(level.correlation) * rng.normal(size=y.size)
+        scores = [shared + own * rng.normal(size=y.size)[unit] for _ in range(2)]
+        if level.digits is not None:
+            scores = [np.round(each, level.digits) for each in scores]
+        if level.weight_spread:
+            options["sample_weight"] = rng.lognormal(sigma=level.weight_spread, size=y.size)
+        if level.n_folds > 1:
+            fold = np.concatenate([rng.permutation(np.arange(n) % level.n_folds) for n in sizes])
+            found = cross_validated_compare(y, scores, fold, LEVEL_WINDOWS, **options)
+        else:
+            found = compare(y, scores, LEVEL_WINDOWS, **options)
+        for outcomes, window in zip(rejected, found.windows, strict=True):
+            if (p_value := window.differences[0].p_value) is not None:
+                outcomes.append(p_value < 1.0 - LEVEL)
+    return f"| {level.label} | {' / '.join(_percent(outcomes) for outcomes in rejected)} |"
+
+
 CHANCE_FIGURES = (
     "average_precision",
     "precision@10%",
     "precision_at_recall:0.5",
     "ndcg",
     "auc",
+    "pauc:0,0.05",
     "pauc:0,0.1",
     "empirical:0,0.1",
     "two_way:0.5,0.2",
     "two_way:0.8,0.5",
 )
-CHANCE_ROWS = ((10, 90), (10, 1_000), (20, 80), (50, 100), (50, 1_000), (100, 200), (300, 700))
+CHANCE_ROWS = (
+    (10, 90),
+    (10, 1_000),
+    (20, 80),
+    (50, 100),
+    (50, 1_000),
+    (200, 60),
+    (2_000, 60),
+    (500, 100),
+    (300, 700),
+)
 """Positives and negatives."""
 LISTS = (
     Kind("continuous", 20, 500),
@@ -776,11 +875,14 @@ def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:
     rng = np.random.default_rng(4)
     figures = [figure_named(name) for name in CHANCE_FIGURES]
     y = np.repeat([1, 0], [n_positives, n_negatives])
-    called = np.zeros(len(figures))
+    called: list[list[bool]] = [[] for _ in figures]
     for _ in range(n_trials):
         found = measure_list(y, rng.normal(size=y.size), figures)
-        called += [each.p_value is not None and each.p_value < 1.0 - LEVEL for each in found]
-    return f"| {n_positives:,} + {n_negatives:,} | {shares(called, n_trials)} |"
+        for outcomes, each in zip(called, found, strict=True):
+            if each.p_value is not None:
+                outcomes.append(each.p_value < 1.0 - LEVEL)
+    shown = " / ".join(_percent(outcomes) for outcomes in called)
+    return f"| {n_positives:,} + {n_negatives:,} | {shown} |"
 
 
 def _of_length(figure: Figure) -> bool:
@@ -1048,6 +1150,11 @@ def main() -> None:
         )
         for n_positives, n_negatives in CHANCE_ROWS:
             print(measure_chance(n_positives, n_negatives, options.trials), flush=True)
+    if "level" in options.tables:
+        windows = " / ".join(f"[{low:g}, {high:g}]" for low, high in LEVEL_WINDOWS)
+        print(f"\n| sample | called different, %: {windows} |\n|---|---|")
+        for level in LEVELS:
+            print(measure_level(level, options.trials), flush=True)
     if "near" in options.tables:
         print("\n| sample | covered, % | covered or warned, % | width |\n|---|---|---|---|")
         for near in NEAR:

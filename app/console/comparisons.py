@@ -180,9 +180,11 @@ def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) ->
     sign = 1.0 if pair.first == best.model_id else -1.0
     low, high = sorted((sign * pair.low * n, sign * pair.high * n))
     other = names[pair.second if pair.first == best.model_id else pair.first]
-    sure = "" if pair.adjusted_p_value < 1.0 - comparison.level else "; this may be chance"
+    p_value = pair.adjusted_p_value
+    sure = p_value is not None and p_value < 1.0 - comparison.level
+    chance = "" if sure else "; this may be chance"
     return FirstRows(
-        f"{where}, {most}: {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){sure}.",
+        f"{where}, {most}: {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){chance}.",
         share,
     )
 

@@ -333,6 +333,7 @@ async def read_controls(page: PageDep, ref: str) -> Response:
                 each.algorithm
                 for each in window.controls
                 if cast(float, each.difference.value) < 0
+                and each.difference.adjusted_p_value is not None
                 and each.difference.adjusted_p_value <= 1 - found.level
             ]
     return await show_part(

@@ -89,7 +89,7 @@ class Compared(TypedDict):
     negatives: int
     groups: int | None
     n_tests: int
-    p_value: float
+    p_value: float | None
     windows: list[Json]
     figures: list[Json]
     costs: Json | None
@@ -175,6 +175,7 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
         for window in row.result["windows"]
         for pair in window["differences"]
         if {pair["first"], pair["second"]} == {model_id, other_id}
+        and pair["adjusted_p_value"] is not None
         and pair["adjusted_p_value"] < 1 - row.level
     ]
     return max(leads, default=0.0)
@@ -254,6 +255,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             *payload["warnings"],
             *chain(*(said for _, said in equal_rows.values())),
             *doubts,
+            *found.warnings,
         ],
         "result": {
             "positives": positives,

@@ -973,6 +973,12 @@ class ComparedValue(Interval):
     model_id: str
 
 
+NO_TEST = (
+    "Null if the window holds fewer than 3 effective negatives, or the rows fewer positives; a warning says how many "
+    "are needed."
+)
+
+
 class ComparedPair(Resource):
     """Area of `first` minus area of `second`, on the same rows."""
 
@@ -981,9 +987,9 @@ class ComparedPair(Resource):
     value: float
     low: float
     high: float
-    p_value: float
-    adjusted_p_value: float = Field(
-        description="p-value adjusted by Holm over all pairs and windows."
+    p_value: float | None = Field(description=NO_TEST)
+    adjusted_p_value: float | None = Field(
+        description="p-value adjusted by Holm over all pairs and windows. Null without `p_value`."
     )
 
 
@@ -1010,7 +1016,9 @@ class _Compared(Resource):
         ]
         for model in dict.fromkeys(model for model, _, _ in pairs):
             own = [(by, each) for one, by, each in pairs if one == model]
-            if all(by > 0.0 and each.adjusted_p_value <= SURE for by, each in own):
+            p_values = [each.adjusted_p_value for _, each in own]
+            sure = all(p_value is not None and p_value <= SURE for p_value in p_values)
+            if sure and all(by > 0.0 for by, _ in own):
                 self.winner = model
         return self
 
@@ -1022,8 +1030,8 @@ class ComparedWindow(_Compared):
     fpr_max: float
     values: list[ComparedValue]
     differences: list[ComparedPair]
-    p_value: float = Field(
-        description="Joint p-value of the hypothesis that all areas over this window are equal."
+    p_value: float | None = Field(
+        description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NO_TEST}"
     )
 
 
@@ -1035,8 +1043,9 @@ class ComparedFigure(_Compared):
     differences: list[ComparedPair] = Field(
         description="The adjusted p-values are Holm's over all pairs and figures, apart from the windows."
     )
-    p_value: float = Field(
-        description="Joint p-value of the hypothesis that all models have the same figure."
+    p_value: float | None = Field(
+        description="Joint p-value of the hypothesis that all models have the same figure. Null for an area over a "
+        "window that holds fewer than 3 effective negatives."
     )
 
 
@@ -1097,9 +1106,12 @@ class ComparisonResult(Resource):
         description="Number of groups, if the dataset has a group column. The tests then allow for correlation within "
         "a group."
     )
-    n_tests: int = Field(description="Number of tests: pairs of models times windows.")
-    p_value: float = Field(
-        description="Joint p-value of the hypothesis that all areas are equal in every window."
+    n_tests: int = Field(
+        description="Number of tests: pairs of models times the windows that have p-values."
+    )
+    p_value: float | None = Field(
+        description="Joint p-value of the hypothesis that all areas are equal in every window that has p-values. Null "
+        "if none has."
     )
     windows: list[ComparedWindow]
     figures: list[ComparedFigure] = Field(

@@ -326,8 +326,9 @@ class Control(TypedDict):
 class AreaDifference(Interval):
     """By how much the chosen ranker's area is greater than a baseline's."""
 
-    p_value: float
-    adjusted_p_value: float
+    p_value: float | None
+    adjusted_p_value: float | None
+    """None if the window holds too few rows for a test."""
 
 
 class ControlArea(TypedDict):

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from app.models.objectives import figure_of, window_of
 from app.platform.documents import (
     ControlArea,
@@ -176,7 +174,7 @@ def compare_with(
     objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
     Without any baseline there is nothing to compare.
     """
-    from core.metrics.estimates import holm
+    from core.metrics.estimates import adjust_present
 
     windows = list(dict.fromkeys([WHOLE, *windows_of(objective)]))
     fpr_min, fpr_max = window_of(objective)
@@ -194,7 +192,8 @@ def compare_with(
     differences = [each.differences for each in compared.windows]
     differences += [each.differences for each in figures]
     against = [[pair for pair in pairs if pair.first == CHOSEN] for pairs in differences]
-    adjusted = holm(np.array([[each.p_value for each in window] for window in against]))
+    whole = adjust_present([each.p_value for window in against for each in window])
+    adjusted = [whole[at : at + len(scores)] for at in range(0, len(whole), len(scores))]
     decided_on = len(windows) if figures else windows.index(window_of(objective))
     comparison["windows"] = [
         {
@@ -202,7 +201,7 @@ def compare_with(
             "fpr_max": window.fpr_max,
             "chosen": as_record(window.values[0]),
             "controls": [
-                _area_of(as_record(area), difference, float(p))
+                _area_of(as_record(area), difference, p)
                 for area, difference, p in zip(window.values[1:], pairs, ps, strict=True)
             ],
         }
@@ -213,7 +212,7 @@ def compare_with(
             "figure": each.figure.name,
             "chosen": as_record(each.values[0]),
             "controls": [
-                _area_of(as_record(value), difference, float(p))
+                _area_of(as_record(value), difference, p)
                 for value, difference, p in zip(
                     each.values[1:], against[-1], adjusted[-1], strict=True
                 )
@@ -222,13 +221,13 @@ def compare_with(
         for each in figures
     ]
     comparison["beats"] = all(
-        each.value > 0.0 and p < 1.0 - LEVEL
+        each.value > 0.0 and p is not None and p < 1.0 - LEVEL
         for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
     )
     return comparison
 
 
-def _area_of(area: Interval, difference: Difference, adjusted: float) -> ControlArea:
+def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> ControlArea:
     return {
         "algorithm": difference.second,
         "area": area,

@@ -40,6 +40,7 @@ from app.models.objectives import without_count
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
     Control,
+    ControlWindow,
     FoldAuc,
     FoldChosen,
     MonotoneProof,
@@ -90,7 +91,7 @@ from app.training.records import (
 from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.intervals import area_warnings
+from core.metrics.intervals import area_warnings, missing_test_warning
 from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ def put_together(
             cast(RocMetrics, parts[VALIDATION])
         )  # only rows with one label have them
     compared = None if scores is None else compare_controls(spec, plan, data, finished, scores)
+    if compared is not None:
+        folds = len(plan.folds) / max(1, len({repeat for repeat, _ in plan.folds}))
+        warned += _note_tests(compared, cast(RocMetrics, parts[VALIDATION]), max(1.0, folds))
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
     if (searched := spec.get("search")) is not None:
@@ -350,6 +354,18 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
                 f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to save time"
             )
     return notes
+
+
+def _note_tests(compared: ControlsRecord, measured: RocMetrics, folds: float) -> list[str]:
+    """Say which windows are too small for tests against the baselines, and how many rows are needed."""
+    effective = measured["positive_effective"], measured["negative_effective"]
+    windows = [
+        (window["fpr_min"], window["fpr_max"])
+        for window in cast(list[ControlWindow], compared["windows"])
+        if "fpr_min" in window
+    ]
+    said = (missing_test_warning(effective, window, folds) for window in windows)
+    return [words for words in said if words is not None]
 
 
 def _note_areas(measured: RocMetrics) -> list[str]:

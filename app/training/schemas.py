@@ -379,12 +379,18 @@ class OutOfFold(Resource):
     )
 
 
+NO_TEST = (
+    "Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer positives; a "
+    "warning says how many are needed."
+)
+
+
 class Difference(Interval):
     """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
 
-    p_value: float
-    adjusted_p_value: float = Field(
-        description="p-value adjusted by Holm over all controls and windows."
+    p_value: float | None = Field(description=NO_TEST)
+    adjusted_p_value: float | None = Field(
+        description="p-value adjusted by Holm over all controls and windows. Null without `p_value`."
     )
 
 
@@ -429,7 +435,8 @@ class Controls(Resource):
     level: float
     beats: bool | None = Field(
         description="True if the model's `figure`, or without one its area over the window `decided_on`, is greater "
-        "than that of every control, each with an adjusted p-value below 1 - level. Null if no control was fitted."
+        "than that of every control, each with an adjusted p-value below 1 - level. False also if there are too few "
+        "rows for a test. Null if no control was fitted."
     )
     decided_on: BaselineWindow = Field(
         description="Window of the job's objective. For `tpr`: the window that it is trained on."

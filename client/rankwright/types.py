@@ -505,8 +505,10 @@ class ComparedFigure(Record):
     figure: str
     """The name of the figure."""
     values: list[ComparedValue]
-    p_value: float
-    """Joint p-value of the hypothesis that all models have the same figure."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
+    that holds fewer than 3 effective negatives.
+    """
 
 class ComparedLists(Record):
     """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
@@ -520,8 +522,10 @@ class ComparedLists(Record):
     figure: str
     """The name of the figure."""
     values: list[ComparedValue]
-    p_value: float
-    """Joint p-value of the hypothesis that all models have the same figure."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
+    that holds fewer than 3 effective negatives.
+    """
     queries: int
     """Number of queries in which it has a value."""
     skipped: int
@@ -549,9 +553,12 @@ class ComparedPair(Record):
     value: float
     low: float
     high: float
-    p_value: float
-    adjusted_p_value: float
-    """p-value adjusted by Holm over all pairs and windows."""
+    p_value: float | None
+    """Null if the window holds fewer than 3 effective negatives, or the rows fewer positives; a warning
+    says how many are needed.
+    """
+    adjusted_p_value: float | None
+    """p-value adjusted by Holm over all pairs and windows. Null without `p_value`."""
 
 class ComparedPoint(Record):
     """A point of a ROC curve."""
@@ -578,8 +585,10 @@ class ComparedWindow(Record):
     fpr_min: float
     fpr_max: float
     values: list[ComparedValue]
-    p_value: float
-    """Joint p-value of the hypothesis that all areas over this window are equal."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all areas over this window are equal. Null if the window holds
+    fewer than 3 effective negatives, or the rows fewer positives; a warning says how many are needed.
+    """
 
 class Comparison(Record):
     """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
@@ -618,9 +627,11 @@ class ComparisonResult(Record):
     group.
     """
     n_tests: int
-    """Number of tests: pairs of models times windows."""
-    p_value: float
-    """Joint p-value of the hypothesis that all areas are equal in every window."""
+    """Number of tests: pairs of models times the windows that have p-values."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that all areas are equal in every window that has p-values. Null if
+    none has.
+    """
     windows: list[ComparedWindow]
     figures: list[ComparedFigure] | None = None
     """The comparison by each of the `figures` of the request."""
@@ -680,7 +691,8 @@ class Controls(Record):
     level: float
     beats: bool | None
     """True if the model's `figure`, or without one its area over the window `decided_on`, is greater than
-    that of every control, each with an adjusted p-value below 1 - level. Null if no control was fitted.
+    that of every control, each with an adjusted p-value below 1 - level. False also if there are too
+    few rows for a test. Null if no control was fitted.
     """
     decided_on: BaselineWindow
     """Window of the job's objective. For `tpr`: the window that it is trained on."""
@@ -909,9 +921,12 @@ class Difference(Record):
     value: float | None
     low: float | None
     high: float | None
-    p_value: float
-    adjusted_p_value: float
-    """p-value adjusted by Holm over all controls and windows."""
+    p_value: float | None
+    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer
+    positives; a warning says how many are needed.
+    """
+    adjusted_p_value: float | None
+    """p-value adjusted by Holm over all controls and windows. Null without `p_value`."""
 
 class Drift(Record):
     """What has changed since the model's validation. `changed` of a test: beyond chance, by the adjusted

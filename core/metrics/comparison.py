@@ -9,6 +9,9 @@ for all windows at once.
 
 **Bootstrap.** The same formulas with the covariance of replicates, all scorers and windows on the same draws.
 
+**Few negatives in the window.** A window that holds fewer than three effective negatives, in each fold, has no p-values
+(see `estimates`); `Comparison.warnings` says how many are needed.
+
 **Groups.** Student's t with m degrees of freedom replaces the normal distribution (see `intervals`).
 
 Cross-validation
@@ -66,7 +69,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -103,6 +106,8 @@ from core.metrics.intervals import (
     bootstrap_areas,
     check_method,
     estimate_areas,
+    is_tested,
+    missing_test_warning,
     row_influences,
     worst_case_trials,
 )
@@ -121,8 +126,8 @@ class WindowComparison:
     """The area of each scorer, divided by the window's width, in the order of the scorers."""
     differences: tuple[Difference, ...]
     """Every pair of scorers, in their order: (1, 2), (1, 3), …, (2, 3), …."""
-    joint_p_value: float
-    """Of H₀: all areas over this window are equal. In [0, 1]."""
+    joint_p_value: float | None
+    """Of H₀: all areas over this window are equal. In [0, 1]; None if the window holds too few rows for a test."""
 
 
 @dataclass(frozen=True)
@@ -132,12 +137,14 @@ class Comparison:
     names: tuple[str, ...]
     """Names of the scorers."""
     windows: tuple[WindowComparison, ...]
-    joint_p_value: float
-    """Of H₀: all areas are equal in every window. In [0, 1]."""
+    joint_p_value: float | None
+    """Of H₀: all areas are equal in every window that is tested. In [0, 1]; None if no window is."""
     n_tests: int
-    """Pairs of scorers times windows: what the adjusted p-values are adjusted for."""
+    """Pairs of scorers times windows that are tested: what the adjusted p-values are adjusted for."""
     level: float
     """Level of each interval by itself. In (0, 1)."""
+    warnings: tuple[str, ...] = ()
+    """Why windows have no p-values, and how many rows are needed."""
 
 
 def compare(
@@ -189,12 +196,12 @@ def compare(
     --------
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.5)], names=["first", "second"])
+    >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.8)], names=["first", "second"])
     >>> comparison.n_tests
     2
     >>> difference = comparison.windows[0].differences[0]
     >>> round(difference.value, 4), round(difference.p_value, 3)
-    (-0.1875, 0.268)
+    (-0.1875, 0.321)
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
@@ -395,7 +402,11 @@ def compare_areas(
 ) -> Comparison:
     """Return the comparison of areas that were estimated on the same units."""
     trials = [worst_case_trials(areas.effective, window) for window in windows]
-    metrics = [ComparedMetric(areas, j, [n] * len(names)) for j, n in enumerate(trials)]
+    tested = [is_tested(areas.effective, window, areas.parts) for window in windows]
+    metrics = [
+        ComparedMetric(areas, j, [n] * len(names), has)
+        for j, (n, has) in enumerate(zip(trials, tested, strict=True))
+    ]
     found = compare_scorers(metrics, names, level, adjust)
     compared = tuple(
         WindowComparison(
@@ -406,9 +417,11 @@ def compare_areas(
         )
         for j, window in enumerate(windows)
     )
-    p_values = np.array([[pair.p_value for pair in each.pairs] for each in found])
-    every = joint_p_value(areas, list(range(len(windows))), p_values)
-    return Comparison(names, compared, every, p_values.size, level)
+    p_values = [pair.p_value for each in found for pair in each.pairs if pair.p_value is not None]
+    every = joint_p_value(areas, [j for j, has in enumerate(tested) if has], p_values)
+    missing = (missing_test_warning(areas.effective, each, areas.parts) for each in windows)
+    warned = tuple(words for words in missing if words is not None)
+    return Comparison(names, compared, every, len(p_values), level, warned)
 
 
 def average_over_folds(
@@ -466,7 +479,8 @@ def _average(
     values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
     n_means = len(folds) / n_folds.size
-    return estimates_of_units(values, influence, used, mean, n_means, clustered=clustered)
+    found = estimates_of_units(values, influence, used, mean, n_means, clustered=clustered)
+    return replace(found, parts=n_means)
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:

@@ -11,10 +11,18 @@ of which a given number of rows of each class was drawn. Areas do not depend on 
 
 `functionals` has the figures, each with its formulas.
 
-A p-value against chance is one-sided, of H₀: θ is at most its value for scores that say nothing, on the logit scale as
-the intervals; Holm's adjusts over all figures of one call. That value moves with the prevalence as θ then does, so the
-prevalence is fixed in the test. With fewer than `MIN_CLASS_ROWS` effective rows of a class there is none: the
-variance of so few rows is too uncertain, and the test would err several times too often.
+A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all figures of one call. The
+value of chance moves with the prevalence as θ then does, so the prevalence is fixed in the test.
+
+* **Areas**: under H₀ all orders of the rows are equally likely, which gives θ a mean μ and a variance σ². The p-value
+  is that of the Beta distribution on [0, 1] with these two: it is skewed as θ is near 0, and normal for many rows. For
+  the AUC this is the test of Mann & Whitney. With units of several rows, σ² is multiplied by what the units add to the
+  variance of θ, and Student's t replaces the normal distribution.
+* **Other figures**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
+  both p-values: with few positives its null distribution has a heavier tail than either.
+
+With fewer than `MIN_CLASS_ROWS` effective rows of a class, or three in the window of an area, there is none: the test
+would err several times too often.
 """
 
 from __future__ import annotations
@@ -41,6 +49,7 @@ from core.metrics.estimates import (
     adjust_present,
     check_scorers,
     compare_scorers,
+    enough_for_tests,
     estimates_of_units,
     mean_variance,
     proportion_interval,
@@ -93,8 +102,8 @@ class FigureEstimate:
     chance: float | None
     """The figure of scores that say nothing; None if that is 0."""
     p_value: float | None
-    """One-sided, of H₀: the figure is at most that of chance. None without `chance`, or if a class has fewer than
-    `MIN_CLASS_ROWS` effective rows."""
+    """One-sided, of H₀: the scores say nothing. None without `chance`, or if a class has fewer than `MIN_CLASS_ROWS`
+    effective rows, or fewer than three in the window of an area."""
     adjusted_p_value: float | None
     """Adjusted by Holm over all figures that were asked for together. None without `p_value`."""
 
@@ -152,7 +161,8 @@ def measure(
         for j in range(len(figures))
     ]
     masses = replace(every[0], fixed_prevalence=fixed_prevalence)
-    return _measured(masses, figures, found, level, areas.degrees)
+    alone = None if rows.unit is None else rows._replace(unit=None)
+    return _measured(masses, figures, found, level, areas.degrees, alone)
 
 
 def measure_on_curve(
@@ -224,8 +234,9 @@ def _measured(
     found: Sequence[_Found],
     level: float,
     degrees: float,
+    alone: JudgedRows | None = None,
 ) -> tuple[FigureEstimate, ...]:
-    """Return the estimates of figures, given what was found of their `_bases`."""
+    """Return the estimates of figures, given what was found of their `_bases`; `alone` are the rows without units."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
@@ -244,17 +255,50 @@ def _measured(
             shown = None if chance is None else figure.unit(masses) * chance + figure.shift
         intervals.append(interval)
         chances.append(shown)
-        p_values.append(
-            None
-            if chance is None or not tested
-            else _above_chance(value / top, chance / top, fixed, top, trials, degrees)
-        )
+        if chance is None or not tested or not enough_for_tests(base.rows_inside(masses)):
+            p_values.append(None)
+        elif (moments := _null_moments(base, masses, fixed, alone)) is not None:
+            p_value = _above_null(value, *moments, degrees)
+            if base.has_heavy_null:
+                estimated = _above_chance(value / top, chance / top, fixed, top, trials, degrees)
+                p_value = max(p_value, estimated)
+            p_values.append(p_value)
+        else:
+            p_values.append(_above_chance(value / top, chance / top, fixed, top, trials, degrees))
     return tuple(
         FigureEstimate(*each)
         for each in zip(
             figures, intervals, chances, p_values, adjust_present(p_values), strict=True
         )
     )
+
+
+def _null_moments(
+    figure: Figure, masses: Masses, variance: float | None, alone: JudgedRows | None
+) -> tuple[float, float] | None:
+    """Return the figure's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
+    if alone is None:
+        return figure.null_moments(masses)
+    moments = figure.null_moments(replace(masses, effective=effective_units(alone)))
+    if moments is None:
+        return None
+    of_rows = estimate_figures(alone, [figure], fixed_prevalence=True)[0].variance(0, 0)
+    effect = variance / of_rows if variance and of_rows else 1.0
+    return moments[0], moments[1] * max(1.0, effect)
+
+
+def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
+    """Return the one-sided p-value of a value in [0, 1] with this mean and variance under H₀."""
+    from scipy.special import betainc, ndtri, stdtr
+
+    spread = mean * (1.0 - mean)
+    if variance <= EPSILON**2:  # all scores are equal
+        return 1.0
+    trials = max(spread / variance - 1.0, EPSILON)
+    p_value = float(betainc((1.0 - mean) * trials, mean * trials, min(1.0, max(0.0, 1.0 - value))))
+    if math.isinf(degrees):
+        return p_value
+    return float(stdtr(degrees, ndtri(p_value)))
 
 
 def _bases(figures: Sequence[Figure]) -> list[Figure]:
@@ -330,8 +374,8 @@ class FigureComparison:
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
     """Every pair of scorers, in their order."""
-    joint_p_value: float
-    """Of H₀: all scorers have the same figure. In [0, 1]."""
+    joint_p_value: float | None
+    """Of H₀: all scorers have the same figure. In [0, 1]; None if its window holds too few rows for a test."""
 
 
 def compare_figures(
@@ -373,9 +417,10 @@ def compare_figures(
     plain = [figure.plain() for figure in figures]
     every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
     scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
+    tested = [_is_tested(figure, masses) for figure in plain]
     units = [figure.unit(masses[0]) for figure in figures]
     compared = []
-    for found in _compared(every, scales, units, figures, named, level, adjust):
+    for found in _compared(every, scales, units, tested, figures, named, level, adjust):
         own = (found.figure.own_interval(of_scorer, level) for of_scorer in masses)
         values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
         compared.append(replace(found, values=values))
@@ -442,7 +487,11 @@ def cross_validated_compare_figures(
     units = [
         float(np.mean([figure.unit(of_fold[0]) for of_fold in of_folds])) for figure in figures
     ]
-    return _compared(every, scales, units, figures, named, level, adjust)
+    tested = [
+        _is_tested(figure, [own for fold in of_folds for own in fold], len(of_folds))
+        for figure in plain
+    ]
+    return _compared(every, scales, units, tested, figures, named, level, adjust)
 
 
 class Scale(NamedTuple):
@@ -462,6 +511,7 @@ def _compared(
     every: Estimates,
     scales: Sequence[Sequence[Scale]],
     units: Sequence[float],
+    tested: Sequence[bool],
     figures: Sequence[Figure],
     named: tuple[str, ...],
     level: float,
@@ -469,8 +519,8 @@ def _compared(
 ) -> tuple[FigureComparison, ...]:
     """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure."""
     metrics = [
-        ComparedMetric(every, j, [own[j].trials for own in scales], figure.few_rows, units[j])
-        for j, figure in enumerate(figures)
+        ComparedMetric(every, j, [own[j].trials for own in scales], tested[j], units[j])
+        for j in range(len(figures))
     ]
     found = compare_scorers(metrics, named, level, adjust)
     return tuple(
@@ -497,6 +547,11 @@ def _compared(
         )
         for j, figure in enumerate(figures)
     )
+
+
+def _is_tested(figure: Figure, masses: Sequence[Masses], n_parts: int = 1) -> bool:
+    """Return whether differences by a figure have p-values, given the masses of each scorer in each part."""
+    return enough_for_tests(float(np.mean([figure.rows_inside(own) for own in masses])), n_parts)
 
 
 def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:

@@ -93,7 +93,7 @@ class GradedComparison:
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
     """Every pair of scorers, in their order."""
-    joint_p_value: float
+    joint_p_value: float | None
     """Of H₀: all scorers have the same figure. In [0, 1]."""
 
 

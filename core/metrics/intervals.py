@@ -35,7 +35,9 @@ which for the AUC without weights is DeLong's.
 bound.
 
 Rows of a kind that the sample lacks altogether are beyond every interval. `area_warnings` says so where an interval
-ends within four rows of 0 or 1; elsewhere misses are as frequent as the level says.
+ends within four rows of 0 or 1, and where it reaches down less than the area would fall by such rows: n rows lack a
+kind that makes up 1 − .2^(1/n) of the population in 20 % of samples, and if these rows rank last, the area is that
+fraction less. Elsewhere misses are about as frequent as the level says.
 
 The bootstrap interval lies between two percentiles of the areas of the samples. Plain percentiles are too narrow for
 few rows, since samples of n units have (n − 1) / n of the variance and lighter tails than Student's t; so the
@@ -85,10 +87,12 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     _Values,
+    enough_for_tests,
     estimates_of_units,
     mean_variances,
     proportion_interval,
     quantile,
+    rows_for_tests,
     wilson_interval,
 )
 from core.metrics.groups import (
@@ -112,6 +116,10 @@ METHODS = ("analytic", "bootstrap")
 
 UNSEEN_ROWS = 4.0
 """An interval that ends within this number of rows of 0 or 1 can miss what rows outside the sample are like."""
+
+
+UNSEEN_KIND = 0.2
+"""Probability with which a sample lacks the kind of rows that an interval must allow for to have no warning."""
 
 
 class PartialArea(NamedTuple):
@@ -380,7 +388,11 @@ def bootstrap_areas(
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
     deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
     return Estimates(
-        values, np.ascontiguousarray(np.moveaxis(deviations, 0, 2)), effective, degrees
+        values,
+        np.ascontiguousarray(np.moveaxis(deviations, 0, 2)),
+        effective,
+        degrees,
+        contributions=estimate_areas(rows, windows).influence,
     )
 
 
@@ -517,9 +529,7 @@ def partial_auc_interval_of(
 
 def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
     """Return the analytic interval of one scorer's area over the j-th window."""
-    value, variance = float(areas.values[scorer, j]), areas.variance(scorer, j)
-    trials = worst_case_trials(areas.effective, window)
-    return proportion_interval(value, variance, trials, level, areas.degrees)
+    return areas.interval(scorer, j, worst_case_trials(areas.effective, window), level)
 
 
 def area_warnings(
@@ -542,13 +552,58 @@ def area_warnings(
     return [words for words in found if words is not None]
 
 
+def missing_test_warning(
+    effective: tuple[float, float], window: Window, parts: float = 1.0
+) -> str | None:
+    """Return why areas over a window have no p-values, and how many rows are needed; None if they have.
+
+    Parameters
+    ----------
+    effective : (positives, negatives)
+        `effective_units` of the rows.
+    window : (fpr_min, fpr_max)
+    parts : float
+        Number of folds that the rows are divided into.
+    """
+    if is_tested(effective, window, parts):
+        return None
+    inside = worst_case_trials(effective, window)
+    scarce = 0 if effective[0] <= inside else 1
+    kind = ("positives", "negatives")[scarce]
+    least = rows_for_tests(parts)
+    factor = least * parts / inside
+    needed, of_all = (math.ceil(n * factor - 1e-6) for n in (effective[scarce], sum(effective)))
+    where = "in the window" if scarce == 1 and window != WHOLE else ""
+    where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
+    return (
+        f"differences of {area_name(window)} have no p-values: there are {inside / parts:.2g} independent {kind} "
+        f"{where + ', ' if where else ''}and at least {least} are needed; that takes about {needed:,} {kind}, "
+        f"or {of_all:,} rows like these"
+    )
+
+
+def is_tested(effective: tuple[float, float], window: Window, parts: float = 1.0) -> bool:
+    """Return whether areas over a window have p-values; see `estimates`."""
+    return enough_for_tests(worst_case_trials(effective, window) / parts, parts)
+
+
+def area_name(window: Window) -> str:
+    """Return what messages call the area over a window."""
+    return "the AUC" if window == WHOLE else f"the partial AUC over [{window[0]:g}, {window[1]:g}]"
+
+
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
     distance = min(area.value, 1.0 - area.value)
     n = worst_case_trials(effective, window)
-    if distance <= EPSILON or min(1.0 - area.low, area.high) * n >= UNSEEN_ROWS:
-        return None  # at 0 and 1 the variance is the greatest possible one
+    if distance <= EPSILON:
+        return None  # there the variance is the greatest possible one
+    # A sample of n rows lacks a kind that makes up this share of the population with the probability UNSEEN_KIND.
+    unseen = area.value * -math.expm1(math.log(UNSEEN_KIND) / n)
+    near, reach = min(1.0 - area.low, area.high) * n < UNSEEN_ROWS, area.value - area.low
+    if not near and reach >= unseen:
+        return None
     scarce = 0 if effective[0] <= n else 1
     kind = ("positives", "negatives")[scarce]
     count, worth = rows[scarce], effective[scarce]
@@ -557,10 +612,16 @@ def _area_warning(
         known += f" (worth {worth:.1f} independent ones)"
     if scarce == 1 and window != WHOLE:
         known += f", of which the window holds {n:.2g},"
-    # With so many rows, the area itself is UNSEEN_ROWS of them away from 0 and 1.
-    needed = math.ceil(count * UNSEEN_ROWS / (distance * n))
-    name = "the AUC" if window == WHOLE else f"the partial AUC over [{window[0]:g}, {window[1]:g}]"
-    return f"the interval of {name} may miss the true value: {known} are too few; about {needed:,} {kind} are needed"
+    # With so many rows, the area itself is UNSEEN_ROWS of them away from 0 and 1, and the interval reaches far enough:
+    # its width falls with the root of their number.
+    factor = UNSEEN_ROWS / (distance * n) if near else 1.0
+    if reach > 0.0:
+        factor = max(factor, (unseen / reach) ** 2)
+    needed = math.ceil(count * factor)
+    return (
+        f"the interval of {area_name(window)} may miss the true value: {known} are too few; about {needed:,} {kind} "
+        "are needed"
+    )
 
 
 def worst_case_trials(effective: tuple[float, float], window: Window) -> float:

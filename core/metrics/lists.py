@@ -297,7 +297,7 @@ class ListComparison:
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
     """Every pair of scorers, in their order."""
-    joint_p_value: float
+    joint_p_value: float | None
     """Of H₀: all scorers have the same mean. In [0, 1]."""
     queries: int
     skipped: int

@@ -596,12 +596,13 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
         rows = [(names[one.model_id], shown_interval(one)) for one in part.values]
         for pair in part.differences:
             low, high = f"{pair.low:+.4f}", f"{pair.high:+.4f}"
-            beyond = pair.adjusted_p_value < 1.0 - found.level
+            adjusted = pair.adjusted_p_value
+            beyond = adjusted is not None and adjusted < 1.0 - found.level
             rows.append(
                 (
                     f"{names[pair.first]} less {names[pair.second]}",
                     f"{pair.value:+.4f} [{low}, {high}]  p {_p_value(pair.p_value)}, "
-                    f"adjusted {_p_value(pair.adjusted_p_value)}{'  beyond chance' if beyond else ''}",
+                    f"adjusted {_p_value(adjusted)}{'  beyond chance' if beyond else ''}",
                 )
             )
         width = max(len(name) for name, _ in rows)
@@ -629,5 +630,7 @@ def _counts(
     return f"({metrics.positives:,} positive, {metrics.negatives:,} negative{grouped})"
 
 
-def _p_value(value: float) -> str:
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return "not tested (too few rows)"
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"

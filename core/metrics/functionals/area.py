@@ -23,6 +23,7 @@ from core.metrics.functionals.base import (
     Derivatives,
     Figure,
     Masses,
+    null_variance,
     roc_of,
 )
 from core.metrics.intervals import influences_of_masses
@@ -51,8 +52,6 @@ class WindowArea(Figure):
     fpr_min: float = 0.0
     fpr_max: float = 1.0
 
-    few_rows = False
-
     def __post_init__(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
@@ -75,6 +74,16 @@ class WindowArea(Figure):
     def chance(self, masses: Masses) -> float | None:
         """Return the height of the diagonal in the middle of the window."""
         return (self.fpr_min + self.fpr_max) / 2.0
+
+    def null_moments(self, masses: Masses) -> tuple[float, float] | None:
+        """Return the mean and the variance over all orders of the rows."""
+        negatives, middle = masses.effective[1], (self.fpr_min + self.fpr_max) / 2.0
+        mean = (middle * negatives + 0.5) / (negatives + 1.0)
+        return mean, null_variance(self, masses) * _of_ranks(negatives * self.fpr_max)
+
+    def rows_inside(self, masses: Masses) -> float:
+        """Return the trials."""
+        return self.trials(masses)
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -99,7 +108,6 @@ class Gini(Figure):
     """
 
     name = "gini"
-    few_rows = False
     shift = -1.0
 
     def plain(self) -> Figure:
@@ -183,6 +191,17 @@ class EmpiricalArea(Figure):
         step = 1.0 if whole else 0.0
         return (first + last + step) / (2.0 * (masses.totals[1] + step))
 
+    def null_moments(self, masses: Masses) -> tuple[float, float] | None:
+        """Return the mean and the variance over all orders of the rows, without ties."""
+        mean = self.chance(masses)
+        assert mean is not None
+        ranks = masses.effective[1] * self._ranks(masses)[1] / masses.totals[1]
+        return mean, null_variance(self, masses) * _of_ranks(ranks)
+
+    def rows_inside(self, masses: Masses) -> float:
+        """Return the trials."""
+        return self.trials(masses)
+
     def top(self, masses: Masses) -> float:
         """Return 1."""
         return 1.0
@@ -245,6 +264,15 @@ class TwoWayArea(Figure):
         reach = float(self.fpr_max) - float(self.tpr_min)
         return reach**2 / 2.0 / (self.fpr_max * (1.0 - self.tpr_min)) if reach > 0.0 else None
 
+    def null_moments(self, masses: Masses) -> tuple[float, float] | None:
+        """Return the area of the diagonal and the first-order variance; None if the diagonal passes by."""
+        mean = self.chance(masses)
+        return None if mean is None else (mean, null_variance(self, masses))
+
+    def rows_inside(self, masses: Masses) -> float:
+        """Return the trials."""
+        return self.trials(masses)
+
     def top(self, masses: Masses) -> float:
         """Return 1."""
         return 1.0
@@ -253,6 +281,11 @@ class TwoWayArea(Figure):
         """Return the effective rows of either class within the rectangle, the fewer of the two."""
         positive, negative = masses.effective
         return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
+
+
+def _of_ranks(ranks: float) -> float:
+    """Return the variance of the mean of so many first of many order statistics, as a multiple of the first order."""
+    return (1.0 + 1.0 / ranks) * (1.0 + 0.5 / ranks)
 
 
 def _passes(curve: RocCurve, tpr: float) -> float:

@@ -25,6 +25,7 @@ from core.metrics.estimates import (
 from core.metrics.functionals.names import MetricNames
 from core.metrics.groups import (
     FloatArray,
+    inner,
     prefix_sums,
 )
 from core.metrics.window import (
@@ -70,6 +71,11 @@ class Masses:
         positive, negative = self.totals
         return positive / (positive + negative)
 
+    def without_information(self) -> Masses:
+        """Return masses of which each score has the prevalence of all, so that scores say nothing."""
+        all_rows, share = self.positive + self.negative, self.prevalence
+        return Masses(all_rows * share, all_rows * (1.0 - share), self.effective, True)
+
     def with_prevalence(self, prevalence: float) -> Masses:
         """Return masses with the negatives weighted so that the positives have this fraction, which is known."""
         positive, negative = self.totals
@@ -111,9 +117,6 @@ class Figure(ABC):
     Interval, tests, weights, groups, comparison of scorers and the routes of the API need nothing but this class.
     """
 
-    few_rows = True
-    """Whether a few rows may have most of the variance of a difference; see `estimates`."""
-
     @property
     @abstractmethod
     def name(self) -> str:
@@ -135,6 +138,17 @@ class Figure(ABC):
     def trials(self, masses: Masses) -> float:
         """Return n such that the figure over `top` varies no more than a proportion of n trials."""
 
+    has_heavy_null = False
+    """Whether the tail of the null distribution is heavier than `null_moments` say."""
+
+    def null_moments(self, masses: Masses) -> tuple[float, float] | None:
+        """Return mean and variance over samples whose scores say nothing; None if they are not known well enough."""
+        return None
+
+    def rows_inside(self, masses: Masses) -> float:
+        """Return the effective rows of the scarcer class in the window, which tests depend on; inf without a window."""
+        return math.inf
+
     shift = 0.0
     """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
 
@@ -149,6 +163,20 @@ class Figure(ABC):
     def own_interval(self, masses: Masses, level: float) -> Interval | None:
         """Return an interval that does not follow from the variance; None: the one of `estimates`."""
         return None
+
+
+def null_variance(figure: Figure, masses: Masses) -> float:
+    """Return the first-order variance of a figure over samples of such sizes whose scores say nothing.
+
+    For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
+    """
+    null = masses.without_information()
+    _, up, down, _ = figure.of(null)
+    share = (null.positive + null.negative) / (null.totals[0] + null.totals[1])
+    rows = sum(masses.effective)
+    spreads = [inner(share, (values - inner(share, values)) ** 2) for values in (up, down)]
+    parts = (spread / e for spread, e in zip(spreads, masses.effective, strict=True))
+    return sum(parts) * rows / (rows - 1.0)
 
 
 def check_size(count: float | None, share: float | None) -> None:

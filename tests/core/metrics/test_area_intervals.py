@@ -307,6 +307,25 @@ def test_the_negatives_of_a_window_are_named() -> None:
     assert area_warnings([(0.0, 0.05)], [wide], (2_000, 160), (2_000.0, 160.0)) == []
 
 
+def test_a_kind_of_positives_that_the_sample_lacks_is_warned_of() -> None:
+    # 3 % of the negatives are above all positives, and one positive in 200 is below all rows: in two samples of five
+    # there is none of these, and the interval shows the negatives' variance alone.
+    rng = np.random.default_rng(0)
+    y = np.repeat([1, 0], [200, 5_000])
+    truth, n_trials = 0.995 * 0.97, 60
+    missed = unwarned = 0
+    for _ in range(n_trials):
+        scores = np.where(y == 1, 12.0, 0.0) + rng.normal(size=y.size)
+        scores[(y == 0) & (rng.random(y.size) < 0.03)] = 50.0
+        scores[(y == 1) & (rng.random(y.size) < 0.005)] = -50.0
+        area = auc_interval(y, scores)
+        if not area.low <= truth <= area.high:
+            missed += 1
+            unwarned += not area_warnings([WHOLE], [area], (200, 5_000), (200.0, 5_000.0))
+    assert missed > 5
+    assert unwarned <= 4
+
+
 def test_intervals_that_keep_their_level_are_not_named() -> None:
     y, scores = two_classes(np.random.default_rng(3), 100, 300, 1.2)
     areas = [auc_interval(y, scores), partial_auc_interval(y, scores, 0.0, 0.1)]

@@ -100,17 +100,22 @@ def test_one_unit_of_a_class_shows_no_variance() -> None:
     y, scores, _ = clustered(np.random.default_rng(6), 10, 4, n_scorers=2)
     found = compare_auc(y, scores, group=np.where(y == 1, 0, np.arange(y.size)))
     assert found.windows[0].values[0][2] - found.windows[0].values[0][1] > 0.5
-    assert found.windows[0].differences[0].p_value > 0.3
+    assert found.windows[0].differences[0].p_value is None
 
 
 def test_more_contrasts_than_units_leave_holms_least() -> None:
-    y, scores, unit = clustered(np.random.default_rng(7), 4, 12, n_scorers=6)
+    y, scores, unit = clustered(np.random.default_rng(7), 5, 12, n_scorers=6)
     found = compare(y, scores, WINDOWS, group=unit)
-    adjusted = [d.adjusted_p_value for window in found.windows for d in window.differences]
+    adjusted = [
+        d.adjusted_p_value
+        for window in found.windows
+        for d in window.differences
+        if d.adjusted_p_value is not None
+    ]
     assert found.joint_p_value == min(adjusted)
 
 
-@pytest.mark.parametrize("n_units", [12, 60])
+@pytest.mark.parametrize("n_units", [16, 60])
 def test_clustered_intervals_and_tests_hold_their_level(n_units: int) -> None:
     rng = np.random.default_rng(8)
     window, n_trials = (0.0, 0.3), 300 if LONG_FORM else 120

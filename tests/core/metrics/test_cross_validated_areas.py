@@ -9,9 +9,11 @@ from scipy.stats import norm
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
+    WindowArea,
     compare,
     cross_validated_areas,
     cross_validated_compare,
+    cross_validated_compare_figures,
     partial_auc,
     partial_auc_interval,
 )
@@ -192,8 +194,20 @@ def test_small_tables_of_any_kind_get_an_answer_and_never_nan() -> None:
             assert all(-1 <= d.low <= d.value <= d.high <= 1 for d in window.differences)
             p_values += [d.p_value for d in window.differences]
             p_values += [d.adjusted_p_value for d in window.differences]
-        assert all(0 <= p <= 1 for p in p_values)
+        assert all(0 <= p <= 1 for p in p_values if p is not None)
     assert answered > 50
+
+
+def test_every_fold_needs_negatives_in_the_window() -> None:
+    rng = np.random.default_rng(5)
+    for n_negatives, tested in ((300, False), (400, True)):
+        y = np.repeat([1, 0], [100, n_negatives])
+        fold, scores = np.arange(y.size) % 5, [rng.normal(size=y.size) + y for _ in range(2)]
+        found = cross_validated_compare(y, scores, fold, [(0.0, 0.05)])
+        assert (found.joint_p_value is not None) is tested
+        assert (found.warnings == ()) is tested
+        figures = cross_validated_compare_figures(y, scores, fold, [WindowArea(0.0, 0.05)])
+        assert (figures[0].joint_p_value is not None) is tested
 
 
 Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]

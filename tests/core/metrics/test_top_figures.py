@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import binom, mannwhitneyu, norm
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.metrics import precision_recall_curve as sklearn_curve
 
@@ -744,6 +744,44 @@ def test_ndcg_refuses_weights_of_which_some_are_fractions(
             measure([1, 1, 0, 0], np.arange(4.0), [Ndcg()], sample_weight=np.array(weights)[order])
 
 
+@pytest.mark.parametrize(
+    ("n_positives", "n_negatives"), [(10, 90), (10, 200), (50, 100), (200, 60), (500, 100)]
+)
+def test_scores_that_say_nothing_are_seldom_better_than_chance(
+    n_positives: int, n_negatives: int
+) -> None:
+    rng = np.random.default_rng(6)
+    y = np.repeat([1, 0], [n_positives, n_negatives])
+    names = ["auc", "pauc:0,0.05", "pauc:0,0.1", "pauc:0.1,0.3", "empirical:0,0.05"]
+    figures = [figure_named(name) for name in [*names, "two_way:0.5,0.2", "average_precision"]]
+    n_trials = 400
+    called = np.zeros(len(figures))
+    for _ in range(n_trials):
+        found = measure(y, rng.normal(size=y.size), figures)
+        called += [each.p_value is not None and each.p_value < 0.05 for each in found]
+    assert (called / n_trials < 0.06 + 3.0 * math.sqrt(0.06 * 0.94 / n_trials)).all()
+
+
+def test_the_test_of_the_auc_against_chance_is_mann_and_whitneys() -> None:
+    rng = np.random.default_rng(7)
+    y = np.repeat([1, 0], [40, 60])
+    scores = np.round(rng.normal(size=y.size) + 0.3 * y, 1)
+    (found,) = measure(y, scores, [figure_named("auc")])
+    theirs = mannwhitneyu(
+        scores[y == 1], scores[y == 0], alternative="greater", use_continuity=False
+    )
+    assert found.p_value == pytest.approx(theirs.pvalue, rel=0.02)
+
+
+def test_a_window_of_few_negatives_is_not_tested_against_chance() -> None:
+    y = np.repeat([1, 0], [50, 40])
+    scores = np.random.default_rng(8).normal(size=y.size)
+    names = ["auc", "pauc:0,0.05", "empirical:0,0.05", "pauc:0,0.1"]
+    found = measure(y, scores, [figure_named(name) for name in names])
+    assert [each.p_value is None for each in found] == [False, True, True, False]
+    assert found[1].chance is not None
+
+
 def test_weights_of_any_size_have_intervals() -> None:
     rng = np.random.default_rng(7)
     for trial in range(30):
@@ -762,7 +800,7 @@ def test_weights_of_any_size_have_intervals() -> None:
             intervals = [each.interval for each in measured]
             for compared in compare_figures(y, [scores, other], figures, **known):
                 intervals += compared.values
-                assert 0.0 <= compared.joint_p_value <= 1.0
+                assert compared.joint_p_value is None or 0.0 <= compared.joint_p_value <= 1.0
             assert all(low <= value <= high for value, low, high in intervals)
 
 
