@@ -995,8 +995,8 @@ class EvaluatedCurve(Record):
     rows. Null for evaluations that were made before it was added.
     """
     ks_interval: Interval | None = None
-    """`ks` with an interval: its lower end is from thresholds that each part of the rows did not choose.
-    Null for evaluations that were made before it was added.
+    """`ks` with an interval. Its lower end is from thresholds that were chosen on other rows. Null for
+    evaluations that were made before it was added.
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
