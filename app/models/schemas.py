@@ -403,7 +403,8 @@ class MeasuredFigure(Interval):
     )
     p_value: float | None = Field(
         description="One-sided p-value of the hypothesis that the figure is no better than chance. Null without "
-        "`chance`, or if the rows of a class are worth fewer than 10 independent ones."
+        "`chance`, if the rows of a class are worth fewer than 10 independent ones, or if the window of an area holds "
+        "fewer than 3."
     )
     adjusted_p_value: float | None = Field(
         description="p-value adjusted by Holm over all figures of the request. Null without `p_value`."

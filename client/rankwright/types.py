@@ -2095,7 +2095,8 @@ class MeasuredFigure(Record):
     """The figure of scores that say nothing. Null if that is 0."""
     p_value: float | None
     """One-sided p-value of the hypothesis that the figure is no better than chance. Null without `chance`,
-    or if the rows of a class are worth fewer than 10 independent ones.
+    if the rows of a class are worth fewer than 10 independent ones, or if the window of an area holds
+    fewer than 3.
     """
     adjusted_p_value: float | None
     """p-value adjusted by Holm over all figures of the request. Null without `p_value`."""
