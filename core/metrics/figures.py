@@ -74,6 +74,7 @@ from core.metrics.groups import (
     inner,
     tie_groups,
 )
+from core.metrics.intervals import missing_test_warning
 from core.metrics.window import (
     check_level,
 )
@@ -255,7 +256,7 @@ def _measured(
             shown = None if chance is None else figure.unit(masses) * chance + figure.shift
         intervals.append(interval)
         chances.append(shown)
-        if chance is None or not tested or not enough_for_tests(base.rows_inside(masses)):
+        if chance is None or not tested or not enough_for_tests(min(base.rows_inside(masses))):
             p_values.append(None)
         elif (moments := _null_moments(base, masses, fixed, alone)) is not None:
             p_value = _above_null(value, *moments, degrees)
@@ -376,6 +377,8 @@ class FigureComparison:
     """Every pair of scorers, in their order."""
     joint_p_value: float | None
     """Of H₀: all scorers have the same figure. In [0, 1]; None if its window holds too few rows for a test."""
+    warning: str | None = None
+    """Why there are no p-values, and how many rows are needed; None if there are p-values."""
 
 
 def compare_figures(
@@ -417,10 +420,10 @@ def compare_figures(
     plain = [figure.plain() for figure in figures]
     every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
     scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
-    tested = [_is_tested(figure, masses) for figure in plain]
+    missing = [_missing_test(figure, masses, every) for figure in figures]
     units = [figure.unit(masses[0]) for figure in figures]
     compared = []
-    for found in _compared(every, scales, units, tested, figures, named, level, adjust):
+    for found in _compared(every, scales, units, missing, figures, named, level, adjust):
         own = (found.figure.own_interval(of_scorer, level) for of_scorer in masses)
         values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
         compared.append(replace(found, values=values))
@@ -487,11 +490,9 @@ def cross_validated_compare_figures(
     units = [
         float(np.mean([figure.unit(of_fold[0]) for of_fold in of_folds])) for figure in figures
     ]
-    tested = [
-        _is_tested(figure, [own for fold in of_folds for own in fold], len(of_folds))
-        for figure in plain
-    ]
-    return _compared(every, scales, units, tested, figures, named, level, adjust)
+    judged = [own for fold in of_folds for own in fold]
+    missing = [_missing_test(figure, judged, every) for figure in figures]
+    return _compared(every, scales, units, missing, figures, named, level, adjust)
 
 
 class Scale(NamedTuple):
@@ -511,15 +512,18 @@ def _compared(
     every: Estimates,
     scales: Sequence[Sequence[Scale]],
     units: Sequence[float],
-    tested: Sequence[bool],
+    missing: Sequence[str | None],
     figures: Sequence[Figure],
     named: tuple[str, ...],
     level: float,
     adjust: Adjustment,
 ) -> tuple[FigureComparison, ...]:
-    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure."""
+    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure.
+
+    `missing` says why a figure has no p-values; None where it has.
+    """
     metrics = [
-        ComparedMetric(every, j, [own[j].trials for own in scales], tested[j], units[j])
+        ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
         for j in range(len(figures))
     ]
     found = compare_scorers(metrics, named, level, adjust)
@@ -544,14 +548,19 @@ def _compared(
             ),
             found[j].pairs,
             found[j].joint_p_value,
+            missing[j],
         )
         for j, figure in enumerate(figures)
     )
 
 
-def _is_tested(figure: Figure, masses: Sequence[Masses], n_parts: int = 1) -> bool:
-    """Return whether differences by a figure have p-values, given the masses of each scorer in each part."""
-    return enough_for_tests(float(np.mean([figure.rows_inside(own) for own in masses])), n_parts)
+def _missing_test(figure: Figure, masses: Sequence[Masses], every: Estimates) -> str | None:
+    """Return why differences by a figure have no p-values, given the masses of each scorer in each part."""
+    even = every.evenness
+    inside = np.array([figure.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
+    return missing_test_warning(
+        figure.name, (float(inside[0]), float(inside[1])), every.effective_for_tests, every.parts
+    )
 
 
 def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
