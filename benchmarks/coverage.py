@@ -9,14 +9,15 @@ correlated .5 with each other. For each kind of sample the table says how often,
 Each figure comes three times: of the AUC, and of the windows [0, .1] and [.1, .3].
 
 Kinds: continuous scores; scores rounded to whole numbers (the population's area is that of the rounded scores); rows of
-exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance; folds
-of cross-validation whose scores have a scale each, the same rows in each of two repeats.
+exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance, with
+units of equal or of lognormal size; folds of cross-validation whose scores have a scale each, the same rows in each of
+two repeats.
 
 The table `near` is of areas near 1, of windows with few negatives and of very unequal weights: how often the 95 %
 intervals of the AUC, [0, .05] and [0, .1] cover, how often they do or come with a warning (`area_warnings`), and how
 wide they are in the mean, as a multiple of ± 1.96 of DeLong's standard errors on the logit scale. Scores are normal;
-exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; or normal with a few positives
-below all other rows, which make up half of 1 − AUC.
+exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; normal with a few positives
+below all other rows, which make up half of 1 − AUC; or normal with positives below and negatives above all other rows.
 
 A second table is of rankers that are really fitted: linear discriminants on ten features, cross-validated in five
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
@@ -164,6 +165,8 @@ class Kind(NamedTuple):
     unit: int = 1
     mixed: bool = False
     n_folds: int = 1
+    size_spread: float = 0.0
+    """Standard deviation of the log sizes of units; `unit` is then their mean size."""
 
     @property
     def label(self) -> str:
@@ -186,6 +189,14 @@ KINDS = (
     Kind("10 units of both classes", 50, 100, unit=15, mixed=True),
     Kind("30 units of both classes", 150, 300, unit=15, mixed=True),
     Kind("100 units of both classes", 500, 1_000, unit=15, mixed=True),
+    Kind(
+        "100 units of both classes, of sizes 15 exp(z - 1/2)",
+        500,
+        1_000,
+        unit=15,
+        mixed=True,
+        size_spread=1.0,
+    ),
     Kind("10 + 20 units of one class", 50, 100, unit=5),
     Kind("60 + 140 units of one class", 300, 700, unit=5),
     Kind("5 folds, 2 repeats", 50, 100, n_folds=5),
@@ -209,13 +220,18 @@ def area(kind: Kind, window: tuple[float, float]) -> float:
 def draw(kind: Kind, rng: np.random.Generator) -> Sample:
     """Draw one sample."""
     n_rows = kind.n_positives + kind.n_negatives
+    prevalence = kind.n_positives / n_rows
     y = np.repeat([1, 0], [kind.n_positives, kind.n_negatives])
-    if kind.mixed:
-        y = (rng.random(n_rows) < kind.n_positives / n_rows).astype(np.int64)
     unit = np.arange(n_rows) // kind.unit
+    if kind.size_spread:
+        sizes = rng.lognormal(-(kind.size_spread**2) / 2.0, kind.size_spread, n_rows // kind.unit)
+        sizes = np.maximum(np.rint(kind.unit * sizes), 1.0).astype(np.int64)
+        unit, n_rows = np.repeat(np.arange(sizes.size), sizes), int(sizes.sum())
+    if kind.mixed:
+        y = (rng.random(n_rows) < prevalence).astype(np.int64)
     shared = rng.normal(size=n_rows)
     if kind.unit > 1:
-        shared = rng.normal(size=n_rows // kind.unit)[unit]
+        shared = rng.normal(size=unit[-1] + 1)[unit]
     scores = [math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) for _ in range(2)]
     scores = [each + kind.distance * y for each in scores]
     if kind.digits is not None:
@@ -320,8 +336,8 @@ SHAPES = {
         lambda cuts, d: np.exp(-np.maximum(cuts, 0.0) / math.exp(d)),
     ),
 }
-BOTTOM = -5.0
-"""Scores of the positives below all other rows."""
+BOTTOM, TOP = -5.0, 100.0
+"""Scores of the positives below all other rows, and of the negatives above them."""
 
 
 class Near(NamedTuple):
@@ -332,7 +348,10 @@ class Near(NamedTuple):
     n_negatives: int
     auc: float
     rounded: bool = False
-    few_below: bool = False
+    below: float = 0.0
+    """Share of the positives that are below all other rows."""
+    above: float = 0.0
+    """Share of the negatives that are above all other rows."""
     weight_spread: float = 0.0
     """Standard deviation of the log weights."""
 
@@ -343,7 +362,8 @@ class Near(NamedTuple):
             words
             for words, has in (
                 ("rounded", self.rounded),
-                ("a few positives below", self.few_below),
+                (f"{100 * self.above:g} % of the negatives above", self.above),
+                (f"{100 * self.below:g} % of the positives below", self.below),
                 (f"weights exp({self.weight_spread:g} z)", self.weight_spread),
             )
             if has
@@ -367,25 +387,25 @@ NEAR = (
     Near("exponential", 50, 2_000, 0.99),
     Near("t", 50, 2_000, 0.95),
     Near("t", 200, 2_000, 0.98),
-    Near("normal", 50, 2_000, 0.95, few_below=True),
-    Near("normal", 200, 2_000, 0.99, few_below=True),
+    Near("normal", 50, 2_000, 0.95, below=0.025),
+    Near("normal", 200, 2_000, 0.99, below=0.005),
+    Near("normal", 200, 20_000, 0.965, below=0.005, above=0.03),
     Near("normal", 50, 100, 0.8, weight_spread=2.0),
     Near("normal", 300, 700, 0.8, weight_spread=2.0),
     Near("normal", 300, 700, 0.95, weight_spread=2.0),
 )
 
 
-def _population(
-    near: Near, distance: float
-) -> tuple[Callable[[tuple[float, float]], float], float]:
-    """Return the areas over windows of the population, and the share of the positives below all."""
-    shape, below = SHAPES[near.shape], (1.0 - near.auc) / 2.0 if near.few_below else 0.0
+def _population(near: Near, distance: float) -> Callable[[tuple[float, float]], float]:
+    """Return the areas over windows of the population."""
+    shape = SHAPES[near.shape]
     cuts = np.concatenate([np.linspace(1_000.0, 20.0, 5_000), np.linspace(20.0, -20.0, 80_001)])
     if near.rounded:
         cuts = np.arange(100, -40, -1) / 4.0 - 0.125
-    fpr = np.concatenate(([0.0], shape.survival(cuts), [1.0]))
+    below_top = near.above + (1.0 - near.above) * shape.survival(cuts)
+    fpr = np.concatenate(([0.0], below_top, [1.0]))
     tpr = np.concatenate(([0.0], shape.survival_of_moved(cuts, distance), [1.0]))
-    tpr[:-1] *= 1.0 - below
+    tpr[:-1] *= 1.0 - near.below
 
     def area_over(window: tuple[float, float]) -> float:
         inside = fpr[(fpr > window[0]) & (fpr < window[1])]
@@ -395,14 +415,14 @@ def _population(
             height[-1] = tpr[-2]  # the last step is vertical
         return float(np.trapezoid(height, rates) / (window[1] - window[0]))
 
-    return area_over, below
+    return area_over
 
 
 def measure_near(near: Near, n_trials: int) -> str:
     """The row of the table `near` for one kind of sample."""
     plain = near._replace(rounded=False)
-    distance = brentq(lambda d: _population(plain, d)[0]((0.0, 1.0)) - near.auc, 0.0, 60.0)
-    area_over, below = _population(near, distance)
+    distance = brentq(lambda d: _population(plain, d)((0.0, 1.0)) - near.auc, 0.0, 60.0)
+    area_over = _population(near, distance)
     truth = [area_over(window) for window in NEAR_WINDOWS]
     rng, shape = np.random.default_rng(4), SHAPES[near.shape]
     y = np.repeat([1, 0], [near.n_positives, near.n_negatives])
@@ -410,7 +430,9 @@ def measure_near(near: Near, n_trials: int) -> str:
     for _ in range(n_trials):
         scores = shape.draw(rng, y.size)
         scores[y == 1] = shape.move(scores[y == 1], distance)
-        scores[(y == 1) & (rng.random(y.size) < below)] = BOTTOM
+        scores[(y == 1) & (rng.random(y.size) < near.below)] = BOTTOM
+        if near.above:
+            scores[(y == 0) & (rng.random(y.size) < near.above)] = TOP
         if near.rounded:
             scores = np.round(4.0 * scores)
         weight = (
