@@ -19,6 +19,10 @@ wide they are in the mean, as a multiple of ± 1.96 of DeLong's standard errors 
 exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; normal with a few positives
 below all other rows, which make up half of 1 − AUC; or normal with positives below and negatives above all other rows.
 
+The table `bounds` compares intervals of the AUC: as served; with Hanley & McNeil's variance (1982) in place of the
+greatest possible one, and a constant of 8 or 12 in place of 5; and method 5 of Newcombe (2006). Of each it has how
+often, in percent, they cover, how often they cover or come with a warning, and how wide they are in the mean.
+
 A second table is of rankers that are really fitted: linear discriminants on ten features, cross-validated in five
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
@@ -71,7 +75,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,6 +118,7 @@ from core.metrics import (
 from core.metrics import measure as measure_list
 from core.metrics.comparison import ScoreSample, score_shift
 from core.metrics.drift import bin_edges, population_stability
+from core.metrics.estimates import ONE_ROW, Estimates, wilson_interval
 from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
@@ -128,6 +133,7 @@ TABLES = (
     "areas",
     "level",
     "near",
+    "bounds",
     "fitted",
     "promises",
     "groups",
@@ -418,15 +424,26 @@ def _population(near: Near, distance: float) -> Callable[[tuple[float, float]], 
     return area_over
 
 
-def measure_near(near: Near, n_trials: int) -> str:
-    """The row of the table `near` for one kind of sample."""
+class NearSamples(NamedTuple):
+    """The areas of the population over `NEAR_WINDOWS`, and the estimates of one sample after another."""
+
+    truth: list[float]
+    estimates: Iterator[Estimates]
+
+
+def draw_near(near: Near, n_trials: int) -> NearSamples:
+    """Draw samples of one kind of the table `near`."""
     plain = near._replace(rounded=False)
     distance = brentq(lambda d: _population(plain, d)((0.0, 1.0)) - near.auc, 0.0, 60.0)
     area_over = _population(near, distance)
-    truth = [area_over(window) for window in NEAR_WINDOWS]
+    return NearSamples(
+        [area_over(window) for window in NEAR_WINDOWS], _estimates(near, distance, n_trials)
+    )
+
+
+def _estimates(near: Near, distance: float, n_trials: int) -> Iterator[Estimates]:
     rng, shape = np.random.default_rng(4), SHAPES[near.shape]
     y = np.repeat([1, 0], [near.n_positives, near.n_negatives])
-    covered, warned, widths, of_delong = np.zeros((4, len(NEAR_WINDOWS)))
     for _ in range(n_trials):
         scores = shape.draw(rng, y.size)
         scores[y == 1] = shape.move(scores[y == 1], distance)
@@ -438,11 +455,17 @@ def measure_near(near: Near, n_trials: int) -> str:
         weight = (
             rng.lognormal(sigma=near.weight_spread, size=y.size) if near.weight_spread else None
         )
-        rows = check_rows(y, {"scores": scores}, weight)
-        areas = estimate_areas(rows, NEAR_WINDOWS)
+        yield estimate_areas(check_rows(y, {"scores": scores}, weight), NEAR_WINDOWS)
+
+
+def measure_near(near: Near, n_trials: int) -> str:
+    """The row of the table `near` for one kind of sample."""
+    truth, estimates = draw_near(near, n_trials)
+    sizes = near.n_positives, near.n_negatives
+    covered, warned, widths, of_delong = np.zeros((4, len(NEAR_WINDOWS)))
+    for areas in estimates:
         for j, window in enumerate(NEAR_WINDOWS):
             found = area_interval(areas, 0, j, window, LEVEL)
-            sizes = near.n_positives, near.n_negatives
             said = area_warnings([window], [found], sizes, areas.effective)
             covered[j] += (holds := found.low <= truth[j] <= found.high)
             warned[j] += holds or bool(said)
@@ -454,6 +477,91 @@ def measure_near(near: Near, n_trials: int) -> str:
                 widths[j] += found.high - found.low
     ratios = " / ".join(f"{ratio:.2f}" for ratio in widths / np.maximum(of_delong, 1e-300))
     return f"| {near.label} | {shares(covered, n_trials)} | {shares(warned, n_trials)} | {ratios} |"
+
+
+BOUNDS = (
+    Near("normal", 20, 2_000, 0.9),
+    Near("normal", 20, 2_000, 0.99),
+    Near("normal", 20, 2_000, 0.999),
+    Near("normal", 2_000, 20, 0.99),
+    Near("normal", 50, 5_000, 0.99),
+    Near("normal", 50, 100, 0.95),
+    Near("normal", 200, 2_000, 0.95),
+    Near("exponential", 20, 2_000, 0.95),
+    Near("exponential", 20, 2_000, 0.99),
+    Near("exponential", 200, 2_000, 0.999),
+    Near("t", 50, 2_000, 0.95),
+    Near("t", 200, 2_000, 0.98),
+    Near("normal", 50, 2_000, 0.95, below=0.025),
+    Near("normal", 200, 2_000, 0.99, below=0.005),
+    Near("normal", 500, 10_000, 0.995, below=0.0025),
+    Near("normal", 200, 20_000, 0.965, below=0.005, above=0.03),
+    Near("normal", 300, 700, 0.95, weight_spread=2.0),
+)
+
+
+def _rates_of_pairs(area: float) -> tuple[float, float]:
+    """Return P(X, X' > Y) − A² and P(X > Y, Y') − A² of exponential scores, over A (1 − A) (Hanley & McNeil 1982)."""
+    return (1.0 - area) / (2.0 - area), area / (1.0 + area)
+
+
+def newcombe_interval(area: float, effective: tuple[float, float]) -> Interval:
+    """Return the interval of method 5 of Newcombe 2006: Hanley & McNeil's variance at each end, sizes averaged."""
+    m, n = effective
+    z = norm.ppf(0.5 + LEVEL / 2.0)
+
+    def beyond(end: float) -> float:
+        excess = ((m + n) / 2.0 - 1.0) * sum(_rates_of_pairs(end))
+        return abs(end - area) - z * math.sqrt(end * (1.0 - end) * (1.0 + excess) / (m * n))
+
+    # The variance is 0 at an end of 1, too, which is not the solution.
+    low = brentq(beyond, 1e-12, min(area, 1.0 - 1e-9)) if beyond(1e-12) > 0.0 else 0.0
+    return Interval(area, low, brentq(beyond, area, 1.0) if area < 1.0 else 1.0)
+
+
+def model_interval(
+    area: float, variance: float | None, effective: tuple[float, float], enough: float
+) -> Interval:
+    """Return `area_interval` of the AUC with Hanley & McNeil's variance in place of the greatest possible one.
+
+    Of the two classes it is the smaller one that has the wider scores. `enough` replaces `ENOUGH_ROWS`.
+    """
+    least, most = sorted(effective)
+    distance = min(area, 1.0 - area)
+    if not variance or distance < 1e-12:
+        return wilson_interval(area, least, LEVEL)
+    of_least, of_most = _rates_of_pairs(1.0 - distance)
+    excess = (most - 1.0) * of_most + (least - 1.0) * of_least
+    trials, shown = max(least * most / (1.0 + excess), least), variance / (area * (1.0 - area))
+    rows = 1.0 / (variance / distance**2 + 1.0 / least)
+    hidden = 1.0 / (1.0 + (rows / enough) ** 2)
+    mixed = 1.0 / (shown + hidden * max(1.0 / trials - shown, 0.0))
+    _, low, high = wilson_interval(area, mixed, LEVEL)
+    one_row = mixed * distance <= ONE_ROW
+    return Interval(
+        area, 0.0 if one_row and area <= 0.5 else low, 1.0 if one_row and area >= 0.5 else high
+    )
+
+
+def measure_bounds(near: Near, n_trials: int) -> str:
+    """The row of the table `bounds` for one kind of sample."""
+    truth, estimates = draw_near(near, n_trials)
+    sizes = near.n_positives, near.n_negatives
+    kept = np.zeros((4, 3))
+    for areas in estimates:
+        area, variance = float(areas.values[0, 0]), areas.variance(0, 0)
+        every = (
+            area_interval(areas, 0, 0, (0.0, 1.0), LEVEL),
+            model_interval(area, variance, areas.effective, 8.0),
+            model_interval(area, variance, areas.effective, 12.0),
+            newcombe_interval(area, areas.effective),
+        )
+        for rule, found in enumerate(every):
+            holds = found.low <= truth[0] <= found.high
+            said = area_warnings([(0.0, 1.0)], [found], sizes, areas.effective)
+            kept[rule] += holds, holds or bool(said), found.high - found.low
+    cells = (f"{100 * c:.1f} / {100 * w:.1f} / {width:.4f}" for c, w, width in kept / n_trials)
+    return f"| {near.label} | {' | '.join(cells)} |"
 
 
 def measure_fitted(n_rows: int, n_trials: int) -> str:
@@ -1156,6 +1264,13 @@ def main() -> None:
     options = parser.parse_args()
     if "areas" in options.tables:
         print_areas(options)
+    if "bounds" in options.tables:
+        print(
+            "\n| sample | as served | Hanley & McNeil, 8 | Hanley & McNeil, 12 | Newcombe |\n"
+            "|---|---|---|---|---|"
+        )
+        for near in BOUNDS:
+            print(measure_bounds(near, options.trials), flush=True)
     if "fitted" in options.tables:
         print("\n| rows | covered, % | covered by the pool, % |\n|---:|---:|---:|")
         for n_rows in (60, 200, 1_000):
