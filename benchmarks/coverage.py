@@ -4,19 +4,24 @@ Two scorers are drawn that are equally good in the population, with scores of tw
 correlated .5 with each other. For each kind of sample the table says how often, in percent,
 
 - the 95 % intervals of the first scorer cover the population's area: analytic, and by the bootstrap (--draws samples);
-- the paired test at 5 % calls the two different, which they are not.
+- the paired test at 5 % calls the two different, which they are not; a dash means that the rows are too few for a test.
 
 Each figure comes three times: of the AUC, and of the windows [0, .1] and [.1, .3].
 
 Kinds: continuous scores; scores rounded to whole numbers (the population's area is that of the rounded scores); rows of
-exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance; folds
-of cross-validation whose scores have a scale each, the same rows in each of two repeats.
+exponential weights; several rows a unit, of both classes or of one, whose scores share half of their variance, with
+units of equal or of lognormal size; folds of cross-validation whose scores have a scale each, the same rows in each of
+two repeats.
 
 The table `near` is of areas near 1, of windows with few negatives and of very unequal weights: how often the 95 %
 intervals of the AUC, [0, .05] and [0, .1] cover, how often they do or come with a warning (`area_warnings`), and how
 wide they are in the mean, as a multiple of ± 1.96 of DeLong's standard errors on the logit scale. Scores are normal;
-exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; or normal with a few positives
-below all other rows, which make up half of 1 − AUC.
+exponential, which makes the curve FPR^θ; of Student's t with three degrees of freedom; normal with a few positives
+below all other rows, which make up half of 1 − AUC; or normal with positives below and negatives above all other rows.
+
+The table `bounds` compares intervals of the AUC: as served; with Hanley & McNeil's variance (1982) in place of the
+greatest possible one, and a constant of 8 or 12 in place of 5; and method 5 of Newcombe (2006). Of each it has how
+often, in percent, they cover, how often they cover or come with a warning, and how wide they are in the mean.
 
 A second table is of rankers that are really fitted: linear discriminants on ten features, cross-validated in five
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
@@ -70,7 +75,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,6 +118,7 @@ from core.metrics import (
 from core.metrics import measure as measure_list
 from core.metrics.comparison import ScoreSample, score_shift
 from core.metrics.drift import bin_edges, population_stability
+from core.metrics.estimates import ONE_ROW, Estimates, wilson_interval
 from core.metrics.functionals.base import Figure
 from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
@@ -127,6 +133,7 @@ TABLES = (
     "areas",
     "level",
     "near",
+    "bounds",
     "fitted",
     "promises",
     "groups",
@@ -164,6 +171,8 @@ class Kind(NamedTuple):
     unit: int = 1
     mixed: bool = False
     n_folds: int = 1
+    size_spread: float = 0.0
+    """Standard deviation of the log sizes of units; `unit` is then their mean size."""
 
     @property
     def label(self) -> str:
@@ -186,6 +195,14 @@ KINDS = (
     Kind("10 units of both classes", 50, 100, unit=15, mixed=True),
     Kind("30 units of both classes", 150, 300, unit=15, mixed=True),
     Kind("100 units of both classes", 500, 1_000, unit=15, mixed=True),
+    Kind(
+        "100 units of both classes, of sizes 15 exp(z - 1/2)",
+        500,
+        1_000,
+        unit=15,
+        mixed=True,
+        size_spread=1.0,
+    ),
     Kind("10 + 20 units of one class", 50, 100, unit=5),
     Kind("60 + 140 units of one class", 300, 700, unit=5),
     Kind("5 folds, 2 repeats", 50, 100, n_folds=5),
@@ -209,13 +226,18 @@ def area(kind: Kind, window: tuple[float, float]) -> float:
 def draw(kind: Kind, rng: np.random.Generator) -> Sample:
     """Draw one sample."""
     n_rows = kind.n_positives + kind.n_negatives
+    prevalence = kind.n_positives / n_rows
     y = np.repeat([1, 0], [kind.n_positives, kind.n_negatives])
-    if kind.mixed:
-        y = (rng.random(n_rows) < kind.n_positives / n_rows).astype(np.int64)
     unit = np.arange(n_rows) // kind.unit
+    if kind.size_spread:
+        sizes = rng.lognormal(-(kind.size_spread**2) / 2.0, kind.size_spread, n_rows // kind.unit)
+        sizes = np.maximum(np.rint(kind.unit * sizes), 1.0).astype(np.int64)
+        unit, n_rows = np.repeat(np.arange(sizes.size), sizes), int(sizes.sum())
+    if kind.mixed:
+        y = (rng.random(n_rows) < prevalence).astype(np.int64)
     shared = rng.normal(size=n_rows)
     if kind.unit > 1:
-        shared = rng.normal(size=n_rows // kind.unit)[unit]
+        shared = rng.normal(size=unit[-1] + 1)[unit]
     scores = [math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) for _ in range(2)]
     scores = [each + kind.distance * y for each in scores]
     if kind.digits is not None:
@@ -259,13 +281,15 @@ def measure(kind: Kind, n_trials: int, n_bootstrapped: int, n_draws: int) -> str
     """The row of the table for one kind."""
     rng = np.random.default_rng(0)
     truth = [area(kind, window) for window in WINDOWS]
-    covered, rejected, drawn = np.zeros((3, len(WINDOWS)))
+    covered, drawn = np.zeros((2, len(WINDOWS)))
+    rejected: list[list[bool]] = [[] for _ in WINDOWS]
     for trial in range(n_trials):
         sample = draw(kind, rng)
         for j, found in enumerate(judge(kind, sample, rng).windows):
             interval = found.values[0]
             covered[j] += interval.low <= truth[j] <= interval.high
-            rejected[j] += found.differences[0].p_value < 1.0 - LEVEL
+            if (p_value := found.differences[0].p_value) is not None:
+                rejected[j].append(p_value < 1.0 - LEVEL)
             if trial < n_bootstrapped and kind.n_folds == 1:
                 of_draws = partial_auc_interval(
                     sample.y,
@@ -281,7 +305,7 @@ def measure(kind: Kind, n_trials: int, n_bootstrapped: int, n_draws: int) -> str
     by_draws = shares(drawn, n_bootstrapped) if kind.n_folds == 1 else "–"
     return (
         f"| {kind.label} | {shares(covered, n_trials)} | {by_draws} "
-        f"| {shares(rejected, n_trials)} |"
+        f"| {' / '.join(_percent(outcomes) for outcomes in rejected)} |"
     )
 
 
@@ -318,8 +342,8 @@ SHAPES = {
         lambda cuts, d: np.exp(-np.maximum(cuts, 0.0) / math.exp(d)),
     ),
 }
-BOTTOM = -5.0
-"""Scores of the positives below all other rows."""
+BOTTOM, TOP = -5.0, 100.0
+"""Scores of the positives below all other rows, and of the negatives above them."""
 
 
 class Near(NamedTuple):
@@ -330,7 +354,10 @@ class Near(NamedTuple):
     n_negatives: int
     auc: float
     rounded: bool = False
-    few_below: bool = False
+    below: float = 0.0
+    """Share of the positives that are below all other rows."""
+    above: float = 0.0
+    """Share of the negatives that are above all other rows."""
     weight_spread: float = 0.0
     """Standard deviation of the log weights."""
 
@@ -341,7 +368,8 @@ class Near(NamedTuple):
             words
             for words, has in (
                 ("rounded", self.rounded),
-                ("a few positives below", self.few_below),
+                (f"{100 * self.above:g} % of the negatives above", self.above),
+                (f"{100 * self.below:g} % of the positives below", self.below),
                 (f"weights exp({self.weight_spread:g} z)", self.weight_spread),
             )
             if has
@@ -365,25 +393,25 @@ NEAR = (
     Near("exponential", 50, 2_000, 0.99),
     Near("t", 50, 2_000, 0.95),
     Near("t", 200, 2_000, 0.98),
-    Near("normal", 50, 2_000, 0.95, few_below=True),
-    Near("normal", 200, 2_000, 0.99, few_below=True),
+    Near("normal", 50, 2_000, 0.95, below=0.025),
+    Near("normal", 200, 2_000, 0.99, below=0.005),
+    Near("normal", 200, 20_000, 0.965, below=0.005, above=0.03),
     Near("normal", 50, 100, 0.8, weight_spread=2.0),
     Near("normal", 300, 700, 0.8, weight_spread=2.0),
     Near("normal", 300, 700, 0.95, weight_spread=2.0),
 )
 
 
-def _population(
-    near: Near, distance: float
-) -> tuple[Callable[[tuple[float, float]], float], float]:
-    """Return the areas over windows of the population, and the share of the positives below all."""
-    shape, below = SHAPES[near.shape], (1.0 - near.auc) / 2.0 if near.few_below else 0.0
+def _population(near: Near, distance: float) -> Callable[[tuple[float, float]], float]:
+    """Return the areas over windows of the population."""
+    shape = SHAPES[near.shape]
     cuts = np.concatenate([np.linspace(1_000.0, 20.0, 5_000), np.linspace(20.0, -20.0, 80_001)])
     if near.rounded:
         cuts = np.arange(100, -40, -1) / 4.0 - 0.125
-    fpr = np.concatenate(([0.0], shape.survival(cuts), [1.0]))
+    below_top = near.above + (1.0 - near.above) * shape.survival(cuts)
+    fpr = np.concatenate(([0.0], below_top, [1.0]))
     tpr = np.concatenate(([0.0], shape.survival_of_moved(cuts, distance), [1.0]))
-    tpr[:-1] *= 1.0 - below
+    tpr[:-1] *= 1.0 - near.below
 
     def area_over(window: tuple[float, float]) -> float:
         inside = fpr[(fpr > window[0]) & (fpr < window[1])]
@@ -393,32 +421,51 @@ def _population(
             height[-1] = tpr[-2]  # the last step is vertical
         return float(np.trapezoid(height, rates) / (window[1] - window[0]))
 
-    return area_over, below
+    return area_over
 
 
-def measure_near(near: Near, n_trials: int) -> str:
-    """The row of the table `near` for one kind of sample."""
+class NearSamples(NamedTuple):
+    """The areas of the population over `NEAR_WINDOWS`, and the estimates of one sample after another."""
+
+    truth: list[float]
+    estimates: Iterator[Estimates]
+
+
+def draw_near(near: Near, n_trials: int) -> NearSamples:
+    """Draw samples of one kind of the table `near`."""
     plain = near._replace(rounded=False)
-    distance = brentq(lambda d: _population(plain, d)[0]((0.0, 1.0)) - near.auc, 0.0, 60.0)
-    area_over, below = _population(near, distance)
-    truth = [area_over(window) for window in NEAR_WINDOWS]
+    distance = brentq(lambda d: _population(plain, d)((0.0, 1.0)) - near.auc, 0.0, 60.0)
+    area_over = _population(near, distance)
+    return NearSamples(
+        [area_over(window) for window in NEAR_WINDOWS], _estimates(near, distance, n_trials)
+    )
+
+
+def _estimates(near: Near, distance: float, n_trials: int) -> Iterator[Estimates]:
     rng, shape = np.random.default_rng(4), SHAPES[near.shape]
     y = np.repeat([1, 0], [near.n_positives, near.n_negatives])
-    covered, warned, widths, of_delong = np.zeros((4, len(NEAR_WINDOWS)))
     for _ in range(n_trials):
         scores = shape.draw(rng, y.size)
         scores[y == 1] = shape.move(scores[y == 1], distance)
-        scores[(y == 1) & (rng.random(y.size) < below)] = BOTTOM
+        scores[(y == 1) & (rng.random(y.size) < near.below)] = BOTTOM
+        if near.above:
+            scores[(y == 0) & (rng.random(y.size) < near.above)] = TOP
         if near.rounded:
             scores = np.round(4.0 * scores)
         weight = (
             rng.lognormal(sigma=near.weight_spread, size=y.size) if near.weight_spread else None
         )
-        rows = check_rows(y, {"scores": scores}, weight)
-        areas = estimate_areas(rows, NEAR_WINDOWS)
+        yield estimate_areas(check_rows(y, {"scores": scores}, weight), NEAR_WINDOWS)
+
+
+def measure_near(near: Near, n_trials: int) -> str:
+    """The row of the table `near` for one kind of sample."""
+    truth, estimates = draw_near(near, n_trials)
+    sizes = near.n_positives, near.n_negatives
+    covered, warned, widths, of_delong = np.zeros((4, len(NEAR_WINDOWS)))
+    for areas in estimates:
         for j, window in enumerate(NEAR_WINDOWS):
             found = area_interval(areas, 0, j, window, LEVEL)
-            sizes = near.n_positives, near.n_negatives
             said = area_warnings([window], [found], sizes, areas.effective)
             covered[j] += (holds := found.low <= truth[j] <= found.high)
             warned[j] += holds or bool(said)
@@ -430,6 +477,91 @@ def measure_near(near: Near, n_trials: int) -> str:
                 widths[j] += found.high - found.low
     ratios = " / ".join(f"{ratio:.2f}" for ratio in widths / np.maximum(of_delong, 1e-300))
     return f"| {near.label} | {shares(covered, n_trials)} | {shares(warned, n_trials)} | {ratios} |"
+
+
+BOUNDS = (
+    Near("normal", 20, 2_000, 0.9),
+    Near("normal", 20, 2_000, 0.99),
+    Near("normal", 20, 2_000, 0.999),
+    Near("normal", 2_000, 20, 0.99),
+    Near("normal", 50, 5_000, 0.99),
+    Near("normal", 50, 100, 0.95),
+    Near("normal", 200, 2_000, 0.95),
+    Near("exponential", 20, 2_000, 0.95),
+    Near("exponential", 20, 2_000, 0.99),
+    Near("exponential", 200, 2_000, 0.999),
+    Near("t", 50, 2_000, 0.95),
+    Near("t", 200, 2_000, 0.98),
+    Near("normal", 50, 2_000, 0.95, below=0.025),
+    Near("normal", 200, 2_000, 0.99, below=0.005),
+    Near("normal", 500, 10_000, 0.995, below=0.0025),
+    Near("normal", 200, 20_000, 0.965, below=0.005, above=0.03),
+    Near("normal", 300, 700, 0.95, weight_spread=2.0),
+)
+
+
+def _rates_of_pairs(area: float) -> tuple[float, float]:
+    """Return P(X, X' > Y) − A² and P(X > Y, Y') − A² of exponential scores, over A (1 − A) (Hanley & McNeil 1982)."""
+    return (1.0 - area) / (2.0 - area), area / (1.0 + area)
+
+
+def newcombe_interval(area: float, effective: tuple[float, float]) -> Interval:
+    """Return the interval of method 5 of Newcombe 2006: Hanley & McNeil's variance at each end, sizes averaged."""
+    m, n = effective
+    z = norm.ppf(0.5 + LEVEL / 2.0)
+
+    def beyond(end: float) -> float:
+        excess = ((m + n) / 2.0 - 1.0) * sum(_rates_of_pairs(end))
+        return abs(end - area) - z * math.sqrt(end * (1.0 - end) * (1.0 + excess) / (m * n))
+
+    # The variance is 0 at an end of 1, too, which is not the solution.
+    low = brentq(beyond, 1e-12, min(area, 1.0 - 1e-9)) if beyond(1e-12) > 0.0 else 0.0
+    return Interval(area, low, brentq(beyond, area, 1.0) if area < 1.0 else 1.0)
+
+
+def model_interval(
+    area: float, variance: float | None, effective: tuple[float, float], enough: float
+) -> Interval:
+    """Return `area_interval` of the AUC with Hanley & McNeil's variance in place of the greatest possible one.
+
+    Of the two classes it is the smaller one that has the wider scores. `enough` replaces `ENOUGH_ROWS`.
+    """
+    least, most = sorted(effective)
+    distance = min(area, 1.0 - area)
+    if not variance or distance < 1e-12:
+        return wilson_interval(area, least, LEVEL)
+    of_least, of_most = _rates_of_pairs(1.0 - distance)
+    excess = (most - 1.0) * of_most + (least - 1.0) * of_least
+    trials, shown = max(least * most / (1.0 + excess), least), variance / (area * (1.0 - area))
+    rows = 1.0 / (variance / distance**2 + 1.0 / least)
+    hidden = 1.0 / (1.0 + (rows / enough) ** 2)
+    mixed = 1.0 / (shown + hidden * max(1.0 / trials - shown, 0.0))
+    _, low, high = wilson_interval(area, mixed, LEVEL)
+    one_row = mixed * distance <= ONE_ROW
+    return Interval(
+        area, 0.0 if one_row and area <= 0.5 else low, 1.0 if one_row and area >= 0.5 else high
+    )
+
+
+def measure_bounds(near: Near, n_trials: int) -> str:
+    """The row of the table `bounds` for one kind of sample."""
+    truth, estimates = draw_near(near, n_trials)
+    sizes = near.n_positives, near.n_negatives
+    kept = np.zeros((4, 3))
+    for areas in estimates:
+        area, variance = float(areas.values[0, 0]), areas.variance(0, 0)
+        every = (
+            area_interval(areas, 0, 0, (0.0, 1.0), LEVEL),
+            model_interval(area, variance, areas.effective, 8.0),
+            model_interval(area, variance, areas.effective, 12.0),
+            newcombe_interval(area, areas.effective),
+        )
+        for rule, found in enumerate(every):
+            holds = found.low <= truth[0] <= found.high
+            said = area_warnings([(0.0, 1.0)], [found], sizes, areas.effective)
+            kept[rule] += holds, holds or bool(said), found.high - found.low
+    cells = (f"{100 * c:.1f} / {100 * w:.1f} / {width:.4f}" for c, w, width in kept / n_trials)
+    return f"| {near.label} | {' | '.join(cells)} |"
 
 
 def measure_fitted(n_rows: int, n_trials: int) -> str:
@@ -1136,6 +1268,13 @@ def main() -> None:
     options = parser.parse_args()
     if "areas" in options.tables:
         print_areas(options)
+    if "bounds" in options.tables:
+        print(
+            "\n| sample | as served | Hanley & McNeil, 8 | Hanley & McNeil, 12 | Newcombe |\n"
+            "|---|---|---|---|---|"
+        )
+        for near in BOUNDS:
+            print(measure_bounds(near, options.trials), flush=True)
     if "fitted" in options.tables:
         print("\n| rows | covered, % | covered by the pool, % |\n|---:|---:|---:|")
         for n_rows in (60, 200, 1_000):
