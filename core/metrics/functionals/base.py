@@ -149,6 +149,10 @@ class Figure(ABC):
         """Return the effective positives and negatives in the window, which tests depend on; inf without a window."""
         return math.inf, math.inf
 
+    def hidden_variance(self, masses: Masses) -> float:
+        """Return what the influences lack of the variance of the first ranks, divided by θ (1 − θ)."""
+        return 0.0
+
     shift = 0.0
     """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
 
