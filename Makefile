@@ -88,8 +88,9 @@ chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and ch
 long: $(VENV)/.dev kernels lint  ## Run all tests in their long form: each repeats as often, and takes as many processes, as it can; takes an hour.
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console; some minutes.
+fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console, and measure how costs grow with lengths; some twenty minutes.
 	$(BIN)/python -m fuzz
+	$(BIN)/python -m fuzz.growth
 
 clients: $(VENV)/.dev  ## Other people's clients: those that generators make of openapi.json (needs node and a JDK), Triton's, KServe's and MLflow's.
 	$(BIN)/python -m tests.clients
