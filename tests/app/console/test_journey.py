@@ -553,7 +553,7 @@ def test_a_running_job_is_cancelled_from_its_page(
 
 SCRIPT = "<script>alert(1)</script>\"'{{ 7 * 7 }}</option><img src=x onerror=alert(2)>"
 RIGHT_TO_LEFT = "שלום עולם"
-TURNED = "\u202e" + RIGHT_TO_LEFT  # which no column may be called
+TURNED = "\u202e" + RIGHT_TO_LEFT  # which no name may contain, but a value of a table may
 EMOJI = "🦊 ' onfocus='alert(3)"
 LONG = "very" + "_long" * 50
 HOSTILE = (SCRIPT, TURNED, EMOJI, LONG)
@@ -595,7 +595,7 @@ def test_names_that_users_choose_are_text_on_every_page(
 
     dataset_id = service.upload(api, hostile_table(), name=SCRIPT, label=EMOJI, positive=SCRIPT)
     long_id = service.upload(api, hostile_table(60), name=LONG, label=EMOJI, positive=SCRIPT)
-    tags = {SCRIPT[:50]: EMOJI, TURNED: LONG}
+    tags = {SCRIPT[:50]: EMOJI, RIGHT_TO_LEFT: LONG}
     jobs = [service.train(api, dataset_id, seed=seed, tags=tags) for seed in (1, 2)]
     models = [job["output"]["id"] for job in jobs]
     evaluation = make("/v1/evaluations", model=models[0], dataset_id=long_id)
@@ -611,13 +611,13 @@ def test_names_that_users_choose_are_text_on_every_page(
         f"/console/datasets/{dataset_id}": (*columns, EMOJI),
         f"/console/train?dataset_id={dataset_id}": (SCRIPT, LONG),
         "/console/jobs": (SCRIPT,),
-        f"/console/jobs/{jobs[0]['id']}": (SCRIPT, EMOJI, TURNED, LONG),
+        f"/console/jobs/{jobs[0]['id']}": (SCRIPT, EMOJI, RIGHT_TO_LEFT, LONG),
         "/console/models": (SCRIPT,),
         model: (SCRIPT, EMOJI),
         f"{model}/score": columns,
         f"{model}/explain": columns,
         f"{model}/validation": (),
-        f"{model}/history": (EMOJI, TURNED, LONG),
+        f"{model}/history": (EMOJI, RIGHT_TO_LEFT, LONG),
         f"{model}/dependence?feature={quote(RIGHT_TO_LEFT)}": (RIGHT_TO_LEFT,),
         f"{model}/structure": (SCRIPT,),
         "/console/evaluations": (SCRIPT, LONG),
