@@ -289,8 +289,15 @@ def test_it_answers_as_it_did_and_does_what_was_queued(
     assert client.get("/v1/models/waiting/metrics").json()["auc"] is not None
 
 
+CHOSEN_BY_THE_FIT = ("properties max_depth", "properties max_leaves")
+"""Parameters whose default was a number in 0.3.0: without one, the fit chooses now."""
+
+
 def _same(now: Any, before: Any, where: str) -> None:
     """Check that every stored answer is still given; a field may have been added."""
+    of_parameter = where.startswith("/v1/algorithms") and where.endswith(CHOSEN_BY_THE_FIT)
+    if of_parameter and now["default"] in (None, "auto"):
+        return
     if isinstance(before, dict):
         assert now.keys() >= before.keys(), where
         for key, value in before.items():
