@@ -899,7 +899,11 @@ LEVELS = (
     *(Level(*sizes, correlation=0.0) for sizes in _LEVEL_SIZES),
     Level(200, 60, digits=0),
     Level(500, 100, digits=0),
-    Level(500, 100, weight_spread=1.0),
+    *(
+        Level(*sizes, weight_spread=spread)
+        for spread in (0.5, 1.0, 2.0)
+        for sizes in ((500, 100), (500, 300), (2_000, 500))
+    ),
     Level(500, 300, unit=5),
     Level(200, 60, n_folds=5),
     Level(500, 400, n_folds=5),

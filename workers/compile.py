@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
-# The kernels of trees take longest, and one after the other, because each calls the one before. So of several processes
-# all but the first begin with them.
-LONGEST = "core.trees"
+# Modules of the kernels that take longest. Of several processes all but the first begin with them. `run_worker` and
+# `run_task` are half of what a first job on trees compiles. Neither contains the other, and a job compiles `run_worker`
+# last: so it comes first here.
+LONGEST = ("core.trees.schedule", "core.trees.tasks", "core.trees")
 # Modules of the kernels that a first upload, training job of the default algorithm and score need, in that order.
 COMPILED_FIRST = (
     "app.ingest",
@@ -75,7 +76,7 @@ def main(arguments: list[str]) -> int:
     kernels = all_kernels()
     missing = [kernel for kernel in kernels if not kernel.is_cached]
     if given.helper:
-        compile_missing(sorted(missing, key=lambda kernel: not kernel.name.startswith(LONGEST)))
+        compile_missing(longest_first(missing))
         return 0
     write_list(stamp_of(target), [kernel.files for kernel in kernels])
     quiet = bool(given.background)
@@ -123,12 +124,19 @@ def all_kernels() -> list[Kernel]:
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     from core.kernels import KERNELS
 
-    def rank(kernel: Kernel) -> int:
-        ranks = [i for i, module in enumerate(COMPILED_FIRST) if kernel.name.startswith(module)]
-        return min(ranks, default=len(COMPILED_FIRST))
-
     ours = [kernel for kernel in KERNELS if kernel.name.partition(".")[0] in PACKAGES]
-    return sorted(ours, key=rank)
+    return sorted(ours, key=lambda kernel: _rank(kernel, COMPILED_FIRST))
+
+
+def longest_first(kernels: list[Kernel]) -> list[Kernel]:
+    """Return the kernels in the order of a process that helps another: those that take longest come first."""
+    return sorted(kernels, key=lambda kernel: _rank(kernel, LONGEST))
+
+
+def _rank(kernel: Kernel, modules: tuple[str, ...]) -> int:
+    """Return the index of the first of these modules that a kernel belongs to; their number if it belongs to none."""
+    ranks = (i for i, module in enumerate(modules) if kernel.name.startswith(module))
+    return next(ranks, len(modules))
 
 
 def compile_missing(kernels: list[Kernel]) -> None:

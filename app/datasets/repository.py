@@ -215,10 +215,7 @@ def _in_series(series_id: str) -> ColumnElement[bool]:
 
 
 def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that train or evaluate on the dataset, or add rows to it.
-
-    A job that measures importance keeps the specification of its training as `training`.
-    """
+    """Return the ids of unfinished jobs that train or evaluate on the dataset, or add rows to it."""
     statement = select(Job.id).where(
         Job.readable_by(owner),
         Job.parent_id.is_(None),
@@ -226,8 +223,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
         or_(
             Job.dataset_id == dataset_id,
             Job.spec["append_to"].as_string() == dataset_id,
-            Job.spec["validation"]["dataset_id"].as_string() == dataset_id,
-            Job.spec["training"]["validation"]["dataset_id"].as_string() == dataset_id,
+            Job.validation_dataset_id == dataset_id,
         ),
     )
     return list(session.scalars(statement))

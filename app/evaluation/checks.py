@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 from app.evaluation import margins, repository
-from app.evaluation.drift import find_errors, say_error, validation_areas
+from app.evaluation.drift import find_errors, matters_to_model, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
 from app.models import calibrations
@@ -188,7 +188,9 @@ def check_stable(newest: Evaluation | None) -> Check:
     ]
     if not undecided:
         words += f" A drop by more than {margin:.3g} is excluded."
-        return Check("stable", True, words, newest.id, "evaluation", margin)
+        # The summary says which features and scores had no test, and why.
+        passed = None if any(map(_is_untested, _distributions_of(drift))) else True
+        return Check("stable", passed, words, newest.id, "evaluation", margin)
     more = _more_rows(
         _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
     )
@@ -205,6 +207,16 @@ def check_stable(newest: Evaluation | None) -> Check:
         else " New rows alone do not decide: the model's validation has too few."
     )
     return Check("stable", None, words, newest.id, "evaluation", margin, more)
+
+
+def _distributions_of(drift: Json) -> list[Json]:
+    """Return the tests of scores, and those of features that matter to the model."""
+    features = drift["features"] or ()
+    return [*drift["scores"], *filter(matters_to_model, features)]
+
+
+def _is_untested(test: Json) -> bool:
+    return test["changed"] is None
 
 
 def _margin_of(area: Json) -> float:

@@ -256,6 +256,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
             *chain(*(said for _, said in equal_rows.values())),
             *doubts,
             *found.warnings,
+            *(each.warning for each in compared if each.warning is not None),
         ],
         "result": {
             "positives": positives,

@@ -234,7 +234,7 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
     moved = [each for each in features or () if each["changed"]]
-    weighty = any(each["importance"] is None or each["importance"] >= MATTERS for each in moved)
+    weighty = any(map(matters_to_model, moved))
     others = [test for test in tests if "name" not in test]
     return {
         "level": level,
@@ -247,6 +247,11 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
         "features": features and features[:_LISTED],
         "scores": shifts,
     }
+
+
+def matters_to_model(feature: Json) -> bool:
+    """Return True if a change of this feature alone makes a model one that has changed."""
+    return feature["importance"] is None or feature["importance"] >= MATTERS
 
 
 def _by_weight(feature: Json) -> tuple[bool, float, float]:

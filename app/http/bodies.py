@@ -19,10 +19,11 @@ MAX_BODY = "max_body_bytes"
 
 
 class BodyLimit(NamedTuple):
-    """The maximum size of a body in bytes, and the setting that limits it."""
+    """The maximum size of a body in bytes, the setting that limits it, and the maximum that is held in memory."""
 
     bytes: int
     setting: str
+    held: int
 
 
 def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
@@ -36,9 +37,12 @@ def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def limit_of(settings: Settings, *names: str) -> BodyLimit:
-    """Return the largest of these settings."""
+    """Return the largest of these settings. Without `MAX_BODY`, the endpoint writes the body to disk as it comes."""
     prefix = settings.model_config["env_prefix"]
-    return max(BodyLimit(getattr(settings, name), f"{prefix}{name.upper()}") for name in names)
+    held = settings.max_body_bytes if MAX_BODY in names else 0
+    return max(
+        BodyLimit(getattr(settings, name), f"{prefix}{name.upper()}", held) for name in names
+    )
 
 
 class BodyLimits:

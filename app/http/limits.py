@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from app.platform.errors import ServiceError, TooMany
+from app.platform.errors import ServiceError, TooMany, Unavailable
 
 MAX_BUCKETS = 10_000
 
@@ -68,6 +68,45 @@ class RateLimiter:
 
 
 RETRY_SECONDS = 5
+
+
+class MemoryBudget:
+    """Bytes of request bodies and of waiting responses that a process holds at once. Only the event loop uses it.
+
+    An owner may hold at most as many bytes as are free: so one owner, however many requests it sends, leaves room for
+    the next. `show` is called with the difference whenever the number of bytes changes.
+    """
+
+    def __init__(self, most: int, show: Callable[[int], object] = lambda change: None) -> None:
+        self._most = most
+        self._show = show
+        self._held: defaultdict[str, int] = defaultdict(int)
+        self.held = 0
+
+    def add(self, owner: str, size: int) -> None:
+        """Count more bytes. Raises Unavailable, and counts nothing, if the owner may hold no more of them now."""
+        free = self._most - self.held
+        if self._held.get(owner, 0) + size > free:
+            detail = (
+                f"bodies of requests and responses may take {self._most} bytes of memory in this process, and those "
+                f"of one owner at most as many as are free; {free} are free: try again soon"
+            )
+            headers = {"Connection": "close"}  # the rest of the body is not read
+            raise Unavailable(
+                detail, code="too_many_bytes", retry_after=RETRY_SECONDS, headers=headers
+            )
+        self._change(owner, size)
+
+    def remove(self, owner: str, size: int) -> None:
+        """Stop counting bytes that `add` counted."""
+        self._change(owner, -size)
+
+    def _change(self, owner: str, change: int) -> None:
+        self._held[owner] += change
+        if not self._held[owner]:
+            del self._held[owner]
+        self.held += change
+        self._show(change)
 
 
 def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object]) -> None:

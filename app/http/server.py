@@ -11,6 +11,7 @@ import math
 import re
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -33,7 +34,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from app.http import problems
 from app.http.bodies import BodyLimit, BodyLimits, body_too_large
 from app.http.cookies import MAX_COOKIE_BYTES, keep_own
-from app.http.limits import FairSemaphore, Permit, release_at_end
+from app.http.limits import FairSemaphore, MemoryBudget, Permit, release_at_end
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
 from app.platform.errors import Malformed, NotFound, ServiceError, Unavailable
@@ -54,9 +55,17 @@ FLOW = "rankwright.flow"
 """Key in the ASGI scope of uvicorn's flow control of the connection: a send waits only while it is paused."""
 ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
+HELD = "rankwright.held"
+"""Key in the ASGI scope of the bytes that a request holds: a number for each budget and name there."""
+BUDGET_BODIES = 4  # the memory budget of requests with a key, in bodies of the largest size
+STRANGERS_BUDGET_BODIES = (
+    1  # that of requests without a key: they take no memory from those with one
+)
 # bytes of a body; a longer body is sent in pieces, as the caller reads them
 MAX_PIECE_BYTES = 1 << 18
-MAX_JOINED_BYTES = 1 << 16  # bytes of a body that are copied behind its head
+# Bytes of a body that are copied behind its head. The connection buffers as many before it pauses: the request is over
+# when the body is sent, but for a longer body only when the caller has read it, down to so many bytes.
+MAX_JOINED_BYTES = 1 << 16
 
 
 class JoiningTransport:
@@ -414,6 +423,10 @@ class RequestMiddleware:
         self._strangers = FairSemaphore(
             settings.max_requests, "requests", Unavailable, whose="an address without a key"
         )
+        largest = max(settings.max_body_bytes, settings.max_score_bytes)
+        show = metrics.body_bytes.inc
+        self._budget = MemoryBudget(BUDGET_BODIES * largest, show)
+        self._strangers_budget = MemoryBudget(STRANGERS_BUDGET_BODIES * largest, show)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -447,9 +460,11 @@ class RequestMiddleware:
                 headers += [own for own in _UNLESS_GIVEN if own[0] not in given]
             await send(message)
 
-        paced = abort_when_slow(
-            send_with_headers, scope, self.body_seconds, partial(self._occupy, scope)
-        )
+        def wait_for_reader(size: int) -> None:
+            self._occupy(scope)
+            self._hold(scope, size)
+
+        paced = abort_when_slow(send_with_headers, scope, self.body_seconds, wait_for_reader)
         try:
             if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
@@ -460,7 +475,7 @@ class RequestMiddleware:
                 if method not in ("GET", "HEAD"):
                     limit = self._bodies.of(scope["path"])
                     receive = _limited(receive, limit, head.length, self.body_seconds)
-                    receive = self._in_place(receive, scope)
+                    receive = self._in_place(receive, scope, limit.held)
                 await self._app(scope, receive, paced)
         except asyncio.CancelledError:
             if status or not self._drain.begun:
@@ -498,19 +513,42 @@ class RequestMiddleware:
         So callers without a key, however many, take no permits from callers with a key.
         """
         if "release" not in scope:
-            caller = scope.get("caller")  # a browser that is signed in
-            name = network_of(scope.get("client")) if caller is None else f"owner {caller.owner}"
+            name = _holder_of(scope)
             permit = self._strangers.acquire(name)
             release_at_end(scope, partial(self._strangers.release, name, permit))
 
-    def _in_place(self, receive: Receive, scope: Scope) -> Receive:
-        """Return a `receive` that holds a permit. A caller without a key must send the whole body within the time limit
-        of a head.
+    def _hold(self, scope: Scope, size: int) -> None:
+        """Count bytes that a request holds in memory until it ends. Raises the error of `MemoryBudget.add`."""
+        budget = self._budget if "caller" in scope else self._strangers_budget
+        name = _holder_of(scope)
+        budget.add(name, size)
+        if HELD not in scope:
+            scope[HELD] = held = defaultdict[tuple[MemoryBudget, str], int](int)
+
+            def release() -> None:
+                for (of, holder), bytes_held in held.items():
+                    of.remove(holder, bytes_held)
+
+            release_at_end(scope, release)
+        scope[HELD][budget, name] += size
+
+    def _in_place(self, receive: Receive, scope: Scope, most_held: int) -> Receive:
+        """Return a `receive` that holds a permit, and counts up to `most_held` bytes of the body as held in memory. A
+        caller without a key must send the whole body within the time limit of a head.
         """
         until = time.monotonic() + self._head_seconds
+        left = most_held
 
         async def receive_in_place() -> Message:
+            nonlocal left
             self._occupy(scope)
+            message = await receive_in_time()
+            if size := min(left, len(message.get("body", b""))):
+                left -= size
+                self._hold(scope, size)
+            return message
+
+        async def receive_in_time() -> Message:
             if "caller" in scope:
                 return await receive()
             try:
@@ -551,6 +589,12 @@ class RequestMiddleware:
                 "owner": owner,
             },
         )
+
+
+def _holder_of(scope: Scope) -> str:
+    """Return whose permits and bytes a request takes: the owner's, else those of the caller's address."""
+    caller = scope.get("caller")
+    return network_of(scope.get("client")) if caller is None else f"owner {caller.holder}"
 
 
 def client_address(scope: Scope) -> str | None:
@@ -695,20 +739,24 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
 
 
 def abort_when_slow(
-    send: Send, scope: Scope, seconds: float, occupy: Callable[[], None] = lambda: None
+    send: Send, scope: Scope, seconds: float, occupy: Callable[[int], None] = lambda size: None
 ) -> Send:
     """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.
-    The minimum rate is that of request bodies. It calls `occupy` before it waits; if `occupy` raises, the connection
-    ends as well.
+    The minimum rate is that of request bodies. Before it waits it calls `occupy` with the bytes of the body that were
+    not counted before; if `occupy` raises, the connection ends as well.
 
-    Long bodies are sent in pieces, so that the connection never buffers more than one piece.
+    Long bodies are sent in pieces, so that the connection never buffers more than one piece. A body that the connection
+    cannot take at once is complete only when most of it was read: until then its bytes stay counted.
     """
     seen, seconds_left = 0, seconds
+    waiting = counted = 0  # bytes of the body that is sent now, and those that `occupy` has counted
     flow: FlowControl | None = scope.get(FLOW)
 
     async def send_within_time(message: Message) -> None:
+        nonlocal waiting
         body = message.get("body", b"")
-        if len(body) <= MAX_PIECE_BYTES:
+        waiting = len(body)
+        if waiting <= MAX_JOINED_BYTES:
             await send_piece(message)
             return
         view = memoryview(body)
@@ -716,10 +764,10 @@ def abort_when_slow(
             piece = view[start : start + MAX_PIECE_BYTES]
             await send_piece({"type": message["type"], "body": piece, "more_body": True})
         if not message.get("more_body", False):
-            await send_piece({"type": message["type"], "body": b""})
+            await send_piece({"type": message["type"], "body": b""})  # waits until it was read
 
     async def send_piece(message: Message) -> None:
-        nonlocal seen, seconds_left
+        nonlocal seen, seconds_left, counted
         if ABORTED in scope:
             raise ClientDisconnect
         more = message.get("more_body", False)
@@ -729,7 +777,8 @@ def abort_when_slow(
         else:
             started = time.monotonic()
             try:
-                occupy()
+                occupy(max(0, waiting - counted))
+                counted = max(counted, waiting)
                 async with asyncio.timeout(seconds_left):
                     await send(message)
             except (TimeoutError, ServiceError):

@@ -231,30 +231,32 @@ def is_invalid(age_seconds: float) -> Conditions:
 
 def is_unused(age_seconds: float) -> Conditions:
     """Return the datasets from which nothing was made, and which no job has used for `age_seconds`."""
-    tables = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
-    named = [table.dataset_id for table in tables if "dataset_id" in table]
-    used = (select(id_).where(id_.is_not(None)) for id_ in (Model.dataset_id, *named))
-    judged_on = Model.validation["dataset_id"].as_string()
+    outputs = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
     child = aliased(Dataset)
+    users = (
+        *(columns.dataset_id for columns in outputs if "dataset_id" in columns),
+        Model.dataset_id,
+        Model.validation_dataset_id,
+        child.parent_id,
+        child.base_id,
+    )
+    # One indexed search for each column: OR and NOT IN can make the database read whole tables.
     return (
         Dataset.status == DatasetStatus.READY,
         *_at_rest(age_seconds),
-        *(Dataset.id.not_in(made) for made in used),
-        Dataset.id.not_in(select(judged_on).where(judged_on.is_not(None))),
-        ~exists().where(or_(child.parent_id == Dataset.id, child.base_id == Dataset.id)),
+        *(~exists().where(user == Dataset.id) for user in users),
     )
 
 
 def _at_rest(age_seconds: float) -> Conditions:
     """Condition: the dataset is older than `age_seconds`, and no job that used it has ended since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
-    judged_by = (
-        spec["validation"]["dataset_id"].as_string() for spec in (Job.spec, Job.spec["training"])
-    )
     return (
         Dataset.created_at < db_now() - age_seconds,
-        ~exists().where(Job.dataset_id == Dataset.id, recent),
-        *(Dataset.id.not_in(select(id_).where(id_.is_not(None), recent)) for id_ in judged_by),
+        *(
+            ~exists().where(user == Dataset.id, recent)
+            for user in (Job.dataset_id, Job.validation_dataset_id)
+        ),
     )
 
 

@@ -199,6 +199,13 @@ class ApiMetrics:
             registry=own,
         )
         self.uploads.set(0)  # a predecessor may have been killed during open uploads
+        self.body_bytes = Gauge(
+            "rankwright_body_bytes",
+            "Bytes of request bodies and of responses that wait for their readers, held in memory.",
+            multiprocess_mode="sum",
+            registry=own,
+        )
+        self.body_bytes.set(0)
         self.without_database = Counter(
             "rankwright_answers_without_database",
             "Answers that were given from memory while the database was away.",

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
+from alembic.operations import BatchOperations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import text
+from sqlalchemy import Column, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -74,6 +76,15 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
                 if broken is not None:
                     raise RuntimeError(f"a migration left a reference to nothing: {tuple(broken)}")
         connection.invalidate()  # with this switch the connection must not be used again
+
+
+def keep_computed(batch: BatchOperations, column: Column[Any]) -> None:
+    """Keep a computed column in a table that a batch copies: Alembic would insert its values, which no database allows.
+
+    `column` is its definition, with `Computed`; its indexes are kept.
+    """
+    batch.drop_column(column.name)
+    batch.add_column(column)
 
 
 def current(database_url: str) -> str | None:

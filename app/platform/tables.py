@@ -15,9 +15,11 @@ from sqlalchemy import (
     BindParameter,
     CheckConstraint,
     ColumnElement,
+    Computed,
     ForeignKey,
     Index,
     UniqueConstraint,
+    column,
     exists,
     false,
     func,
@@ -266,6 +268,8 @@ class Dataset(Trashable, UploadRow):
         UniqueConstraint("first_id", "version"),
         Index(None, "owner", "created_at", "id"),
         Index(None, "owner", "deleted_at"),
+        Index(None, "parent_id"),
+        Index(None, "base_id"),
     )
 
     name: Mapped[str]
@@ -415,6 +419,12 @@ class UploadPart(Base):
     created_at: Mapped[float]
 
 
+def _validation_dataset(column_name: str, *path: str) -> ColumnElement[str]:
+    """Return the SQL of the member `dataset_id` of a validation: a JSON column, or what its `path` leads to."""
+    member: ColumnElement[str] = column(column_name, JSON)[(*path, "dataset_id")].as_string()
+    return member
+
+
 class Job(Owned):
     """A long piece of work. The rows are the queue: a conditional UPDATE claims a job, and assigns lease and token.
 
@@ -435,6 +445,7 @@ class Job(Owned):
         Index(None, "name", "owner", "kind", "state", "created_at"),
         Index(None, "retry_of"),
         Index(None, "dataset_id"),
+        Index(None, "validation_dataset_id"),
         CheckConstraint(
             "state IN ('queued','running','waiting','succeeded','failed','cancelled','timed_out')",
             name="state",
@@ -448,6 +459,18 @@ class Job(Owned):
     spec: Mapped[Json]
     tags: Mapped[Json]
     dataset_id: Mapped[str | None]
+    validation_dataset_id: Mapped[str | None] = mapped_column(
+        Computed(
+            func.coalesce(
+                _validation_dataset("spec", "validation"),
+                _validation_dataset("spec", "training", "validation"),
+            ),
+            persisted=True,
+        )
+    )
+    """The dataset that `spec` validates on. A job that measures importance keeps the specification of its training as
+    `training`.
+    """
     retry_of: Mapped[str | None]
     request_id: Mapped[str | None]
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
@@ -599,6 +622,8 @@ class Model(Trashable):
         UniqueConstraint("job_id"),
         Index(None, "owner", "created_at", "id"),
         Index(None, "owner", "deleted_at"),
+        Index(None, "dataset_id"),
+        Index(None, "validation_dataset_id"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -613,6 +638,9 @@ class Model(Trashable):
     parameters: Mapped[Document[Parameters]]
     objective: Mapped[Document[Objective]]
     validation: Mapped[Document[Validation]]
+    validation_dataset_id: Mapped[str | None] = mapped_column(
+        Computed(_validation_dataset("validation"), persisted=True)
+    )
     optimised_for: Mapped[Document[Objective]]
     selected_by: Mapped[Document[Objective] | None]
     search: Mapped[Document[SearchRecord] | None]
@@ -968,6 +996,7 @@ class Evaluation(Trashable, JobOutputRow):
         Index(None, "owner", "created_at", "id"),
         Index(None, "owner", "deleted_at"),
         Index(None, "model_id"),
+        Index(None, "dataset_id"),
     )
 
     model_id: Mapped[str]
@@ -1007,7 +1036,11 @@ class Comparison(Trashable, JobOutputRow):
     """Several models on one dataset. `result` is written when the job succeeds."""
 
     __tablename__ = "comparisons"
-    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "owner", "deleted_at"))
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "deleted_at"),
+        Index(None, "dataset_id"),
+    )
 
     dataset_id: Mapped[str]
     dataset_name: Mapped[str]

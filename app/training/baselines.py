@@ -164,8 +164,10 @@ def compare_with(
     chosen: Floats,
     scores: dict[str, Floats],
     folder: Path | None = None,
-) -> BaselineComparison:
+) -> tuple[BaselineComparison, list[str]]:
     """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
+
+    The second value says why there are no p-values, where there are none.
 
     A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 
@@ -185,7 +187,7 @@ def compare_with(
         "beats": None,
     }
     if held_out is None:
-        return comparison
+        return comparison, []
     names, columns = [CHOSEN, *scores], [chosen, *scores.values()]
     compared = _compare(held_out, columns, windows, names, folder)
     figures = _compare_figures(held_out, columns, figure_of(objective), names)
@@ -224,7 +226,8 @@ def compare_with(
         each.value > 0.0 and p is not None and p < 1.0 - LEVEL
         for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
     )
-    return comparison
+    missing = [each.warning for each in figures if each.warning is not None]
+    return comparison, [*compared.warnings, *missing]
 
 
 def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> ControlArea:

@@ -40,7 +40,6 @@ from app.models.objectives import without_count
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
     Control,
-    ControlWindow,
     FoldAuc,
     FoldChosen,
     MonotoneProof,
@@ -91,7 +90,7 @@ from app.training.records import (
 from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
-from core.metrics.intervals import area_warnings, missing_test_warning
+from core.metrics.intervals import area_warnings
 from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
@@ -152,10 +151,10 @@ def put_together(
         warned = _note_areas(
             cast(RocMetrics, parts[VALIDATION])
         )  # only rows with one label have them
-    compared = None if scores is None else compare_controls(spec, plan, data, finished, scores)
-    if compared is not None:
-        folds = len(plan.folds) / max(1, len({repeat for repeat, _ in plan.folds}))
-        warned += _note_tests(compared, cast(RocMetrics, parts[VALIDATION]), max(1.0, folds))
+    compared = None
+    if scores is not None:
+        compared, untested = compare_controls(spec, plan, data, finished, scores)
+        warned += untested
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
     if (searched := spec.get("search")) is not None:
@@ -234,11 +233,11 @@ def compare_controls(
     data: BipartiteTable | SplitData,
     finished: Sequence[Finished],
     chosen: Floats,
-) -> ControlsRecord | None:
-    """Return the comparison of the chosen ranker with the baselines; None where the job has none."""
+) -> tuple[ControlsRecord | None, list[str]]:
+    """Return the comparison of the chosen ranker with the baselines, None where the job has none, and its warnings."""
     asked = spec.get("controls")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
-        return None
+        return None, []
     scopes: list[Scope] = [*plan.folds] or [SERVED]
     described: list[Control] = []
     scores: dict[str, Floats] = {}
@@ -282,8 +281,8 @@ def compare_controls(
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
     objective = without_count(spec["objective"], spec.get("judged_rows"))
     folder = None if stored is None else stored.coded.folder
-    comparison = baselines.compare_with(objective, held_out, chosen, scores, folder)
-    return {**comparison, "controls": described, "skipped": skipped}
+    comparison, warned = baselines.compare_with(objective, held_out, chosen, scores, folder)
+    return {**comparison, "controls": described, "skipped": skipped}, warned
 
 
 def _describe_search(
@@ -354,18 +353,6 @@ def _note_baselines(compared: ControlsRecord | None) -> list[str]:
                 f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to save time"
             )
     return notes
-
-
-def _note_tests(compared: ControlsRecord, measured: RocMetrics, folds: float) -> list[str]:
-    """Say which windows are too small for tests against the baselines, and how many rows are needed."""
-    effective = measured["positive_effective"], measured["negative_effective"]
-    windows = [
-        (window["fpr_min"], window["fpr_max"])
-        for window in cast(list[ControlWindow], compared["windows"])
-        if "fpr_min" in window
-    ]
-    said = (missing_test_warning(effective, window, folds) for window in windows)
-    return [words for words in said if words is not None]
 
 
 def _note_areas(measured: RocMetrics) -> list[str]:

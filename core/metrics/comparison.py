@@ -87,6 +87,7 @@ from core.metrics.estimates import (
     Interval,
     check_scorers,
     compare_scorers,
+    enough_for_tests,
     estimates_of_units,
     joint_p_value,
     normal_quantile,
@@ -103,12 +104,13 @@ from core.metrics.groups import (
 from core.metrics.intervals import (
     Method,
     area_interval,
+    area_name,
     bootstrap_areas,
     check_method,
     estimate_areas,
-    is_tested,
     missing_test_warning,
     row_influences,
+    rows_inside,
     worst_case_trials,
 )
 from core.metrics.serial import SerialDependence, serial_dependence
@@ -402,7 +404,8 @@ def compare_areas(
 ) -> Comparison:
     """Return the comparison of areas that were estimated on the same units."""
     trials = [worst_case_trials(areas.effective, window) for window in windows]
-    tested = [is_tested(areas.effective, window, areas.parts) for window in windows]
+    inside = [rows_inside(areas.effective_for_tests, window, areas.parts) for window in windows]
+    tested = [enough_for_tests(min(each), areas.parts) for each in inside]
     metrics = [
         ComparedMetric(areas, j, [n] * len(names), has)
         for j, (n, has) in enumerate(zip(trials, tested, strict=True))
@@ -419,7 +422,10 @@ def compare_areas(
     )
     p_values = [pair.p_value for each in found for pair in each.pairs if pair.p_value is not None]
     every = joint_p_value(areas, [j for j, has in enumerate(tested) if has], p_values)
-    missing = (missing_test_warning(areas.effective, each, areas.parts) for each in windows)
+    missing = (
+        missing_test_warning(area_name(window), each, areas.effective_for_tests, areas.parts)
+        for window, each in zip(windows, inside, strict=True)
+    )
     warned = tuple(words for words in missing if words is not None)
     return Comparison(names, compared, every, len(p_values), level, warned)
 

@@ -11,6 +11,10 @@ of which a given number of rows of each class was drawn. Areas do not depend on 
 
 `functionals` has the figures, each with its formulas.
 
+The influences do not have the variance of the first ranks of a list, which matters to average precision with few
+positives (`Figure.hidden_variance`). Its distribution is skewed, so only the lower end of the interval has that
+variance and Student's t for the number of positives.
+
 A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all figures of one call. The
 value of chance moves with the prevalence as θ then does, so the prevalence is fixed in the test.
 
@@ -41,6 +45,7 @@ from core.metrics.comparison import average_over_folds
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
     EPSILON,
+    MIN_DEGREES,
     Adjustment,
     ComparedMetric,
     Difference,
@@ -53,6 +58,7 @@ from core.metrics.estimates import (
     estimates_of_units,
     mean_variance,
     proportion_interval,
+    quantile,
     times,
 )
 from core.metrics.functionals import MODULES  # noqa: F401 - declares the names
@@ -74,6 +80,7 @@ from core.metrics.groups import (
     inner,
     tie_groups,
 )
+from core.metrics.intervals import missing_test_warning
 from core.metrics.window import (
     check_level,
 )
@@ -246,7 +253,7 @@ def _measured(
         if interval is None:
             interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
         chance = base.chance(masses)
-        top, trials = scale_of(base, [at_fixed])
+        top, trials, *_ = scale_of(base, [at_fixed])
         # a list of all rows has the figure of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         shown = chance
@@ -255,7 +262,7 @@ def _measured(
             shown = None if chance is None else figure.unit(masses) * chance + figure.shift
         intervals.append(interval)
         chances.append(shown)
-        if chance is None or not tested or not enough_for_tests(base.rows_inside(masses)):
+        if chance is None or not tested or not enough_for_tests(min(base.rows_inside(masses))):
             p_values.append(None)
         elif (moments := _null_moments(base, masses, fixed, alone)) is not None:
             p_value = _above_null(value, *moments, degrees)
@@ -317,12 +324,22 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a figure, on the logit scale of its fraction of the greatest value."""
-    top, trials = scale
+    """Return the interval of a figure, on the logit scale of its fraction of the greatest value.
+
+    With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a figure
+    is skewed, and its interval would miss above in up to 11 % with 10 positives.
+    """
+    top, trials, hidden, degrees_below = scale
     scaled = None
     if variance is not None and math.isfinite(variance):
         scaled = (math.sqrt(variance) / top) ** 2  # the square of a top of 1e-180 would be 0
-    _, low, high = proportion_interval(min(1.0, value / top), scaled, trials, level, degrees)
+    share = min(1.0, value / top)
+    _, low, high = proportion_interval(share, scaled, trials, level, degrees)
+    if hidden > 0.0 and scaled is not None and scaled > EPSILON**2:
+        below = scaled + hidden * share * (1.0 - share)
+        if math.isinf(degrees):
+            level = min(math.erf(quantile(level, degrees_below) / math.sqrt(2.0)), 1.0 - EPSILON)
+        low = min(low, proportion_interval(share, below, trials, level, degrees).low)
     return Interval(value, min(value, low * top), max(value, min(top, high * top)))
 
 
@@ -376,6 +393,8 @@ class FigureComparison:
     """Every pair of scorers, in their order."""
     joint_p_value: float | None
     """Of H₀: all scorers have the same figure. In [0, 1]; None if its window holds too few rows for a test."""
+    warning: str | None = None
+    """Why there are no p-values, and how many rows are needed; None if there are p-values."""
 
 
 def compare_figures(
@@ -417,10 +436,10 @@ def compare_figures(
     plain = [figure.plain() for figure in figures]
     every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
     scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
-    tested = [_is_tested(figure, masses) for figure in plain]
+    missing = [_missing_test(figure, masses, every) for figure in figures]
     units = [figure.unit(masses[0]) for figure in figures]
     compared = []
-    for found in _compared(every, scales, units, tested, figures, named, level, adjust):
+    for found in _compared(every, scales, units, missing, figures, named, level, adjust):
         own = (found.figure.own_interval(of_scorer, level) for of_scorer in masses)
         values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
         compared.append(replace(found, values=values))
@@ -487,11 +506,9 @@ def cross_validated_compare_figures(
     units = [
         float(np.mean([figure.unit(of_fold[0]) for of_fold in of_folds])) for figure in figures
     ]
-    tested = [
-        _is_tested(figure, [own for fold in of_folds for own in fold], len(of_folds))
-        for figure in plain
-    ]
-    return _compared(every, scales, units, tested, figures, named, level, adjust)
+    judged = [own for fold in of_folds for own in fold]
+    missing = [_missing_test(figure, judged, every) for figure in figures]
+    return _compared(every, scales, units, missing, figures, named, level, adjust)
 
 
 class Scale(NamedTuple):
@@ -499,27 +516,38 @@ class Scale(NamedTuple):
 
     top: float
     trials: float
+    hidden: float = 0.0
+    """`Figure.hidden_variance`."""
+    degrees: float = math.inf
+    """Degrees of freedom of the positives' variance, for the lower end of a figure with a hidden variance."""
 
 
 def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scale:
     """Return the scale of the mean of a figure over parts with these masses; each row is in `repeats` parts."""
     top = float(np.mean([figure.top(own) for own in masses]))
-    return Scale(top, sum(figure.trials(own) for own in masses) / repeats)
+    trials = sum(figure.trials(own) for own in masses) / repeats
+    n_parts = len(masses) / repeats
+    hidden = float(np.mean([figure.hidden_variance(own) for own in masses])) / n_parts
+    positives = sum(own.effective[0] for own in masses) / repeats
+    return Scale(top, trials, hidden, max(positives - n_parts, MIN_DEGREES))
 
 
 def _compared(
     every: Estimates,
     scales: Sequence[Sequence[Scale]],
     units: Sequence[float],
-    tested: Sequence[bool],
+    missing: Sequence[str | None],
     figures: Sequence[Figure],
     named: tuple[str, ...],
     level: float,
     adjust: Adjustment,
 ) -> tuple[FigureComparison, ...]:
-    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure."""
+    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure.
+
+    `missing` says why a figure has no p-values; None where it has.
+    """
     metrics = [
-        ComparedMetric(every, j, [own[j].trials for own in scales], tested[j], units[j])
+        ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
         for j in range(len(figures))
     ]
     found = compare_scorers(metrics, named, level, adjust)
@@ -544,14 +572,19 @@ def _compared(
             ),
             found[j].pairs,
             found[j].joint_p_value,
+            missing[j],
         )
         for j, figure in enumerate(figures)
     )
 
 
-def _is_tested(figure: Figure, masses: Sequence[Masses], n_parts: int = 1) -> bool:
-    """Return whether differences by a figure have p-values, given the masses of each scorer in each part."""
-    return enough_for_tests(float(np.mean([figure.rows_inside(own) for own in masses])), n_parts)
+def _missing_test(figure: Figure, masses: Sequence[Masses], every: Estimates) -> str | None:
+    """Return why differences by a figure have no p-values, given the masses of each scorer in each part."""
+    even = every.evenness
+    inside = np.array([figure.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
+    return missing_test_warning(
+        figure.name, (float(inside[0]), float(inside[1])), every.effective_for_tests, every.parts
+    )
 
 
 def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:

@@ -334,6 +334,16 @@ def _effective(rows: JudgedRows, of_class: NDArray[np.bool_]) -> float:
     return effective_rows(weight, weight**2)
 
 
+def count_units(rows: JudgedRows) -> tuple[int, int]:
+    """Return the numbers of units that have positives and that have negatives."""
+    if rows.unit is None:
+        n_positive = int(np.count_nonzero(rows.positive))
+        return n_positive, rows.positive.size - n_positive
+    units = (np.unique(rows.unit[own]).size for own in (rows.positive, ~rows.positive))
+    n_positive, n_negative = units
+    return n_positive, n_negative
+
+
 def has_enough(effective: float, needed: int) -> bool:
     """Return True if an effective number of rows is at least `needed`, apart from its rounding error."""
     return effective >= needed * (1.0 - 1e-9)

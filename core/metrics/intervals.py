@@ -102,6 +102,7 @@ from core.metrics.groups import (
     RowGroups,
     ScoreGroups,
     check_rows,
+    count_units,
     effective_units,
     group_rows,
     has_enough,
@@ -384,7 +385,7 @@ def bootstrap_areas(
     values, effective = area_values(rows, windows), effective_units(rows)
     degrees = math.inf if rows.unit is None else max(min(effective) - 1.0, MIN_DEGREES)
     if min(effective) <= 1.0 + EPSILON:
-        return Estimates(values, None, effective, degrees)
+        return Estimates(values, None, effective, degrees, units=count_units(rows))
     replicates = draw_areas(rows, windows, n_bootstrap, random_state)
     deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
     return Estimates(
@@ -393,6 +394,7 @@ def bootstrap_areas(
         effective,
         degrees,
         contributions=estimate_areas(rows, windows).influence,
+        units=count_units(rows),
     )
 
 
@@ -553,38 +555,45 @@ def area_warnings(
 
 
 def missing_test_warning(
-    effective: tuple[float, float], window: Window, parts: float = 1.0
+    name: str, inside: tuple[float, float], effective: tuple[float, float], parts: float = 1.0
 ) -> str | None:
-    """Return why areas over a window have no p-values, and how many rows are needed; None if they have.
+    """Return why differences of a metric have no p-values, and how many rows are needed; None if they have.
 
     Parameters
     ----------
+    name : str
+        What messages call the metric.
+    inside : (positives, negatives)
+        Effective rows of each class in the metric's window, in each of the parts.
     effective : (positives, negatives)
-        `effective_units` of the rows.
-    window : (fpr_min, fpr_max)
+        `Estimates.effective_for_tests`.
     parts : float
         Number of folds that the rows are divided into.
     """
-    if is_tested(effective, window, parts):
+    scarcer = min(inside)
+    if enough_for_tests(scarcer, parts):
         return None
-    inside = worst_case_trials(effective, window)
-    scarce = 0 if effective[0] <= inside else 1
+    scarce = 0 if inside[0] <= inside[1] else 1
     kind = ("positives", "negatives")[scarce]
     least = rows_for_tests(parts)
-    factor = least * parts / inside
-    needed, of_all = (math.ceil(n * factor - 1e-6) for n in (effective[scarce], sum(effective)))
-    where = "in the window" if scarce == 1 and window != WHOLE else ""
+    needed, of_all = (
+        math.ceil(n * least / scarcer - 1e-6) for n in (effective[scarce], sum(effective))
+    )
+    windowed = inside[scarce] * parts < effective[scarce] * (1.0 - 1e-9)
+    where = "in the window" if windowed else ""
     where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
     return (
-        f"differences of {area_name(window)} have no p-values: there are {inside / parts:.2g} independent {kind} "
+        f"differences of {name} have no p-values: there are {scarcer:.2g} independent {kind} "
         f"{where + ', ' if where else ''}and at least {least} are needed; that takes about {needed:,} {kind}, "
         f"or {of_all:,} rows like these"
     )
 
 
-def is_tested(effective: tuple[float, float], window: Window, parts: float = 1.0) -> bool:
-    """Return whether areas over a window have p-values; see `estimates`."""
-    return enough_for_tests(worst_case_trials(effective, window) / parts, parts)
+def rows_inside(
+    effective: tuple[float, float], window: Window, parts: float = 1.0
+) -> tuple[float, float]:
+    """Return the effective positives, and the effective negatives within a window, of each part."""
+    return effective[0] / parts, effective[1] * (window[1] - window[0]) / parts
 
 
 def area_name(window: Window) -> str:

@@ -350,7 +350,7 @@ def _estimate_areas(
     values = np.array([[area_of(own, *window) for window in windows] for own in groups])
     effective = effective_of(groups[0])
     if min(effective) <= 1.0 + EPSILON:
-        return Estimates(values, None, effective)
+        return Estimates(values, None, effective, units=groups[0].counts)
     factors = [np.sqrt(e / (e - 1.0)) for e in effective]
     influence = mapped(folder, (*values.shape, positive.size), np.float64)
     for scorer, own in enumerate(groups):
@@ -364,4 +364,4 @@ def _estimate_areas(
                     phi *= weight[rows]
                 phi *= np.where(of_class, *factors)
                 influence[scorer, j, rows] = phi
-    return Estimates(values, influence, effective)
+    return Estimates(values, influence, effective, units=groups[0].counts)

@@ -203,3 +203,11 @@ def test_what_an_upload_and_a_first_job_need_comes_first() -> None:
         for package in ("core.boosting.stumps", "core.trees", "core.treerank")
     )
     assert stumps < trees < leafrank
+
+
+def test_a_helping_process_begins_with_the_longest_kernels() -> None:
+    """`run_worker` calls `run_task` by its address, so that two processes can compile them at the same time."""
+    names = [kernel.name for kernel in compiling.longest_first(compiling.all_kernels())]
+    assert names[:2] == ["core.trees.schedule.run_worker", "core.trees.tasks.run_task"]
+    in_trees = [name.startswith("core.trees.") for name in names]
+    assert in_trees == sorted(in_trees, reverse=True)

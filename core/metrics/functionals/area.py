@@ -81,9 +81,9 @@ class WindowArea(Figure):
         mean = (middle * negatives + 0.5) / (negatives + 1.0)
         return mean, null_variance(self, masses) * _of_ranks(negatives * self.fpr_max)
 
-    def rows_inside(self, masses: Masses) -> float:
-        """Return the trials."""
-        return self.trials(masses)
+    def rows_inside(self, masses: Masses) -> tuple[float, float]:
+        """Return the effective positives, and the effective negatives in the window."""
+        return masses.effective[0], masses.effective[1] * (self.fpr_max - self.fpr_min)
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -198,9 +198,11 @@ class EmpiricalArea(Figure):
         ranks = masses.effective[1] * self._ranks(masses)[1] / masses.totals[1]
         return mean, null_variance(self, masses) * _of_ranks(ranks)
 
-    def rows_inside(self, masses: Masses) -> float:
-        """Return the trials."""
-        return self.trials(masses)
+    def rows_inside(self, masses: Masses) -> tuple[float, float]:
+        """Return the effective positives, and the effective negatives in the window."""
+        first, last, _ = self._ranks(masses)
+        positive, negative = masses.effective
+        return positive, negative * (last - first) / masses.totals[1]
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -208,9 +210,7 @@ class EmpiricalArea(Figure):
 
     def trials(self, masses: Masses) -> float:
         """Return the effective positives, or the effective negatives within the window if these are fewer."""
-        first, last, _ = self._ranks(masses)
-        positive, negative = masses.effective
-        return min(positive, negative * (last - first) / masses.totals[1])
+        return min(self.rows_inside(masses))
 
 
 @FIGURES.named("two_way:{fpr_max},{tpr_min}")
@@ -269,9 +269,10 @@ class TwoWayArea(Figure):
         mean = self.chance(masses)
         return None if mean is None else (mean, null_variance(self, masses))
 
-    def rows_inside(self, masses: Masses) -> float:
-        """Return the trials."""
-        return self.trials(masses)
+    def rows_inside(self, masses: Masses) -> tuple[float, float]:
+        """Return the effective rows of each class in the rectangle."""
+        positive, negative = masses.effective
+        return positive * (1.0 - self.tpr_min), negative * self.fpr_max
 
     def top(self, masses: Masses) -> float:
         """Return 1."""
@@ -279,8 +280,7 @@ class TwoWayArea(Figure):
 
     def trials(self, masses: Masses) -> float:
         """Return the effective rows of either class within the rectangle, the fewer of the two."""
-        positive, negative = masses.effective
-        return min(positive * (1.0 - self.tpr_min), negative * self.fpr_max)
+        return min(self.rows_inside(masses))
 
 
 def _of_ranks(ranks: float) -> float:

@@ -145,9 +145,13 @@ class Figure(ABC):
         """Return mean and variance over samples whose scores say nothing; None if they are not known well enough."""
         return None
 
-    def rows_inside(self, masses: Masses) -> float:
-        """Return the effective rows of the scarcer class in the window, which tests depend on; inf without a window."""
-        return math.inf
+    def rows_inside(self, masses: Masses) -> tuple[float, float]:
+        """Return the effective positives and negatives in the window, which tests depend on; inf without a window."""
+        return math.inf, math.inf
+
+    def hidden_variance(self, masses: Masses) -> float:
+        """Return what the influences lack of the variance of the first ranks, divided by θ (1 − θ)."""
+        return 0.0
 
     shift = 0.0
     """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""

@@ -100,14 +100,18 @@ class AveragePrecision(Figure):
         The influences do not have the first ranks, where a positive counts 1 / rank by itself: (π²/6) p (1 − p) / m²
         for m positives and the prevalence p. Twice that keeps the level (docs/statistics.md).
         """
-        positive, rows = masses.effective[0], sum(masses.effective)
+        rows = sum(masses.effective)
         if rows <= 1.0:
             return None
         harmonic = math.log(rows) + float(np.euler_gamma) + 1.0 / (2.0 * rows)
         share = masses.prevalence
         mean = ((share * rows - 1.0) / (rows - 1.0) * (rows - harmonic) + harmonic) / rows
-        first_ranks = math.pi**2 / 3.0 * share * (1.0 - share) / positive**2
+        first_ranks = self.hidden_variance(masses) * share * (1.0 - share)
         return min(max(mean, share), 1.0 - EPSILON), null_variance(self, masses) + first_ranks
+
+    def hidden_variance(self, masses: Masses) -> float:
+        """Return π² / (3 m²) for m positives: see `null_moments`."""
+        return math.pi**2 / 3.0 / masses.effective[0] ** 2
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""

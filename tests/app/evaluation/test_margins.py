@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,9 @@ def evaluation(**columns: Any) -> Any:
     return SimpleNamespace(id="e", dataset_name="new", dataset_version=1, level=0.95, **columns)
 
 
-def stable(before: Interval, after: Interval, rows: int) -> Check:
+def stable(
+    before: Interval, after: Interval, rows: int, features: Sequence[dict[str, Any]] = ()
+) -> Check:
     found = change(before, after)
     area = {
         "of": "auc",
@@ -31,7 +34,14 @@ def stable(before: Interval, after: Interval, rows: int) -> Check:
         "after": after._asdict(),
         "change": {"value": found.value, "low": found.low, "high": found.high},
     }
-    drift = {"level": 0.95, "changed": found.p_value < 0.05, "summary": "S.", "areas": [area]}
+    drift = {
+        "level": 0.95,
+        "changed": found.p_value < 0.05,
+        "summary": "S.",
+        "areas": [area],
+        "features": features,
+        "scores": [],
+    }
     return check_stable(evaluation(drift=drift, metrics={"positives": rows, "negatives": 0}))
 
 
@@ -67,6 +77,14 @@ def test_the_rows_that_are_needed() -> None:
     assert stable(before, Interval(0.9, 0.87, 0.93), 100).passed is True
     wide = stable(Interval(0.9, 0.8, 0.95), Interval(0.9, 0.8, 1.0), 100)
     assert (wide.passed, wide.more_rows) == (None, None)
+
+
+def test_a_feature_that_matters_and_has_no_test_is_not_known_to_be_stable() -> None:
+    before, after = Interval(0.9, 0.899, 0.901), Interval(0.9, 0.87, 0.93)
+    tested = {"changed": False, "importance": 0.5}
+    for importance, passed in ((0.2, None), (None, None), (0.001, True)):
+        untested = {"changed": None, "importance": importance}
+        assert stable(before, after, 100, [tested, untested]).passed is passed
 
 
 def test_a_weak_model_has_a_smaller_margin() -> None:

@@ -313,7 +313,7 @@ def test_the_least_rate_of_a_body_grows_with_its_size(
         return {"type": "http.request", "body": bytes(chunk), "more_body": left > 0}
 
     async def read() -> int:
-        limited = server._limited(receive, BodyLimit(1 << 30, ""), None, 30.0)
+        limited = server._limited(receive, BodyLimit(1 << 30, "", held=0), None, 30.0)
         read = 0
         while (message := await limited())["more_body"]:
             read += len(message["body"])

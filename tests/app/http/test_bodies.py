@@ -27,8 +27,8 @@ ROUTES = [
 
 
 def test_the_largest_of_the_declared_settings_limits_a_body() -> None:
-    body = BodyLimit(10, "RANKWRIGHT_MAX_BODY_BYTES")
-    for n, most in ((50, BodyLimit(50, "RANKWRIGHT_MAX_UPLOAD_BYTES")), (5, body)):
+    body = BodyLimit(10, "RANKWRIGHT_MAX_BODY_BYTES", held=10)
+    for n, most in ((50, BodyLimit(50, "RANKWRIGHT_MAX_UPLOAD_BYTES", held=10)), (5, body)):
         limits = BodyLimits(Settings(max_body_bytes=10, max_upload_bytes=n), ROUTES)
         assert limits.of("/tables/a") == most
         for path in ("/tables/a/validate", "/tables/a/b", "/tables", "/others", "/"):

@@ -100,7 +100,8 @@ def peak_of(work: Callable[[], object]) -> int:
     try:
         with suppress(ServiceError):
             work()
-        return tracemalloc.get_traced_memory()[1] + max(0, pool.max_memory() - arrow_before)
+        arrow: int = pool.max_memory() - arrow_before
+        return tracemalloc.get_traced_memory()[1] + max(0, arrow)
     finally:
         tracemalloc.stop()
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from app.http import server
 from app.http.responses import FilesResponse, StoredFile
-from app.http.server import MAX_PIECE_BYTES
+from app.http.server import MAX_JOINED_BYTES, MAX_PIECE_BYTES
 from tests.app.live_service import Service
 
 CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection
@@ -177,9 +177,10 @@ def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
         asyncio.run(send_paced())
         return found
 
-    small = b"x" * MAX_PIECE_BYTES
+    small = b"x" * MAX_JOINED_BYTES
     assert [(one["body"], one["more_body"]) for one in pieces(small, False)] == [(small, False)]
-    long = small * 2 + b"y"
+    assert [len(one["body"]) for one in pieces(small + b"y", False)] == [MAX_JOINED_BYTES + 1, 0]
+    long = b"x" * MAX_PIECE_BYTES * 2 + b"y"
     for more in (True, False):
         *first, last = pieces(long, more)
         parts = first if not more else [*first, last]

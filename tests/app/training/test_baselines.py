@@ -221,7 +221,8 @@ def test_auto_starts_no_control_when_its_time_is_over(
     finished.append({"spec": part | {"rows": FIRST_ROWS}, "result": tried})
     found: list[Any] = plan.next(finished)
     assert [each["algorithm"] for each in found] == n_next * [name]
-    compared = results.compare_controls(spec, plan, None, finished, np.zeros(0))
+    compared, _ = results.compare_controls(spec, plan, None, finished, np.zeros(0))
+    assert compared is not None
     assert compared["skipped"] is None
     assert [each["algorithm"] for each in compared["controls"]] == CONTROLS["algorithms"]
     (reason,) = {each["failed"] for each in compared["controls"]}

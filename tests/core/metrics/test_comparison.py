@@ -2,6 +2,7 @@
 
 import math
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,14 @@ from core.metrics import (
     auc_interval,
     compare,
     compare_auc,
+    compare_figures,
     compare_partial_auc,
+    figure_named,
     partial_auc,
     partial_auc_interval,
 )
 from core.metrics.estimates import holm, one_sided_table
+from core.metrics.runs import compare_stored
 from tests.core.metrics.naive import delong_covariance, rankings, windows
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
@@ -238,6 +242,35 @@ def test_a_window_of_few_negatives_has_no_p_value_and_says_how_many_it_needs(
     enough = compare(y, [rng.normal(size=y.size) + y for _ in range(2)], [(0.0, 0.05)])
     assert enough.warnings == ()
     assert enough.windows[0].differences[0].p_value is not None
+
+
+def test_unequal_weights_need_more_negatives_in_the_window(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+
+    def missing(n_negatives: int, heavy: float) -> set[bool]:
+        y = np.repeat([1, 0], [200, n_negatives])
+        scores = [rng.normal(size=y.size) + y for _ in range(2)]
+        weight = np.where(np.arange(y.size) % 4 == 0, heavy, 1.0)
+        window, bootstrap = [(0.0, 0.05)], {"n_bootstrap": 50, "random_state": 0}
+        found = [
+            compare(y, scores, window, sample_weight=weight).windows[0].differences,
+            compare(y, scores, window, sample_weight=weight, method="bootstrap", **bootstrap)
+            .windows[0]
+            .differences,
+            compare_stored(y == 1, scores, window, folder=tmp_path, sample_weight=weight)
+            .windows[0]
+            .differences,
+            compare_figures(y, scores, [figure_named("pauc:0,0.05")], sample_weight=weight)[
+                0
+            ].differences,
+        ]
+        return {pairs[0].p_value is None for pairs in found}
+
+    assert missing(60, heavy=1.0) == {False}
+    # effective numbers of 60.7 and 68.6: more than 60 = 3 / .05, but not times the square root of their share
+    assert missing(68, heavy=2.0) == {True}
+    assert missing(160, heavy=9.0) == {True}
+    assert missing(240, heavy=9.0) == {False}
 
 
 @pytest.mark.parametrize(
