@@ -103,6 +103,7 @@ ANSWERING = {"once", "accept_upload"}
 SEVERAL = {
     "datasets.put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
     "datasets.put_part": "looks before a body of hours is sent, and accepts it",
+    "datasets.close_upload": "reads the parts, puts their manifest on disk, and then closes: no writer waits for a disk",
     "datasets.create_version": "looks before the body is sent; `…/validate` looks once more, and then reads the table",
     "datasets.read_table_again": "`…/validate` looks for the dataset, and then reads the table",
     "scoring.create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",

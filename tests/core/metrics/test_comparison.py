@@ -409,7 +409,7 @@ Y, ONE, TWO = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [1.0, 2.0, 3.0, 4.0]
         ([ONE, TWO], {"group": [1, 2, 3]}, InvalidData, "group must have one value for each"),
         ([ONE, TWO], {"group": [1, 2, 3, np.nan]}, InvalidData, "group must not hold NaN"),
         ([ONE, TWO], {"group": [1, 2, 3, None]}, InvalidData, "group must hold numbers, booleans"),
-        ([ONE, TWO], {"group": np.array([1, 2, 3, "a"], object)}, InvalidData, "can be ordered"),
+        ([ONE, TWO], {"group": np.array([1, 2, 3, "a"], object)}, InvalidData, "one type"),
         ([ONE, TWO], {"sample_weight": [1, 1, 1, -1]}, InvalidData, "sample_weight must be 0 or"),
     ],
 )
