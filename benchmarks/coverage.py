@@ -522,10 +522,7 @@ def newcombe_interval(area: float, effective: tuple[float, float]) -> Interval:
 def model_interval(
     area: float, variance: float | None, effective: tuple[float, float], enough: float
 ) -> Interval:
-    """Return `area_interval` of the AUC with Hanley & McNeil's variance in place of the greatest possible one.
-
-    Of the two classes it is the smaller one that has the wider scores. `enough` replaces `ENOUGH_ROWS`.
-    """
+    """Return `area_interval` of the AUC with `enough` in place of `ENOUGH_ROWS_OF_CLASSES`."""
     least, most = sorted(effective)
     distance = min(area, 1.0 - area)
     if not variance or distance < 1e-12:
@@ -551,8 +548,8 @@ def measure_bounds(near: Near, n_trials: int) -> str:
     for areas in estimates:
         area, variance = float(areas.values[0, 0]), areas.variance(0, 0)
         every = (
+            areas.interval(0, 0, min(areas.effective), LEVEL),  # the greatest possible variance
             area_interval(areas, 0, 0, (0.0, 1.0), LEVEL),
-            model_interval(area, variance, areas.effective, 8.0),
             model_interval(area, variance, areas.effective, 12.0),
             newcombe_interval(area, areas.effective),
         )
@@ -1270,7 +1267,7 @@ def main() -> None:
         print_areas(options)
     if "bounds" in options.tables:
         print(
-            "\n| sample | as served | Hanley & McNeil, 8 | Hanley & McNeil, 12 | Newcombe |\n"
+            "\n| sample | greatest variance | as served | Hanley & McNeil, 12 | Newcombe |\n"
             "|---|---|---|---|---|"
         )
         for near in BOUNDS:

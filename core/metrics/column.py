@@ -98,7 +98,8 @@ def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: 
     if least > 1:
         variance = a * (1.0 - a) / (of_positives - 1) + b * (1.0 - b) / (of_negatives - 1)
         variance /= 4.0
-    return proportion_interval(value, variance, least, 0.95)
+    classes = float(of_positives), float(of_negatives)
+    return proportion_interval(value, variance, least, 0.95, classes=classes)
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
@@ -111,7 +112,7 @@ def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Int
         placement = (float(sums[1]) - m * value**2) / (m - 1)
         height = (float(sums[3]) - n * value**2) / (n - 1)
         variance = placement / m + height / n
-    return proportion_interval(value, variance, min(m, n), 0.95)
+    return proportion_interval(value, variance, min(m, n), 0.95, classes=(float(m), float(n)))
 
 
 def _histogram(

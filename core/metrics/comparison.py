@@ -414,7 +414,7 @@ def compare_areas(
     compared = tuple(
         WindowComparison(
             *window,
-            tuple(areas.interval(k, j, trials[j], level) for k in range(len(names))),
+            tuple(area_interval(areas, k, j, window, level) for k in range(len(names))),
             found[j].pairs,
             found[j].joint_p_value,
         )

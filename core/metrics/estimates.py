@@ -23,6 +23,11 @@ vanishes and the interval is DeLong's; with none, n* is n: AUC 1 on 50 positives
 is worth one and a half trials or fewer, a single row may be all of it, and the interval reaches to 0 or 1. The 5 was
 chosen by simulation (docs/statistics.md). n* is also n if the sample shows no variance.
 
+The AUC has a narrower bound than any mean (`classes`): w / n is replaced by w V / (A (1 − A)), with V the variance of
+Hanley & McNeil (1982) for exponential scores, those of the smaller class the wider ones, and the 5 by an 8. The n in
+1 / k stays. With 20 positives, 2,000 negatives and an AUC of .99 the interval is a third narrower than with
+A (1 − A) / n (docs/statistics.md). The mean of the AUCs of folds keeps A (1 − A) / n.
+
 With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
 and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
 
@@ -67,6 +72,8 @@ difference. Metrics without a p-value are left out.
 
 References
 ----------
+Hanley & McNeil, "The meaning and use of the area under a receiver operating characteristic (ROC) curve", Radiology 143
+(1982).
 Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979).
 Hotelling, "The generalization of Student's ratio", Annals of Mathematical Statistics 2 (1931).
 Korn & Graubard, "Confidence intervals for proportions with small expected number of positive counts estimated from
@@ -128,6 +135,10 @@ MIN_FOLD_TEST_ROWS = 4
 
 ENOUGH_ROWS = 5.0
 """Effective number of rows behind an area's distance to 0 or 1 at which half of the variance is the observed one."""
+
+
+ENOUGH_ROWS_OF_CLASSES = 8.0
+"""The same for the AUC, whose variance is mixed with that of Hanley & McNeil."""
 
 
 ONE_ROW = 1.5
@@ -192,10 +203,17 @@ class Estimates:
         parts = self.influence[scorer, metric]
         return inner(parts, parts)
 
-    def interval(self, scorer: int, metric: int, trials: float, level: float) -> Interval:
-        """Return the interval of one value in [0, 1]; `trials` is n of the module."""
+    def interval(
+        self,
+        scorer: int,
+        metric: int,
+        trials: float,
+        level: float,
+        classes: tuple[float, float] | None = None,
+    ) -> Interval:
+        """Return the interval of one value in [0, 1], by `proportion_interval`; `trials` is n of the module."""
         value, variance = float(self.values[scorer, metric]), self.variance(scorer, metric)
-        return proportion_interval(value, variance, trials, level, self.degrees)
+        return proportion_interval(value, variance, trials, level, self.degrees, classes)
 
 
 def estimates_of_units(
@@ -240,7 +258,12 @@ def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatAr
 
 
 def proportion_interval(
-    value: float, variance: float | None, n: float, level: float, degrees: float = math.inf
+    value: float,
+    variance: float | None,
+    n: float,
+    level: float,
+    degrees: float = math.inf,
+    classes: tuple[float, float] | None = None,
 ) -> Interval:
     """Return the interval of an area, or of another mean of values in [0, 1]; see the module.
 
@@ -254,12 +277,14 @@ def proportion_interval(
     level : float in (0, 1)
     degrees : float > 0
         Degrees of freedom of Student's t; inf for the normal distribution.
+    classes : (positives, negatives), optional
+        Effective numbers of rows, if the value is the area of the whole curve: it then has a narrower bound than n.
     """
     if variance is None or not _shows_variance(value, variance):
         return wilson_interval(value, n, level)
     if not math.isinf(degrees):
         return logit_interval(value, variance, n, level, degrees)
-    trials = effective_trials(value, variance, n)
+    trials = effective_trials(value, variance, n, classes=classes)
     _, low, high = wilson_interval(value, trials, level)
     nearest = min(value, 1.0 - value)
     if trials * nearest <= ONE_ROW:  # at 0.5, where rounding would choose, to both sides
@@ -286,7 +311,11 @@ def _shows_variance(value: float, variance: float) -> bool:
 
 
 def effective_trials(
-    value: float, variance: float | None, n: float, degrees: float = math.inf
+    value: float,
+    variance: float | None,
+    n: float,
+    degrees: float = math.inf,
+    classes: tuple[float, float] | None = None,
 ) -> float:
     """Return n* of the module: the trials of a proportion that is as uncertain as the value.
 
@@ -298,10 +327,21 @@ def effective_trials(
     if not math.isinf(degrees):
         return of_one_trial / variance
     rows = 1.0 / (variance / min(value, 1.0 - value) ** 2 + 1.0 / n)
-    hidden = 1.0 / (1.0 + (rows / ENOUGH_ROWS) ** 2)
+    enough, most = ENOUGH_ROWS, n
+    if classes is not None:
+        enough, most = ENOUGH_ROWS_OF_CLASSES, max(n, _model_trials(value, classes))
+    hidden = 1.0 / (1.0 + (rows / enough) ** 2)
     # Where the prevalence varies, too, this may be more than 1 / n: what is hidden only widens.
     shown = variance / of_one_trial
-    return 1.0 / (shown + hidden * max(1.0 / n - shown, 0.0))
+    return 1.0 / (shown + hidden * max(1.0 / most - shown, 0.0))
+
+
+def _model_trials(value: float, classes: tuple[float, float]) -> float:
+    """Return the trials of a proportion with the variance of Hanley & McNeil 1982, the smaller class the wider one."""
+    area = max(value, 1.0 - value)
+    least, most = sorted(classes)
+    excess = (most - 1.0) * area / (1.0 + area) + (least - 1.0) * (1.0 - area) / (2.0 - area)
+    return least * most / (1.0 + excess)
 
 
 _Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]

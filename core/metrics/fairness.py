@@ -82,7 +82,7 @@ from core.metrics.groups import (
     inner,
     tie_groups,
 )
-from core.metrics.intervals import estimate_areas, worst_case_trials
+from core.metrics.intervals import classes_of, estimate_areas, worst_case_trials
 from core.metrics.operating import check_threshold, operating_point_on_curve
 from core.metrics.window import (
     CUTS,
@@ -247,12 +247,16 @@ class _GroupEstimate(NamedTuple):
     """Degrees of freedom of Student's t in the interval."""
     variance_degrees: float
     """Degrees of freedom of the variance, for the joint test."""
+    classes: tuple[float, float] | None = None
+    """As `proportion_interval`."""
 
     def interval(self, level: float) -> Interval:
         trials = self.trials
         if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
             trials *= (normal_quantile(level) / quantile(level, self.degrees)) ** 2
-        return proportion_interval(self.value, self.variance, trials, level, self.degrees)
+        return proportion_interval(
+            self.value, self.variance, trials, level, self.degrees, self.classes
+        )
 
     def effective_trials(self) -> float:
         return effective_trials(self.value, self.variance, self.trials, self.degrees)
@@ -509,7 +513,9 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
         below = sum(part**2 / spare for part, spare in own)
         degrees = sum(part for part, _ in own) ** 2 / below if below > 0.0 else math.inf
     trials = worst_case_trials(one.effective, window)
-    return _GroupEstimate(float(areas.values[0, j]), variance, trials, areas.degrees, degrees)
+    classes = classes_of(one.effective, window)
+    value = float(areas.values[0, j])
+    return _GroupEstimate(value, variance, trials, areas.degrees, degrees, classes)
 
 
 def _rates(
@@ -864,6 +870,7 @@ def _cross_areas(
                     worst_case_trials(effective, WHOLE),
                     level,
                     math.inf if rows.unit is None else min(effective) - 1.0,
+                    effective,
                 )
             found.append(CrossArea(a, b, GroupFigure(interval, reason or None)))
     return tuple(found)

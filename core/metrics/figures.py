@@ -329,12 +329,12 @@ def scaled_interval(
     With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a figure
     is skewed, and its interval would miss above in up to 11 % with 10 positives.
     """
-    top, trials, hidden, degrees_below = scale
+    top, trials, hidden, degrees_below, classes = scale
     scaled = None
     if variance is not None and math.isfinite(variance):
         scaled = (math.sqrt(variance) / top) ** 2  # the square of a top of 1e-180 would be 0
     share = min(1.0, value / top)
-    _, low, high = proportion_interval(share, scaled, trials, level, degrees)
+    _, low, high = proportion_interval(share, scaled, trials, level, degrees, classes)
     if hidden > 0.0 and scaled is not None and scaled > EPSILON**2:
         below = scaled + hidden * share * (1.0 - share)
         if math.isinf(degrees):
@@ -520,6 +520,8 @@ class Scale(NamedTuple):
     """`Figure.hidden_variance`."""
     degrees: float = math.inf
     """Degrees of freedom of the positives' variance, for the lower end of a figure with a hidden variance."""
+    classes: tuple[float, float] | None = None
+    """As `proportion_interval`."""
 
 
 def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scale:
@@ -529,7 +531,8 @@ def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scal
     n_parts = len(masses) / repeats
     hidden = float(np.mean([figure.hidden_variance(own) for own in masses])) / n_parts
     positives = sum(own.effective[0] for own in masses) / repeats
-    return Scale(top, trials, hidden, max(positives - n_parts, MIN_DEGREES))
+    classes = masses[0].effective if figure.is_whole_area and len(masses) == 1 else None
+    return Scale(top, trials, hidden, max(positives - n_parts, MIN_DEGREES), classes)
 
 
 def _compared(

@@ -310,7 +310,9 @@ def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
-        return found.interval(scorer, 0, one.trials, level)
+        return found.interval(
+            scorer, 0, one.trials, level, found.effective
+        )  # of two grades: the AUC
     parts = weigh_by_others(found.influence[scorer, 0])
     # What few rows hide is allowed for already; n of the rarest grade would allow for it twice.
     value = float(found.values[scorer, 0])

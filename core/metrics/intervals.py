@@ -32,7 +32,7 @@ For single rows the analytic variance is
 which for the AUC without weights is DeLong's.
 
 **The interval** is that of `estimates` for n = min(e₊, e₋ · (b − a)) trials; for the AUC this is Birnbaum & Klose's
-bound.
+bound, and where the sample shows some variance it is mixed with Hanley & McNeil's.
 
 Rows of a kind that the sample lacks altogether are beyond every interval. `area_warnings` says so where an interval
 ends within four rows of 0 or 1, and where it reaches down less than the area would fall by such rows: n rows lack a
@@ -290,7 +290,7 @@ def auc_interval(
     --------
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*auc_interval(y, scores)))
-    0.750, from 0.301 to 1.000
+    0.750, from 0.319 to 1.000
     """
     return partial_auc_interval(y, scores, level=level, sample_weight=sample_weight, group=group)
 
@@ -524,14 +524,25 @@ def partial_auc_interval_of(
     """Return the analytic `partial_auc_interval` of tie groups."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window), area_variance(groups, *window)
+    effective = effective_of(groups)
+    trials = worst_case_trials(effective, window)
     return proportion_interval(
-        value, variance, worst_case_trials(effective_of(groups), window), level
+        value, variance, trials, level, classes=classes_of(effective, window)
     )
 
 
 def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
     """Return the analytic interval of one scorer's area over the j-th window."""
-    return areas.interval(scorer, j, worst_case_trials(areas.effective, window), level)
+    effective = areas.effective
+    trials = worst_case_trials(effective, window)
+    # The rankers of folds depend on the rows that evaluate the others: the narrower bound would cover 91 % of 60 rows.
+    classes = classes_of(effective, window) if areas.parts == 1.0 else None
+    return areas.interval(scorer, j, trials, level, classes)
+
+
+def classes_of(effective: tuple[float, float], window: Window) -> tuple[float, float] | None:
+    """Return `classes` of `proportion_interval` for an area: only that of the whole curve has the narrower bound."""
+    return effective if window == WHOLE else None
 
 
 def area_warnings(

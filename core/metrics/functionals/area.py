@@ -29,6 +29,7 @@ from core.metrics.functionals.base import (
 from core.metrics.intervals import influences_of_masses
 from core.metrics.window import (
     MAX_WHOLE,
+    WHOLE,
     check_rate,
     check_window,
     window_weights,
@@ -61,6 +62,11 @@ class WindowArea(Figure):
         if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
             return "auc"
         return f"pauc:{self.fpr_min:.12g},{self.fpr_max:.12g}"
+
+    @property
+    def is_whole_area(self) -> bool:
+        """Whether the window is [0, 1]."""
+        return (self.fpr_min, self.fpr_max) == WHOLE
 
     def of(self, masses: Masses) -> Derivatives:
         """Return the figure and its derivatives."""

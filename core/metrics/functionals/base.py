@@ -138,6 +138,11 @@ class Figure(ABC):
     def trials(self, masses: Masses) -> float:
         """Return n such that the figure over `top` varies no more than a proportion of n trials."""
 
+    @property
+    def is_whole_area(self) -> bool:
+        """Whether this is the AUC, whose interval has the narrower bound of `estimates`."""
+        return False
+
     has_heavy_null = False
     """Whether the tail of the null distribution is heavier than `null_moments` say."""
 

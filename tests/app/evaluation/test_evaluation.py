@@ -257,7 +257,8 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     train(bench, People(600, 0).upload(bench), "churn")
     train(bench, People(600, 2).upload(bench), "other")
     few, many = People(40, 1).upload(bench), People(2_000, 3).upload(bench)
-    (warning,) = evaluate(bench, "churn", few).warnings
+    of_whole, warning = evaluate(bench, "churn", few).warnings
+    assert "11 positives" in of_whole
     assert "over [0, 0.05]" in warning
     needed = re.search(r"about ([\d,]+) negatives are needed", warning)
     assert needed is not None
@@ -266,9 +267,9 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     compared = ask_comparison(bench, ["churn", "other"], few)
     assert bench.work().state == JobState.SUCCEEDED
     warnings = bench.db.reading(COMPARISONS.find, OWNER, compared.id).warnings
-    (of_auc,) = warnings  # by default the areas under the whole curves are compared
-    assert of_auc.startswith("other:1: ")
-    assert "11 positives" in of_auc
+    # by default the areas under the whole curves are compared
+    assert [words.split(": ")[0] for words in warnings] == ["churn:1", "other:1"]
+    assert all("11 positives" in words for words in warnings)
 
 
 def test_drift_from_a_validation_by_folds_leaves_the_scores_out(

@@ -119,13 +119,21 @@ def delong_variance(y: np.ndarray, scores: np.ndarray) -> float:
     return float(delong_covariance(y, [scores])[1][0, 0])
 
 
-def area_interval(value: float, variance: float, n: float) -> tuple[float, float]:
+def area_interval(
+    value: float, variance: float, n: float, classes: tuple[float, float] | None = None
+) -> tuple[float, float]:
     """The 95 % interval of an area of single rows: where (A - a)² = z² a (1 - a) / n*, or one row may be all."""
     near = min(value, 1.0 - value)
     rows = 1.0 / (variance / near**2 + 1.0 / n)
-    share = 25.0 / (25.0 + rows**2)
+    enough, bound = 25.0, 1.0 / n
+    if classes is not None:  # Hanley & McNeil's, as they write it: Q1 and Q2
+        enough, area, (m, k) = 64.0, 1.0 - near, sorted(classes)
+        q1, q2 = area / (2.0 - area), 2.0 * area**2 / (1.0 + area)
+        model = area * (1.0 - area) + (m - 1.0) * (q1 - area**2) + (k - 1.0) * (q2 - area**2)
+        bound = min(bound, model / (m * k * area * (1.0 - area)))
+    share = enough / (enough + rows**2)
     shown = variance / (value * (1.0 - value))
-    inverse = max(share / n + (1.0 - share) * shown, shown)
+    inverse = max(share * bound + (1.0 - share) * shown, shown)
     z = norm.ppf(0.975)
     low, high = np.sort(
         np.roots([1 + z**2 * inverse, -2 * value - z**2 * inverse, value**2]).real

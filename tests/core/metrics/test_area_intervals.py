@@ -101,7 +101,24 @@ def test_published_example() -> None:
 def test_the_interval_is_wilsons_for_the_effective_trials() -> None:
     y, scores = two_classes(np.random.default_rng(0), 30, 40, 1.0)
     value, low, high = auc_interval(y, scores)
-    assert (low, high) == pytest.approx(area_interval(value, delong_variance(y, scores), 30))
+    assert (low, high) == pytest.approx(
+        area_interval(value, delong_variance(y, scores), 30, (30, 40))
+    )
+
+
+def test_few_positives_near_one_are_covered_by_narrower_intervals_than_those_of_any_distribution() -> (
+    None
+):
+    rng, distance = np.random.default_rng(6), math.sqrt(2) * norm.ppf(0.99)
+    widths, of_any, covered, n_trials = 0.0, 0.0, 0, 200
+    for _ in range(n_trials):
+        y, scores = two_classes(rng, 20, 2_000, distance)
+        value, low, high = auc_interval(y, scores)
+        worst = area_interval(value, delong_variance(y, scores), 20) if value < 1.0 else (low, high)
+        widths, of_any = widths + high - low, of_any + worst[1] - worst[0]
+        covered += low <= 0.99 <= high
+    assert widths < 0.75 * of_any
+    assert covered >= 0.95 * n_trials
 
 
 @pytest.mark.parametrize("area", [0.6, 0.8, 0.9, 0.99])

@@ -75,8 +75,9 @@ def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
             spare = min(effective[a, 0], effective[b, 1]) - 1.0
             if 0.001 < expected.value < 0.999 and spare > 1e-9 and variances[a, b] > 1e-20:
                 degrees = math.inf if units is None else spare
+                classes = effective[a, 0], effective[b, 1]
                 found = proportion_interval(
-                    values[a, b], variances[a, b], spare + 1.0, 0.95, degrees
+                    values[a, b], variances[a, b], spare + 1.0, 0.95, degrees, classes
                 )
                 assert found == pytest.approx(expected, abs=1e-9)
 
