@@ -279,7 +279,7 @@ def test_hostile_bodies_are_refused(sentences: Sentences) -> None:
     head = b'{"columns":["age","income"],"data":['
     tails = (b'["' * 100_000, b"[" * 100_000, b'["\xf4\x90\x80\x80",1]]}', b"[1,2]]} x", b"[1 2]]}")
     for tail in tails:
-        with pytest.raises(Malformed):
+        with pytest.raises((Malformed, Invalid)):  # brackets are counted before they are parsed
             read(TWO, head + tail, IdFields(), BOUNDS)
     full = head + b",".join([b"[1,2]"] * 100)
     assert len(read(TWO, full + b"]}", IdFields(), BOUNDS).X) == 100
