@@ -560,8 +560,22 @@ def compare_pair(
     """Return the difference of two scorers by a metric with its interval, and its p-value.
 
     `trials` is n of the module. A metric that is not `tested` has no p-value, and the interval of a difference is at
-    least that of the greatest possible variance.
+    least that of the greatest possible variance and contains 0: rows too few for a test exclude no difference of 0.
     """
+    interval, p_value = _compare_pair(estimates, pair, metric, trials, level, tested)
+    if not tested:
+        interval = interval._replace(low=min(interval.low, 0.0), high=max(interval.high, 0.0))
+    return interval, p_value
+
+
+def _compare_pair(
+    estimates: Estimates,
+    pair: tuple[int, int],
+    metric: int,
+    trials: float,
+    level: float,
+    tested: bool,
+) -> tuple[Interval, float | None]:
     first, second = pair
     value = float(estimates.values[first, metric] - estimates.values[second, metric])
     error = 0.0
