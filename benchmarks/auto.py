@@ -609,7 +609,7 @@ def report_budget(
             cells = []
             for system in systems:
                 value, p_value, behind = found[system]
-                mark = " ▼" if behind and p_value < LEVEL else ""
+                mark = " ▼" if behind and p_value is not None and p_value < LEVEL else ""
                 worse[system] += bool(mark)
                 cells.append(
                     (f"**{value:.4f}**" if value == max(values) else f"{value:.4f}") + mark

@@ -28,7 +28,10 @@ BY_ANOTHER_SECRET = {
     ): "a session is found by its hash, and says whose key signed in",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
-    ("jobs/repository.py", "states"): "the watcher asks for ids that were found with their owner",
+    (
+        "jobs/repository.py",
+        "_states_of_ids",
+    ): "the watcher asks for ids that were found with their owner",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }

@@ -22,10 +22,6 @@ from app.models import calibrations
 from app.models import service as models
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
-from core.metrics.comparison import change
-from core.metrics.equivalence import rows_factor
-from core.metrics.estimates import Interval, normal_quantile
-from core.probability.shape import DEGREES, information_needed
 
 CheckName = Literal["ranks", "beats_controls", "probabilities", "stable", "groups"]
 Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
@@ -154,6 +150,10 @@ def check_reliability(
 
 def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     """Yield by which factors the rows must grow so that each metric of calibration is within the margin."""
+    from core.metrics.equivalence import rows_factor
+    from core.metrics.estimates import normal_quantile
+    from core.probability.shape import DEGREES, information_needed
+
     large, slope, shape = (found[of] for of in ("in_the_large", "slope", "shape"))
     for interval, right in ((large, 0.0), (slope, 1.0)):
         if interval is not None:
@@ -226,6 +226,8 @@ def _margin_of(area: Json) -> float:
 
 
 def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
+    from core.metrics.equivalence import rows_factor
+
     before, after = area["before"], area["after"]
     if margin <= 0.0:
         return None
@@ -289,6 +291,8 @@ def _groups(judged: Sequence[Evaluation]) -> Check:
 
 def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Check:
     """Return the check of groups of which no test differs: that all pairs are within the margins, or not known."""
+    from core.metrics.equivalence import rows_factor
+
     margin = margins.BETWEEN_GROUPS
     lacking, wide = [], []
     factors: list[float | None] = []
@@ -336,6 +340,9 @@ def _figures_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[A
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:
     """Return the greatest absolute difference that the intervals of two groups allow, and the observed one."""
+    from core.metrics.comparison import change
+    from core.metrics.estimates import Interval
+
     before, after = (Interval(each["value"], each["low"], each["high"]) for each in (first, second))
     found = change(before, after)
     return max(-found.low, found.high), abs(found.value)

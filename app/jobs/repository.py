@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, and_, bindparam, delete, exists, insert, not_, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, aliased, selectinload
 
 from app.platform.sql import (
@@ -37,9 +50,6 @@ _INSERT = (
     .returning(Job)
 )
 _ADD_EVENT = insert(JobEvent).values(at=db_now())
-_STATES = select(Job.id, Job.state, Job.event_seq).where(
-    Job.id.in_(bindparam("ids", expanding=True))
-)
 _LATER, _RETRY = aliased(Job), aliased(Job)
 _UPLOADS = ("ingest", "ingest_files")
 """Kinds of job that count as one: a table is read from one file or from several."""
@@ -149,9 +159,16 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
     return session.scalars(statement).all()
 
 
+@cache
+def _states_of_ids() -> Select[str, str, int]:
+    """Return the statement of `states`: to build it takes as long as to run it, and it runs many times a second."""
+    wanted: BindParameter[list[str]] = bindparam("ids", expanding=True)
+    return select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(wanted))
+
+
 def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
     """Return state and last event number of each job, for the watcher of waiting requests."""
-    rows = session.execute(_STATES, {"ids": list(ids)})
+    rows = session.execute(_states_of_ids(), {"ids": list(ids)})
     return {id_: (state, event_seq) for id_, state, event_seq in rows}
 
 

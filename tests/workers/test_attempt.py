@@ -174,7 +174,10 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     crew.shop.fitting(job_id)  # its first step is told seldomer than a checkpoint is made
     codes = crew.shop.blobs.job_dir("codes", job_id)
     codes.mkdir()  # as if its table were read by columns
-    eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+    # The checkpoint is of a later step than the first that is reported.
+    eventually(lambda: crew.shop.first_steps_of(job_id), seconds=60)
+    early = crew.shop.job(job_id).checkpoint_key
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key not in (None, early), seconds=60)
     os.kill(pid, signal.SIGKILL)
     crew.shop.reaches(job_id, "queued")
     assert codes.is_dir()

@@ -51,7 +51,7 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     dataset_id = shop.ready_table()
     pid = warm_process(slots)
     job_id = shop.train(dataset_id, LONG)
-    shop.fitting(job_id)
+    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
     slots.stop()
     assert not is_running(pid)
     given_back = shop.job(job_id)
