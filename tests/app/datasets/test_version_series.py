@@ -169,7 +169,7 @@ def test_a_model_knows_the_versions_it_was_made_with(
     assert job.spec["validation_dataset"].items() >= judged.items()
     assert model.dataset == job.spec["dataset"]
     assert model.validation_dataset == job.spec["validation_dataset"]
-    repeated, _, constant = model.warnings  # the other: few rows judge
+    repeated, *_, constant = model.warnings  # the others: few validation rows
     assert "validation rows" in repeated
     sentences(constant)
     # A version that has rows in common flatters, whichever of the two is the longer.
