@@ -44,13 +44,14 @@ def running_service(
     environment: Mapping[str, str] = MappingProxyType({}),
     *,
     code: Path | None = None,
-    log_file: Path = OUTPUT / "serve.log",
+    log_file: Path | None = None,
 ) -> Iterator[rankwright.Client]:
     """Start `rankwright serve` on a free port, wait until it is ready, and end it as Ctrl-C would.
 
     With `code`, that checkout's code is served, if the environment has it first in PYTHONPATH.
     """
     OUTPUT.mkdir(exist_ok=True)
+    log_file = log_file or OUTPUT / "serve.log"
     log = log_file.open("w")
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir", str(state)]
     process = subprocess.Popen(
