@@ -119,7 +119,7 @@ def plain_value(value: Any) -> Any:
     """
     if isinstance(value, np.generic):
         return value.item()
-    if type(value) is dict:
+    if isinstance(value, dict):
         return {plain_value(key): plain_value(of) for key, of in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(plain_value, value))

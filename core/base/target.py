@@ -152,20 +152,15 @@ def check_row_weights(sample_weight: Any, n_samples: int) -> Floats:
 def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
     """Return the unit of each row: the distinct labels, in order, are numbered from 0.
 
-    InvalidData: there is not one label per row, a label is not a number, boolean or text, or an array of objects holds
-    integers, booleans and text beside each other. numpy's scalars count as Python's.
+    InvalidData: there is not one label per row, a label is NaN or not a number, boolean or text, or an array of objects
+    holds numbers, booleans and text beside each other. numpy's scalars count as Python's.
     """
     vector = as_vector(name, labels)
     if vector.size != length:
         raise InvalidData(
             f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
         )
-    if vector.dtype.kind == "f":
-        if (nan := np.isnan(vector)).any():
-            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
-    elif vector.dtype.kind not in "biuUSO":
-        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
-    elif vector.dtype.kind == "O":
+    if vector.dtype.kind == "O":
         kinds = {_kind_of(value) for value in vector}
         if None in kinds:
             raise InvalidData(f"{name} must hold numbers, booleans or text, got other objects")
@@ -173,16 +168,23 @@ def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
             raise InvalidData(
                 f"{name} must hold values of one type, got {' and '.join(sorted(map(str, kinds)))}"
             )
+        if kinds == {"numbers"} and not all(isinstance(each, int | np.integer) for each in vector):
+            vector = vector.astype(np.float64)
+    if vector.dtype.kind == "f":
+        if (nan := np.isnan(vector)).any():
+            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
+    elif vector.dtype.kind not in "biuUSO":
+        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
     return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
 
 
 def _kind_of(label: Any) -> str | None:
-    """Return the kind of a label in an array of objects; None if it is not text, an integer or a boolean."""
+    """Return the kind of a label in an array of objects; None if it is not text, a number or a boolean."""
     if isinstance(label, str):
         return "text"
     if isinstance(label, bool | np.bool_):
         return "booleans"
-    return "integers" if isinstance(label, int | np.integer) else None
+    return "numbers" if isinstance(label, int | float | np.integer | np.floating) else None
 
 
 def as_vector(name: str, values: Any) -> npt.NDArray[Any]:

@@ -5,11 +5,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Caller(NamedTuple):
@@ -29,13 +28,18 @@ def find_caller() -> Caller:
     if (given := _CALLER.get()) is not None:
         return given
     frame: FrameType = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+    while _is_own(frame) and frame.f_back is not None:
         frame = frame.f_back
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     return Caller(
         frame.f_code.co_filename, frame.f_lineno, names.get("__name__", "<unknown>"), registry
     )
+
+
+def _is_own(frame: FrameType) -> bool:
+    # The module's name, not the file's: generated code, such as the __init__ of a dataclass, has no file.
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
 
 
 @contextmanager

@@ -80,9 +80,8 @@ TrainingData = ClassRows | ListedPairs | QueryRows
 MIN_CLASS_ROWS = 250  # rows of each class from which they choose
 FIRST_ROUNDS = 500  # rounds, at most, of the first fit
 MAX_ROUNDS = 2000  # rounds, at most, of the second fit, if the first was still improving
-MORE_LEAVES = (
-    4  # times as many leaves in the second fit, and trees twice as deep, unless they are given
-)
+# The second fit has so many times as many leaves, and trees twice as deep, unless they are given.
+MORE_LEAVES = 4
 PATIENCE = 50  # rounds without a higher validation AUC before a fit ends
 CHOSEN_RATE = 0.05  # learning rate, if it is not given
 CHOSEN_FEATURES = 0.5  # fraction of the features, if it is not given
@@ -128,7 +127,8 @@ class Booster(ContributionRanker):
     n_rounds_ : int
         Number of rounds of the ranker.
     learning_rate_ : float
-        As given, or as the fit has chosen it. This and the next three are None if a fit of version 0.3.0 could choose.
+        As given, or as the fit has chosen it. This and the next three are None for a model that
+        version 0.3.0 fitted with `n_rounds=None`: it did not store them.
     max_depth_, max_leaves_ : int or None
         The greatest depth and number of leaves that a tree could have, as given or as chosen; a fit never exceeds what
         it is given. Without trees None; max_leaves_ is also None for trees that are split level by level.
@@ -173,6 +173,7 @@ class Booster(ContributionRanker):
     @property
     def n_rounds_(self) -> int:
         """Number of rounds of the ranker."""
+        check_is_fitted(self)
         return len(self.rounds_)
 
     @property

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -305,6 +306,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         fresh = self._unfitted()
         if hasattr(self, "_stream"):
             fresh.__dict__ |= {**vars(self), **fresh.get_params(deep=False)}
+            fresh._stream = deepcopy(self._stream)  # a batch that fails must not be in it
         fresh._learn_batch(X, y, classes, sample_weight, demand)
         self._become(fresh)
         return self

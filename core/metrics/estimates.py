@@ -178,7 +178,7 @@ class Estimates:
     contributions: FloatArray | None = None
     """What the units contribute, if `influence` has replicates instead: shape as `influence`."""
     units: tuple[int, int] | None = None
-    """Numbers of units with positives and with negatives; None if they all have the same weight."""
+    """Numbers of units with positives and with negatives; None if they are not known: weights then count as equal."""
 
     @property
     def evenness(self) -> tuple[float, float]:
@@ -523,16 +523,25 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def variance_degrees(first: FloatArray, second: FloatArray) -> float:
-    """Return ν of the module for the difference of two influences; inf if many units contribute, or none."""
+    """Return the degrees of freedom ν of the variance of a difference of two values; see the module.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_units,), float64
+        Influences of the units on each value. For the variance of one value, `second` is 0.
+
+    Returns
+    -------
+    float
+        At least `MIN_DEGREES`; inf if `MANY_DEGREES` or more, or if no unit contributes.
+    """
     blocks = list(spans(0, first.size))
     peak = max(float(np.abs(first[i:j] - second[i:j]).max()) for i, j in blocks)
     if peak == 0.0:
         return math.inf
     total = fourth = 0.0
-    for (
-        i,
-        j,
-    ) in blocks:  # fractions of the greatest, whose fourth powers neither overflow nor vanish
+    for i, j in blocks:
+        # As fractions of the greatest: their fourth powers neither overflow nor vanish.
         squares = ((first[i:j] - second[i:j]) / peak) ** 2
         total += float(squares.sum())
         fourth += inner(squares, squares)

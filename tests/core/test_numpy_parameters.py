@@ -1,6 +1,7 @@
 """Parameters that are numpy scalars, as grids over arrays have them, for every registered algorithm."""
 
 import json
+from collections import OrderedDict
 from typing import Any, Literal, get_args, get_origin
 
 import numpy as np
@@ -124,6 +125,8 @@ def test_scalars_within_dicts_and_lists_count_too() -> None:
     ranker = RankBoost(n_rounds=3, monotone=monotone).fit(X, y)
     assert ranker.find_directions().tolist() == [1, 0, 0]
     assert ranker.get_parameters()["monotone"] == {0: "increasing"}
+    ordered = clone(ranker).set_params(monotone=OrderedDict(monotone)).fit(X, y)
+    assert ordered.get_parameters()["monotone"] == {0: "increasing"}
     members = [RankBoost(n_rounds=np.int64(2)), RankBoost(n_rounds=3)]
     average = RankAverage(members=members, weights=[np.float32(0.5), np.int64(2)]).fit(X, y)
     again = load(save(average))
@@ -155,6 +158,8 @@ GROUPS = np.arange(120) % 9
         GROUPS.astype(object),
         np.array([np.int64(g) for g in GROUPS], dtype=object),
         np.array([np.int8(g) if g % 2 else int(g) for g in GROUPS], dtype=object),
+        np.array([float(g) if g % 2 else int(g) for g in GROUPS], dtype=object),
+        np.array([np.float64(g) for g in GROUPS], dtype=object),
         np.array([str(g) for g in GROUPS], dtype=object),
         np.array([np.str_(g) for g in GROUPS], dtype=object),
     ],
@@ -166,9 +171,7 @@ def test_groups_may_be_objects_of_one_type(groups: Any) -> None:
     assert (ranker.fit(X, y, groups=groups).decision_function(X) == expected).all()
 
 
-@pytest.mark.parametrize(
-    "odd", ["a", True, np.bool_(True), np.str_("a"), 1.5, None, (1,), float("nan")]
-)
+@pytest.mark.parametrize("odd", ["a", True, np.bool_(True), np.str_("a"), None, (1,), float("nan")])
 def test_groups_of_several_types_are_refused(odd: Any) -> None:
     X, y = make_rows(labels=False)
     groups = GROUPS.astype(object)

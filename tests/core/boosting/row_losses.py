@@ -118,6 +118,19 @@ class InfiniteLoss(FocalLoss):
     write_derivatives = write_infinite
 
 
+@derivatives
+def write_undefined(margins, sign, sample_weight, weights, losses):  # type: ignore[no-untyped-def]
+    """Write the focal loss with one row whose gradient is not a number."""
+    write_focal_absolute(margins, sign, sample_weight, weights, losses)
+    weights[2] = np.nan
+
+
+class UndefinedLoss(FocalLoss):
+    """`FocalLoss` with a gradient that is not a number in the second row of each run of rows."""
+
+    write_derivatives = write_undefined
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class FocalBoost(LogitBoost):
     """`LogitBoost` of the focal loss."""
@@ -142,3 +155,10 @@ class InfiniteBoost(FocalBoost):
     """`FocalBoost` with a second derivative that is not finite."""
 
     loss_class: ClassVar[type[RowLoss]] = InfiniteLoss
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class UndefinedBoost(FocalBoost):
+    """`FocalBoost` with a gradient that breaks the contract of `RowLoss`."""
+
+    loss_class: ClassVar[type[RowLoss]] = UndefinedLoss

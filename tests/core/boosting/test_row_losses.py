@@ -16,6 +16,7 @@ from tests.core.boosting.row_losses import (
     FocalBoost,
     HingeBoost,
     InfiniteBoost,
+    UndefinedBoost,
 )
 from tests.core.coding.test_stored import make_rows
 
@@ -113,7 +114,11 @@ def test_a_loss_that_is_not_convex_is_learnt_with_the_absolute_second_derivative
     assert ranker.loss_[-1] == pytest.approx((weight * (1 - p) ** 2 * -np.log(p)).sum(), rel=1e-9)
 
 
-def test_a_derivative_that_is_not_finite_is_an_error() -> None:
+@pytest.mark.parametrize("subsample", [1.0, 0.3])
+@pytest.mark.parametrize("boost", [InfiniteBoost, UndefinedBoost])
+def test_a_derivative_that_is_not_finite_is_an_error(
+    boost: type[FocalBoost], subsample: float
+) -> None:
     X, y, weight = noisy_table()
-    with pytest.raises(ValueError, match="InfiniteLoss"):
-        InfiniteBoost(**FAST).fit(X, y, weight)
+    with pytest.raises(ValueError, match=boost.loss_class.__name__):
+        boost(**FAST, subsample=subsample).fit(X, y, weight)

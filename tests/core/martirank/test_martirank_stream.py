@@ -10,7 +10,7 @@ import pytest
 
 from core import SampledMartiRank, load, save
 from core.errors import InvalidData
-from core.martirank.sampled import Demand, draws_needed, guess_and_halve
+from core.martirank.sampled import Demand, Stream, draws_needed, guess_and_halve
 from core.metrics import auc
 from tests.sentences import Sentences
 
@@ -161,3 +161,23 @@ def test_theorem_10_counts() -> None:
     expected = 2 / q * (100 + math.log(110 / 0.05))
     assert draws_needed(10, 0.1, 0.3, 0.0, demand) == pytest.approx(expected)
     assert draws_needed(10, 0.1, 0.3, 0.25, demand) == pytest.approx(4 * expected)
+
+
+@pytest.mark.parametrize("seen", [1, 2])
+def test_a_batch_that_is_interrupted_is_not_in_the_stream(
+    seen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranker, expected = stream(seen), stream(seen + 1)
+    take = Stream.feed
+
+    def interrupted(self: Stream, *rows: Any) -> None:
+        take(self, *rows)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "feed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ranker.partial_fit(*batch(seen), demand=Demand(layer_rows=3_000))
+    ranker.partial_fit(*batch(seen), demand=Demand(layer_rows=3_000))
+    X, _ = batch(99)
+    assert (ranker.decision_function(X) == expected.decision_function(X)).all()
