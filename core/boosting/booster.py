@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
+from sklearn.utils.validation import check_is_fitted
 
 from core.base import state
 from core.base.checkpoint import identify_fit, offered
