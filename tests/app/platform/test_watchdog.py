@@ -121,6 +121,26 @@ def test_a_process_that_stands_still_is_killed_and_its_watch_ends() -> None:
         assert len(watch.stderr.read().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "words", [("worker",), ("worker", "--join", "tls://127.0.0.1:9"), ("dispatcher",)]
+)
+def test_each_process_that_is_watched_has_a_pulse(
+    sqlite_url: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    given = {"RANKWRIGHT_DATABASE_URL": sqlite_url, "RANKWRIGHT_STATE_DIR": str(tmp_path / "state")}
+    reader, writer = os.pipe()
+    command = [*processes.python_command("app.cli", *words), "--pulse", str(writer)]
+    with subprocess.Popen(
+        command, env=processes.child_environment() | given, pass_fds=[writer]
+    ) as process:
+        os.close(writer)
+        try:
+            assert os.read(reader, 1) == b"."
+        finally:
+            process.kill()
+            os.close(reader)
+
+
 def test_a_watch_ends_as_its_process_does() -> None:
     with watched(BEATING + "sys.exit(7)") as (watch, _):
         assert watch.wait(30) == 7
