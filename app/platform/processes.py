@@ -197,7 +197,7 @@ def watch(command: list[str]) -> int:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
             if pulse.has_stopped():
-                _tell("the process stands still and is killed")
+                _log_error("the process stands still and is killed")
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 return 1
@@ -208,10 +208,20 @@ def watch(command: list[str]) -> int:
 _PASSED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
-def _tell(message: str) -> None:
+def _log_error(message: str) -> None:
+    """Write the line that `app.platform.logging` would write; only the standard library is at hand here."""
+    import json
+    from datetime import UTC, datetime
+
+    level, logger, now = "ERROR", "rankwright", datetime.now(UTC)
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") == "json":
-        message = f'{{"level": "ERROR", "logger": "rankwright", "message": "{message}"}}'
-    sys.stderr.write(f"{message}\n")
+        written = now.isoformat(timespec="milliseconds")
+        line = {"time": written, "level": level, "pid": os.getpid(), "logger": logger}
+        text = json.dumps(line | {"message": message}, separators=(",", ":"))
+    else:
+        stamp = now.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        text = f"{stamp}Z {level} {logger} {message}"
+    sys.stderr.write(f"{text}\n")
 
 
 def main(arguments: list[str]) -> None:

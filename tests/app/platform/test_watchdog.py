@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.platform import processes
+from app.platform.logging import JsonFormatter, TextFormatter
 from tests.harness import is_running
 from tests.servers import eventually
 
@@ -101,11 +105,15 @@ print(os.getpid(), flush=True)
 
 
 @contextmanager
-def watched(script: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def watched(script: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A watch over a Python script; yields it and the pid of the script's process."""
     command = [sys.executable, "-c", WATCH, script]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as watch:
         try:
             yield watch, int(watch.stdout.readline())
@@ -119,6 +127,26 @@ def test_a_process_that_stands_still_is_killed_and_its_watch_ends() -> None:
         assert watch.wait(30) == 1
         assert not is_running(pid)
         assert len(watch.stderr.read().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("log_format", "formatter"), [("json", JsonFormatter()), ("text", TextFormatter())]
+)
+def test_a_line_of_the_watch_looks_like_each_line_of_the_log(
+    log_format: str, formatter: logging.Formatter
+) -> None:
+    script = BEATING + "time.sleep(600)"
+    with watched(script, RANKWRIGHT_LOG_FORMAT=log_format) as (watch, pid):
+        os.kill(pid, signal.SIGSTOP)
+        line = watch.stderr.read().removesuffix("\n")
+    if log_format == "json":
+        assert json.loads(line)["pid"] == watch.pid
+    message = (
+        line.rpartition("rankwright ")[2] if log_format == "text" else json.loads(line)["message"]
+    )
+    record = logging.LogRecord("rankwright", logging.ERROR, "", 0, message, (), None)
+    expected = formatter.format(record)
+    assert re.sub(r"\d+", "0", line) == re.sub(r"\d+", "0", expected)
 
 
 @pytest.mark.parametrize(
