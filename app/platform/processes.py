@@ -1,5 +1,5 @@
-"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stands still, a
-gate, signals.
+"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stops responding,
+a gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
@@ -8,8 +8,8 @@ module replaces itself by a command under the watchdog:
 
     python -I -S processes.py --watch COMMAND ...
 
-runs a command and ends with its code. It kills a command that stands still, and ends with code 1: so a container whose
-process stands still ends, and is started again.
+runs a command and ends with its code. It kills a command that stops responding, and ends with code 1: so a container
+whose process stops responding ends, and is started again.
 
 PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent has. It is read
 where the kernel cannot signal a parent's death: there a guardian process waits for its end. This module imports only
@@ -117,7 +117,7 @@ def guard(pipe: int) -> None:
 
 PULSE_SECONDS = 1.0
 MISSED_PULSES = 15
-"""After so many looks without a pulse, a process stands still."""
+"""After so many looks without a pulse, a process counts as unresponsive."""
 
 
 def start_pulse(pipe: int) -> None:
@@ -156,8 +156,8 @@ class PulseReader:
         """Close the parent's copy of the writing end; the child has its own."""
         os.close(self.writer)
 
-    def has_stopped(self) -> bool:
-        """Return True if the child stands still. To be called every `PULSE_SECONDS`."""
+    def is_unresponsive(self) -> bool:
+        """Return True if the child has stopped responding. To be called every `PULSE_SECONDS`."""
         if time.monotonic() < self._look_at:
             return False
         self._look_at = time.monotonic() + PULSE_SECONDS
@@ -176,7 +176,7 @@ class PulseReader:
 
 def watch(command: list[str]) -> int:
     """Run a command in a process group of its own, with `--pulse` and a pipe as last words; return its exit code. Pass
-    signals on to it. Kill a command that stands still, and return 1.
+    signals on to it. Kill a command that stops responding, and return 1.
     """
     pulse = PulseReader()
     guarded, held = os.pipe()
@@ -196,8 +196,8 @@ def watch(command: list[str]) -> int:
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
-            if pulse.has_stopped():
-                _log_error("the process stands still and is killed")
+            if pulse.is_unresponsive():
+                _log_error("the process has stopped responding and is killed")
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 return 1

@@ -121,7 +121,7 @@ def watched(script: str, **variables: str) -> Iterator[tuple[subprocess.Popen[st
             watch.kill()
 
 
-def test_a_process_that_stands_still_is_killed_and_its_watch_ends() -> None:
+def test_a_process_that_stops_responding_is_killed_and_its_watch_ends() -> None:
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
         os.kill(pid, signal.SIGSTOP)
         assert watch.wait(30) == 1
@@ -191,13 +191,13 @@ def test_a_pulse_is_missed_by_looks_and_only_after_it_began(
     monkeypatch.setattr(processes, "PULSE_SECONDS", 0.0)
     monkeypatch.setattr(processes, "MISSED_PULSES", 3)
     pulse = processes.PulseReader()
-    assert not any(pulse.has_stopped() for _ in range(10))  # it has not begun
+    assert not any(pulse.is_unresponsive() for _ in range(10))  # it has not begun
     os.write(pulse.writer, b"..")
-    assert [pulse.has_stopped() for _ in range(4)] == [False, False, False, True]
+    assert [pulse.is_unresponsive() for _ in range(4)] == [False, False, False, True]
     os.write(pulse.writer, b".")
-    assert not pulse.has_stopped()
+    assert not pulse.is_unresponsive()
     monkeypatch.setattr(processes, "PULSE_SECONDS", 3600.0)
-    assert not pulse.has_stopped()
-    assert not any(pulse.has_stopped() for _ in range(10))  # too early to look again
+    assert not pulse.is_unresponsive()
+    assert not any(pulse.is_unresponsive() for _ in range(10))  # too early to look again
     pulse.close_writer()
     pulse.close()
