@@ -197,7 +197,7 @@ def check_stable(newest: Evaluation | None) -> Check:
     area, most = max(undecided, key=lambda each: -each[0]["change"]["low"] - each[1])
     label = f" of {area['label']}" if "label" in area else ""
     words += (
-        f" But they cannot exclude that the {_OF_CHANCE.get(area['of'], 'metric')}{label} has dropped by more than "
+        f" The new rows cannot exclude that the {_OF_CHANCE.get(area['of'], 'metric')}{label} has dropped by more than "
         f"{most:.3g}: the change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to "
         f"{area['change']['high']:+.3f})."
     )

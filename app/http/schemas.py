@@ -211,7 +211,7 @@ class Interval(Resource):
 
 
 GINI = "2 AUC − 1: the Gini coefficient, or accuracy ratio."
-KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few rows."
+KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small samples."
 
 
 def bytes_of(*media_types: str) -> dict[str, Any]:
