@@ -1,5 +1,5 @@
-"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stops responding,
-a gate, signals.
+"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stops
+responding, a gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
