@@ -29,6 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -120,8 +121,32 @@ MISSED_PULSES = 15
 """After so many looks without a pulse, a process counts as unresponsive."""
 
 
+MAX_IDLE_PULSES = 900
+"""After so many pulses without a step of the main loop, the pulse stops. One step, a few transactions, takes at most
+three minutes, however the database fails: each statement, connection and wait for a lock has a time limit."""
+
+_steps = count()
+_last_step: int | None = None  # None: the main loop has not begun, or may wait as long as it likes
+
+
+def note_step() -> None:
+    """Note that the main loop makes progress; from now on, it must do so at least every `MAX_IDLE_PULSES`. If several
+    threads do the work, one of them is enough: the others' jobs are not to be lost because one thread hangs.
+    """
+    global _last_step  # noqa: PLW0603 - a process has one pulse, and its loops need not know whether
+    _last_step = next(_steps)
+
+
+def note_wait() -> None:
+    """Note that the main loop now waits without a limit, until the next `note_step`."""
+    global _last_step  # noqa: PLW0603
+    _last_step = None
+
+
 def start_pulse(pipe: int) -> None:
-    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped."""
+    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped, and that
+    its main loop makes progress (`note_step`).
+    """
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
     os.write(pipe, b".")  # at once: from here on it is noticed if this process is stopped
@@ -129,12 +154,21 @@ def start_pulse(pipe: int) -> None:
 
 
 def _pulse(pipe: int) -> None:
+    seen, n_idle = None, 0  # pulses are counted, not seconds: a pause of the machine is no hang
     while True:
-        with contextlib.suppress(BlockingIOError):  # nobody has read for hours
-            try:
-                os.write(pipe, b".")
-            except BrokenPipeError:
-                return
+        step = _last_step
+        n_idle = n_idle + 1 if step is not None and step == seen else 0
+        seen = step
+        if n_idle == MAX_IDLE_PULSES + 1:
+            _log_error(
+                f"the main loop has made no progress for {MAX_IDLE_PULSES * PULSE_SECONDS:g} s"
+            )
+        if n_idle <= MAX_IDLE_PULSES:
+            with contextlib.suppress(BlockingIOError):  # nobody has read for hours
+                try:
+                    os.write(pipe, b".")
+                except BrokenPipeError:
+                    return
         time.sleep(PULSE_SECONDS)
 
 
