@@ -23,6 +23,7 @@ from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
+from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, JobState
 from core.kernels import WorkClock
@@ -141,6 +142,7 @@ class Attempt:
         try:
             self._process.start_job(payload, self._memory_bytes)
             while True:
+                note_step()
                 message = self._process.receive(POLL_SECONDS)
                 if message is not None and (ending := self._handle(message)) is not None:
                     return ending
@@ -205,10 +207,12 @@ class Attempt:
 
     def _beside_lease(self, work: Callable[[], Result]) -> Result:
         """Do work that waits for a disk, and keep the lease meanwhile. Raises LeaseLost once the work has ended."""
+        note_wait()
         with ThreadPoolExecutor(max_workers=1) as pool:
             done = pool.submit(copy_context().run, work)  # its log lines name the request, too
             while not wait([done], POLL_SECONDS).done:
                 self._keep_lease()
+        note_step()
         return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
@@ -231,6 +235,7 @@ class Attempt:
 
     def _give_back(self) -> Ending:
         """Stop the fit, with a checkpoint for another worker if it can make one. It may also end by itself just now."""
+        note_wait()
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
@@ -383,6 +388,7 @@ class Attempt:
         """Write the end; return the job's state. While the database is away, keep the finished work and repeat."""
         failed = False
         while True:
+            note_step()
             try:
                 return ending()
             except Unavailable as error:

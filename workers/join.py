@@ -18,6 +18,7 @@ from typing import Any
 from app import __version__
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
+from app.platform.processes import start_pulse
 from app.platform.settings import Settings
 from app.platform.state_folder import make_private
 from app.training.cluster import CONNECT_SECONDS, WORKER_NAME, connect, read_security
@@ -31,9 +32,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.join")
     parser.add_argument("address")
     parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--pulse", type=int)
     asked = parser.parse_args(arguments)
     settings = Settings()
     configure_logging(settings)
+    if asked.pulse is not None:
+        start_pulse(asked.pulse)
     folder = settings.state_dir.absolute() / "cluster"
     try:
         make_private(folder)

@@ -27,6 +27,7 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, Unavailable
 from app.platform.metrics import WorkerMetrics
+from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from workers.fit_process import FitProcess, FitProcessDied
@@ -98,6 +99,7 @@ class Slots:
         """Block the idle slot until a message came or a look at the table is due; None when the worker stops."""
         with self._changed:
             self.idle += 1
+            note_wait()
             self._changed.notify_all()  # a wake-up may be waiting for an idle slot
             try:
                 self._changed.wait_for(
@@ -110,6 +112,7 @@ class Slots:
                     return "message"
                 return "look"
             finally:
+                note_step()
                 self.idle -= 1
 
     def note_wait(self) -> None:
@@ -139,6 +142,7 @@ class _Slot(threading.Thread):
         """Serve until the worker stops. An error here costs a pause, never the slot."""
         stopping = self._slots.stopping
         while not stopping.is_set():
+            note_step()
             try:
                 self._serve()
             except Unavailable as error:
@@ -153,6 +157,7 @@ class _Slot(threading.Thread):
                 self._drop_process()
                 stopping.wait(PAUSE_SECONDS)
         self._drop_process()
+        note_wait()
 
     def _serve(self) -> None:
         """Wait for work, then do all there is."""
@@ -166,6 +171,7 @@ class _Slot(threading.Thread):
             return
         first = True
         while (process := self._warm_process()) is not None:
+            note_step()
             resources.check(slots.settings)  # a job that is started without room loses an attempt
             started = time.perf_counter()
             claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, KINDS)
@@ -203,6 +209,7 @@ class _Slot(threading.Thread):
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it says that it is ready, or dies
+            note_step()
             if self.process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()
                 return self.process

@@ -231,7 +231,7 @@ def worker(
     if join is None and host is not None:
         raise typer.BadParameter(f"--host {host} needs --join: other workers listen nowhere")
     settings_of()  # reports a wrong setting in a sentence
-    command = python_command("workers", *([] if pulse is None else ["--pulse", str(pulse)]))
+    command = python_command("workers")
     if join is not None:
         from app.platform.settings import checked_scheduler
 
@@ -240,6 +240,8 @@ def worker(
         except ValueError as error:
             raise typer.BadParameter(f"--join {error}") from error
         command = python_command("workers.join", address, "--host", host or "127.0.0.1")
+    if pulse is not None:
+        command += ["--pulse", str(pulse)]
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 

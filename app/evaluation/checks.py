@@ -128,6 +128,12 @@ def check_reliability(
     if found["slope"] is not None and "shape" not in found:
         words = f"{where}: an earlier version did not test errors that change along the probabilities; evaluate again."
         return Check("probabilities", None, words, evaluation_id, evidence, margin)
+    intervals = [
+        found[of] for of in ("in_the_large", "slope", "shape") if found.get(of) is not None
+    ]
+    if any(interval[end] is None for interval in intervals for end in ("value", "low", "high")):
+        words = f"{where}: a metric of calibration has no interval."
+        return Check("probabilities", None, words, evaluation_id, evidence, margin)
     bounds = [
         max(abs(interval["low"] - right), abs(interval["high"] - right))
         for interval, right in ((found["in_the_large"], 0.0), (found["slope"], 1.0))
@@ -167,6 +173,9 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
         yield rows_factor(half, margins.LOG_ODDS, found["level"], change=off)
     else:  # as the interval of the level has it
         half = (large["high"] - large["low"]) / 2.0
+        if half == 0.0:
+            yield None
+            return
         information, degrees = (normal_quantile(found["level"]) / half) ** 2, DEGREES
     yield information_needed(margins.LOG_ODDS, found["level"], degrees) / information
 
@@ -177,10 +186,18 @@ def check_stable(newest: Evaluation | None) -> Check:
     drift: Json = newest.drift or {}
     words = f"On {_named(newest)}: {drift['summary']}"
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
+    unknown = [area for area in areas if not _is_complete(area)]
+    areas = [area for area in areas if _is_complete(area)]
     allowed = [_margin_of(area) for area in areas]
     margin = min(allowed, default=None)
     if drift["changed"]:
         return Check("stable", False, words, newest.id, "evaluation", margin)
+    if unknown:
+        words += f" The interval of the change of the {_name_of(unknown[0])} is not known."
+        return Check("stable", None, words, newest.id, "evaluation", margin)
+    if not areas:
+        words += " It has no metric that can be compared with the model's validation."
+        return Check("stable", None, words, newest.id, "evaluation")
     undecided = [
         (area, most)
         for area, most in zip(areas, allowed, strict=True)
@@ -195,11 +212,9 @@ def check_stable(newest: Evaluation | None) -> Check:
         _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
     )
     area, most = max(undecided, key=lambda each: -each[0]["change"]["low"] - each[1])
-    label = f" of {area['label']}" if "label" in area else ""
     words += (
-        f" But they cannot exclude that the {_OF_CHANCE.get(area['of'], 'metric')}{label} has dropped by more than "
-        f"{most:.3g}: the change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to "
-        f"{area['change']['high']:+.3f})."
+        f" The new rows cannot exclude that the {_name_of(area)} has dropped by more than {most:.3g}: the "
+        f"change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to {area['change']['high']:+.3f})."
     )
     words += (
         _say_more(more)
@@ -207,6 +222,17 @@ def check_stable(newest: Evaluation | None) -> Check:
         else " New rows alone do not decide: the model's validation has too few."
     )
     return Check("stable", None, words, newest.id, "evaluation", margin, more)
+
+
+def _is_complete(area: Json) -> bool:
+    """Return True if the metric of both samples and its change have values and intervals."""
+    found = (area[sample] for sample in ("before", "after", "change"))
+    return not any(each[end] is None for each in found for end in ("value", "low", "high"))
+
+
+def _name_of(area: Json) -> str:
+    label = f" of {area['label']}" if "label" in area else ""
+    return f"{_OF_CHANCE.get(area['of'], 'metric')}{label}"
 
 
 def _distributions_of(drift: Json) -> list[Json]:

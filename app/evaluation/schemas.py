@@ -26,6 +26,7 @@ from app.evaluation.service import (
 from app.http.schemas import (
     GINI,
     KS,
+    NULL_IF_TOO_FEW,
     Body,
     Interval,
     Kind,
@@ -620,7 +621,7 @@ class AreaDrift(Resource):
     words: str
 
 
-NO_TEST = "Null without a test; `reason` says why."
+NULL_WITHOUT_TEST = "Null without a test; `reason` says why."
 WHY_NO_TEST = (
     "Why there is no test. Either neighbouring rows of the table are alike and no column of times orders them, or the "
     "rows are too few for the serial dependence that they have in time. Null with a test."
@@ -645,9 +646,9 @@ class ScoreDrift(Resource):
         description="Population stability index over tenths of the scores of the validation, corrected for chance. "
         "Null without a test.",
     )
-    p_value: float | None = Field(description=NO_TEST)
-    adjusted_p_value: float | None = Field(description=NO_TEST)
-    changed: bool | None = Field(description=NO_TEST)
+    p_value: float | None = Field(description=NULL_WITHOUT_TEST)
+    adjusted_p_value: float | None = Field(description=NULL_WITHOUT_TEST)
+    changed: bool | None = Field(description=NULL_WITHOUT_TEST)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: str
 
@@ -712,9 +713,9 @@ class FeatureDrift(Resource):
         "without a test."
     )
     distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
-    p_value: float | None = Field(description=NO_TEST)
-    adjusted_p_value: float | None = Field(description=NO_TEST)
-    changed: bool | None = Field(description=NO_TEST)
+    p_value: float | None = Field(description=NULL_WITHOUT_TEST)
+    adjusted_p_value: float | None = Field(description=NULL_WITHOUT_TEST)
+    changed: bool | None = Field(description=NULL_WITHOUT_TEST)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
     words: str
     bins: list[FeatureBin] | None = Field(
@@ -973,12 +974,6 @@ class ComparedValue(Interval):
     model_id: str
 
 
-NO_TEST = (
-    "Null if the window holds fewer than 3 effective negatives, or the rows fewer positives; a warning says how many "
-    "are needed."
-)
-
-
 class ComparedPair(Resource):
     """Area of `first` minus area of `second`, on the same rows."""
 
@@ -987,7 +982,7 @@ class ComparedPair(Resource):
     value: float
     low: float
     high: float
-    p_value: float | None = Field(description=NO_TEST)
+    p_value: float | None = Field(description=NULL_IF_TOO_FEW)
     adjusted_p_value: float | None = Field(
         description="p-value adjusted by Holm over all pairs and windows. Null without `p_value`."
     )
@@ -1031,7 +1026,7 @@ class ComparedWindow(_Compared):
     values: list[ComparedValue]
     differences: list[ComparedPair]
     p_value: float | None = Field(
-        description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NO_TEST}"
+        description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NULL_IF_TOO_FEW}"
     )
 
 

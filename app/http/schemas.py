@@ -211,7 +211,11 @@ class Interval(Resource):
 
 
 GINI = "2 AUC − 1: the Gini coefficient, or accuracy ratio."
-KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few rows."
+KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small samples."
+NULL_IF_TOO_FEW = (
+    "Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3 positives; a "
+    "warning says how many are needed."
+)
 
 
 def bytes_of(*media_types: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.ids import new_id
+from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import JobState, Role
@@ -143,6 +144,7 @@ class Dispatcher:
     def _dispatch(self, stop: threading.Event) -> None:
         reap_at = time.monotonic()
         while not stop.is_set():
+            note_step()
             now = time.monotonic()
             try:
                 self._beat()
@@ -153,10 +155,12 @@ class Dispatcher:
                 pass  # `Database` logs it
             except Exception:
                 log.exception("the dispatcher goes on after an error")
+            note_wait()
             stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 
     def _beat(self) -> None:
         """Write a heartbeat every few seconds, so that a process that hangs is noticed."""
+        note_step()
         now = time.monotonic()
         if now >= self._beat_at:
             self._db.writing(self._write_row)

@@ -1,5 +1,5 @@
-"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stands still, a
-gate, signals.
+"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stops
+responding, a gate, signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
@@ -8,8 +8,8 @@ module replaces itself by a command under the watchdog:
 
     python -I -S processes.py --watch COMMAND ...
 
-runs a command and ends with its code. It kills a command that stands still, and ends with code 1: so a container whose
-process stands still ends, and is started again.
+runs a command and ends with its code. It kills a command that stops responding, and ends with code 1: so a container
+whose process stops responding ends, and is started again.
 
 PIPE is the number of an inherited descriptor: the read end of a pipe whose other end only the parent has. It is read
 where the kernel cannot signal a parent's death: there a guardian process waits for its end. This module imports only
@@ -29,6 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -117,11 +118,35 @@ def guard(pipe: int) -> None:
 
 PULSE_SECONDS = 1.0
 MISSED_PULSES = 15
-"""After so many looks without a pulse, a process stands still."""
+"""After so many looks without a pulse, a process counts as unresponsive."""
+
+
+MAX_IDLE_PULSES = 900
+"""After so many pulses without a step of the main loop, the pulse stops. One step, a few transactions, takes at most
+three minutes, however the database fails: each statement, connection and wait for a lock has a time limit."""
+
+_steps = count()
+_last_step: int | None = None  # None: the main loop has not begun, or may wait as long as it likes
+
+
+def note_step() -> None:
+    """Note that the main loop makes progress; from now on, it must do so at least every `MAX_IDLE_PULSES`. If several
+    threads do the work, one of them is enough: the others' jobs are not to be lost because one thread hangs.
+    """
+    global _last_step  # noqa: PLW0603 - a process has one pulse, and its loops need not know whether
+    _last_step = next(_steps)
+
+
+def note_wait() -> None:
+    """Note that the main loop now waits without a limit, until the next `note_step`."""
+    global _last_step  # noqa: PLW0603
+    _last_step = None
 
 
 def start_pulse(pipe: int) -> None:
-    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped."""
+    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped, and that
+    its main loop makes progress (`note_step`).
+    """
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
     os.write(pipe, b".")  # at once: from here on it is noticed if this process is stopped
@@ -129,12 +154,21 @@ def start_pulse(pipe: int) -> None:
 
 
 def _pulse(pipe: int) -> None:
+    seen, n_idle = None, 0  # pulses are counted, not seconds: a pause of the machine is no hang
     while True:
-        with contextlib.suppress(BlockingIOError):  # nobody has read for hours
-            try:
-                os.write(pipe, b".")
-            except BrokenPipeError:
-                return
+        step = _last_step
+        n_idle = n_idle + 1 if step is not None and step == seen else 0
+        seen = step
+        if n_idle == MAX_IDLE_PULSES + 1:
+            _log_error(
+                f"the main loop has made no progress for {MAX_IDLE_PULSES * PULSE_SECONDS:g} s"
+            )
+        if n_idle <= MAX_IDLE_PULSES:
+            with contextlib.suppress(BlockingIOError):  # nobody has read for hours
+                try:
+                    os.write(pipe, b".")
+                except BrokenPipeError:
+                    return
         time.sleep(PULSE_SECONDS)
 
 
@@ -156,8 +190,8 @@ class PulseReader:
         """Close the parent's copy of the writing end; the child has its own."""
         os.close(self.writer)
 
-    def has_stopped(self) -> bool:
-        """Return True if the child stands still. To be called every `PULSE_SECONDS`."""
+    def is_unresponsive(self) -> bool:
+        """Return True if the child has stopped responding. To be called every `PULSE_SECONDS`."""
         if time.monotonic() < self._look_at:
             return False
         self._look_at = time.monotonic() + PULSE_SECONDS
@@ -176,7 +210,7 @@ class PulseReader:
 
 def watch(command: list[str]) -> int:
     """Run a command in a process group of its own, with `--pulse` and a pipe as last words; return its exit code. Pass
-    signals on to it. Kill a command that stands still, and return 1.
+    signals on to it. Kill a command that stops responding, and return 1.
     """
     pulse = PulseReader()
     guarded, held = os.pipe()
@@ -196,8 +230,8 @@ def watch(command: list[str]) -> int:
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
-            if pulse.has_stopped():
-                _tell("the process stands still and is killed")
+            if pulse.is_unresponsive():
+                _log_error("the process has stopped responding and is killed")
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 return 1
@@ -208,10 +242,20 @@ def watch(command: list[str]) -> int:
 _PASSED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
-def _tell(message: str) -> None:
+def _log_error(message: str) -> None:
+    """Write the line that `app.platform.logging` would write; only the standard library is at hand here."""
+    import json
+    from datetime import UTC, datetime
+
+    level, logger, now = "ERROR", "rankwright", datetime.now(UTC)
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") == "json":
-        message = f'{{"level": "ERROR", "logger": "rankwright", "message": "{message}"}}'
-    sys.stderr.write(f"{message}\n")
+        written = now.isoformat(timespec="milliseconds")
+        line = {"time": written, "level": level, "pid": os.getpid(), "logger": logger}
+        text = json.dumps(line | {"message": message}, separators=(",", ":"))
+    else:
+        stamp = now.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        text = f"{stamp}Z {level} {logger} {message}"
+    sys.stderr.write(f"{text}\n")
 
 
 def main(arguments: list[str]) -> None:

@@ -420,8 +420,8 @@ class Supervisor:
                 return
 
     def _watch_once(self, longest: float | None) -> bool:
-        """Wait for a signal or the next restart, then kill what stands still, and restart what died. False if a signal
-        came.
+        """Wait for a signal or the next restart, then kill what has stopped responding, and restart what died. False if
+        a signal came.
         """
         pauses = [service.seconds_to_look() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
@@ -429,8 +429,8 @@ class Supervisor:
             print_line("stopping")
             return False
         for service in self._all():
-            if service.stands_still():
-                print_line(f"the {service.name} stands still and is killed")
+            if service.is_unresponsive():
+                print_line(f"the {service.name} has stopped responding and is killed")
                 service.kill_group()
             if (death := service.restart_if_due()) is not None:
                 print_line(f"the {service.name} {death}; it will be restarted")
@@ -532,9 +532,9 @@ class Service:
         self._backoff = min(2 * self._backoff, MAX_BACKOFF_SECONDS)
         return processes.describe_exit(code)
 
-    def stands_still(self) -> bool:
+    def is_unresponsive(self) -> bool:
         """Return True if the process runs but has no pulse any more."""
-        return self.running and self._pulse is not None and self._pulse.has_stopped()
+        return self.running and self._pulse is not None and self._pulse.is_unresponsive()
 
     def seconds_to_look(self) -> float | None:
         """Seconds until a dead process is restarted, or its pulse is looked at; None if neither is due."""

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_
 
 from app.datasets.schemas import Duplicates
 from app.http.schemas import (
+    NULL_IF_TOO_FEW,
     Body,
     Interval,
     Kind,
@@ -379,16 +380,10 @@ class OutOfFold(Resource):
     )
 
 
-NO_TEST = (
-    "Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer positives; a "
-    "warning says how many are needed."
-)
-
-
 class Difference(Interval):
     """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
 
-    p_value: float | None = Field(description=NO_TEST)
+    p_value: float | None = Field(description=NULL_IF_TOO_FEW)
     adjusted_p_value: float | None = Field(
         description="p-value adjusted by Holm over all controls and windows. Null without `p_value`."
     )

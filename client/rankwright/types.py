@@ -554,8 +554,8 @@ class ComparedPair(Record):
     low: float
     high: float
     p_value: float | None
-    """Null if the window holds fewer than 3 effective negatives, or the rows fewer positives; a warning
-    says how many are needed.
+    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3
+    positives; a warning says how many are needed.
     """
     adjusted_p_value: float | None
     """p-value adjusted by Holm over all pairs and windows. Null without `p_value`."""
@@ -587,7 +587,8 @@ class ComparedWindow(Record):
     values: list[ComparedValue]
     p_value: float | None
     """Joint p-value of the hypothesis that all areas over this window are equal. Null if the window holds
-    fewer than 3 effective negatives, or the rows fewer positives; a warning says how many are needed.
+    fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3 positives; a warning
+    says how many are needed.
     """
 
 class Comparison(Record):
@@ -922,7 +923,7 @@ class Difference(Record):
     low: float | None
     high: float | None
     p_value: float | None
-    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer
+    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3
     positives; a warning says how many are needed.
     """
     adjusted_p_value: float | None
@@ -1038,8 +1039,8 @@ class EvaluatedCurve(Record):
     was added.
     """
     ks: float | None = None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few
-    rows. Null for evaluations that were made before it was added.
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small
+    samples. Null for evaluations that were made before it was added.
     """
     ks_interval: Interval | None = None
     """`ks` with an interval. Its lower end is from thresholds that were chosen on other rows. Null for
@@ -2124,8 +2125,8 @@ class Metrics(Record):
     gini: Interval
     """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
     ks: float | None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. It is too great in few
-    rows. Null without a curve.
+    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small
+    samples. Null without a curve.
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]

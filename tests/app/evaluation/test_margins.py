@@ -95,6 +95,49 @@ def test_a_weak_model_has_a_smaller_margin() -> None:
     assert found.passed is None
 
 
+AREA = {
+    "of": "auc",
+    "before": {"value": 0.8, "low": 0.79, "high": 0.81},
+    "after": {"value": 0.8, "low": 0.79, "high": 0.81},
+    "change": {"value": 0.0, "low": -0.01, "high": 0.01},
+}
+NO_CHANGE = AREA | {"change": {"value": None, "low": None, "high": None}}
+HALF_CHANGE = AREA | {"change": {"value": 0.0, "low": None, "high": 0.01}}
+NO_BEFORE = AREA | {"before": {"value": None, "low": None, "high": None}}
+
+
+@pytest.mark.parametrize(
+    "areas", [[], [NO_CHANGE], [HALF_CHANGE], [NO_BEFORE], [AREA, HALF_CHANGE]]
+)
+def test_a_metric_without_an_interval_is_not_known_to_be_stable(
+    areas: list[dict[str, Any]],
+) -> None:
+    drift = {"level": 0.95, "changed": False, "summary": "S.", "features": [], "scores": []}
+    judged = evaluation(drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9})
+    found = check_stable(judged)
+    assert (found.passed, found.more_rows) == (None, None)
+    assert found.words.startswith("On new:1: S. ")
+    judged.drift["changed"] = True
+    assert check_stable(judged).passed is False
+
+
+@pytest.mark.parametrize(
+    ("large", "shape"),
+    [
+        ({"value": 0.0, "low": 0.0, "high": 0.0}, None),
+        ({"value": 0.0, "low": None, "high": None}, None),
+        ({"value": 0.0, "low": -0.01, "high": 0.01}, {"value": 0.0, "low": None, "high": None}),
+    ],
+)
+def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right(
+    large: dict[str, Any], shape: dict[str, Any] | None
+) -> None:
+    slope = {"value": 1.0, "low": 0.99, "high": 1.01}
+    stored = {"n": 50, "level": 0.95, "in_the_large": large, "slope": slope, "shape": shape}
+    found = check_reliability(stored, [], "Here", "evaluation")
+    assert (found.passed, found.more_rows) == (None, None)
+
+
 def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> Check:
     rng = np.random.default_rng([seed, n])
     odds = rng.normal(0.0, 1.5, n)

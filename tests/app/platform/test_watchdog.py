@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from app.platform import processes
+from app.platform.logging import JsonFormatter, TextFormatter
 from tests.harness import is_running
 from tests.servers import eventually
 
@@ -101,11 +105,15 @@ print(os.getpid(), flush=True)
 
 
 @contextmanager
-def watched(script: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def watched(script: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A watch over a Python script; yields it and the pid of the script's process."""
     command = [sys.executable, "-c", WATCH, script]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as watch:
         try:
             yield watch, int(watch.stdout.readline())
@@ -113,12 +121,52 @@ def watched(script: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
             watch.kill()
 
 
-def test_a_process_that_stands_still_is_killed_and_its_watch_ends() -> None:
+def test_a_process_that_stops_responding_is_killed_and_its_watch_ends() -> None:
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
         os.kill(pid, signal.SIGSTOP)
         assert watch.wait(30) == 1
         assert not is_running(pid)
         assert len(watch.stderr.read().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("log_format", "formatter"), [("json", JsonFormatter()), ("text", TextFormatter())]
+)
+def test_a_line_of_the_watch_looks_like_each_line_of_the_log(
+    log_format: str, formatter: logging.Formatter
+) -> None:
+    script = BEATING + "time.sleep(600)"
+    with watched(script, RANKWRIGHT_LOG_FORMAT=log_format) as (watch, pid):
+        os.kill(pid, signal.SIGSTOP)
+        line = watch.stderr.read().removesuffix("\n")
+    if log_format == "json":
+        assert json.loads(line)["pid"] == watch.pid
+    message = (
+        line.rpartition("rankwright ")[2] if log_format == "text" else json.loads(line)["message"]
+    )
+    record = logging.LogRecord("rankwright", logging.ERROR, "", 0, message, (), None)
+    expected = formatter.format(record)
+    assert re.sub(r"\d+", "0", line) == re.sub(r"\d+", "0", expected)
+
+
+@pytest.mark.parametrize(
+    "words", [("worker",), ("worker", "--join", "tls://127.0.0.1:9"), ("dispatcher",)]
+)
+def test_each_process_that_is_watched_has_a_pulse(
+    sqlite_url: str, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    given = {"RANKWRIGHT_DATABASE_URL": sqlite_url, "RANKWRIGHT_STATE_DIR": str(tmp_path / "state")}
+    reader, writer = os.pipe()
+    command = [*processes.python_command("app.cli", *words), "--pulse", str(writer)]
+    with subprocess.Popen(
+        command, env=processes.child_environment() | given, pass_fds=[writer]
+    ) as process:
+        os.close(writer)
+        try:
+            assert os.read(reader, 1) == b"."
+        finally:
+            process.kill()
+            os.close(reader)
 
 
 def test_a_watch_ends_as_its_process_does() -> None:
@@ -143,13 +191,13 @@ def test_a_pulse_is_missed_by_looks_and_only_after_it_began(
     monkeypatch.setattr(processes, "PULSE_SECONDS", 0.0)
     monkeypatch.setattr(processes, "MISSED_PULSES", 3)
     pulse = processes.PulseReader()
-    assert not any(pulse.has_stopped() for _ in range(10))  # it has not begun
+    assert not any(pulse.is_unresponsive() for _ in range(10))  # it has not begun
     os.write(pulse.writer, b"..")
-    assert [pulse.has_stopped() for _ in range(4)] == [False, False, False, True]
+    assert [pulse.is_unresponsive() for _ in range(4)] == [False, False, False, True]
     os.write(pulse.writer, b".")
-    assert not pulse.has_stopped()
+    assert not pulse.is_unresponsive()
     monkeypatch.setattr(processes, "PULSE_SECONDS", 3600.0)
-    assert not pulse.has_stopped()
-    assert not any(pulse.has_stopped() for _ in range(10))  # too early to look again
+    assert not pulse.is_unresponsive()
+    assert not any(pulse.is_unresponsive() for _ in range(10))  # too early to look again
     pulse.close_writer()
     pulse.close()

@@ -266,13 +266,13 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
 
 
-def test_what_stands_still_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
+def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
     frozen = ("worker", "dispatcher")
     # A test before may have killed some: they have begun when all is well.
     address = served.ready()
     with httpx.Client(base_url=address, headers=served.headers(), timeout=60) as client:
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
-        before, told = served.family(), served.output.count("stands still and is killed")
+        before, told = served.family(), served.output.count("has stopped responding and is killed")
         for name in frozen:
             os.kill(before[name], signal.SIGSTOP)
         answer = client.post(
@@ -285,7 +285,7 @@ def test_what_stands_still_is_replaced_and_its_job_is_run_once(served: Serve) ->
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
         now = served.family()
         assert all(now[name] != before[name] and not is_running(before[name]) for name in frozen)
-        assert served.output.count("stands still and is killed") == told + len(frozen)
+        assert served.output.count("has stopped responding and is killed") == told + len(frozen)
         assert [now[name] for name in ("api 1", "api 2")] == [
             before[name] for name in ("api 1", "api 2")
         ]

@@ -1,0 +1,89 @@
+"""A worker or dispatcher whose main loop hangs is replaced; one that waits for a job, or for work, is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.jobs import queue
+from app.platform.failpoints import VARIABLE
+from app.platform.processes import child_environment
+from tests.harness import ENDLESS, Shop, csv_table, is_running
+
+WATCH = """
+import sys
+from app.platform import processes
+processes.PULSE_SECONDS, processes.MISSED_PULSES = 0.1, 50
+sys.exit(processes.watch([sys.executable, "-c", *sys.argv[1:]]))
+"""
+FAST = """
+import os, sys
+from app.platform import processes
+processes.PULSE_SECONDS, processes.MAX_IDLE_PULSES = 0.05, 100
+print(os.getpid(), flush=True)
+"""
+WORKER = f"{FAST}\nfrom workers.__main__ import main\nos._exit(main(sys.argv[1:]))"
+DISPATCHER = f"{FAST}\nfrom app.cli.processes import dispatcher\ndispatcher(pulse=int(sys.argv[2]))"
+
+
+@contextmanager
+def watched(
+    shop: Shop, folder: Path, script: str, faults: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the script under a watch, with the shop's settings; yields the watch and the pid of the script's process."""
+    given = {
+        f"RANKWRIGHT_{name.upper()}": str(getattr(shop.settings, name))
+        for name in ("blob_url", "lease_seconds", "heartbeat_seconds", "look_seconds")
+    }
+    given |= {
+        "RANKWRIGHT_DATABASE_URL": shop.settings.sqlalchemy_url,
+        "RANKWRIGHT_STATE_DIR": str(folder),
+        "RANKWRIGHT_WARM_UP": "false",
+        VARIABLE: faults,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", WATCH, script],
+        env=child_environment() | given,
+        stdout=subprocess.PIPE,
+        stderr=(folder / "log").open("w"),
+        text=True,
+    ) as watch:
+        try:
+            yield watch, int(watch.stdout.readline())
+        finally:
+            watch.kill()
+
+
+def test_a_worker_whose_slot_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
+    shop = make_shop()
+    shop.upload(csv_table(50))
+    with watched(shop, tmp_path, WORKER, "claimed=hang") as (watch, pid):
+        assert watch.wait(120) == 1
+        assert not is_running(pid)
+    assert "claimed: hang" in (tmp_path / "log").read_text()
+
+
+def test_a_worker_whose_job_is_silent_for_long_goes_on(
+    make_shop: Callable[..., Shop], tmp_path: Path
+) -> None:
+    """Waiting for work, and then for a fit process that hangs, each takes longer than a main loop may for a step."""
+    shop = make_shop(look_seconds=7.0)
+    job_id = shop.train(shop.read_here(csv_table(50)), ENDLESS, timeout_seconds=12.0)
+    with watched(shop, tmp_path, WORKER, "fit=hang") as (watch, pid):
+        assert shop.ends(job_id).attempt == 1
+        assert watch.poll() is None
+        assert is_running(pid)
+    assert "no progress" not in (tmp_path / "log").read_text()
+
+
+def test_a_dispatcher_that_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
+    shop = make_shop(lease_seconds=0.5)
+    shop.upload(csv_table(50))
+    assert shop.db.writing(queue.claim, shop.settings, "wrk_gone") is not None
+    with watched(shop, tmp_path, DISPATCHER, "reap=hang") as (watch, pid):
+        assert watch.wait(120) == 1
+        assert not is_running(pid)
+    assert "reap: hang" in (tmp_path / "log").read_text()
