@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -17,7 +17,8 @@ from sqlalchemy import event, func, select
 from app.access import repository, usage
 from app.access import service as service_of_access
 from app.platform.database import Database
-from app.platform.sql import Base
+from app.platform.errors import Unavailable
+from app.platform.sql import Base, Session
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
 
@@ -113,7 +114,7 @@ class World:
 
 
 def storing(client: httpx.Client) -> Iterator[str]:
-    """Every operation of the API that is not declared to add nothing."""
+    """Every operation of the API that stores something and is refused over the quota."""
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method in methods.keys() & {"post", "put", "patch"}:
             if not path.endswith((*SCORING, *ADDING_NOTHING, "/validate")):
@@ -172,6 +173,56 @@ def test_a_check_says_that_a_request_would_be_refused(world: World) -> None:
                 f"/v1/keys/{world.ids['key_id']}/rotate/validate": {},
             }.items():
                 refused(world.client.post(path, json=body), status, code)
+
+
+def test_requests_that_store_nothing_do_not_measure_the_owners_usage(world: World) -> None:
+    def away(*_: object) -> NoReturn:
+        raise Unavailable("the database is unavailable")
+
+    client, ids = world.client, world.ids
+    model = f"/v1/models/{ids['ref']}"
+    infer = {
+        "inputs": [
+            {"name": name, "shape": [1], "datatype": "FP64", "data": [0.25]} for name in NAMES
+        ]
+    }
+    with world.service.setting(quota_bytes=1 << 40), pytest.MonkeyPatch.context() as patch:
+        count_every_row(patch)
+        patch.setattr(repository, "row_bytes", away)
+        patch.setattr(repository, "stored_bytes", away)
+        for path, body in {
+            f"{model}/score": {"rows": [ROW]},
+            f"{model}/rank": {"rows": [ROW, ROW]},
+            f"{model}/explain": {"rows": [ROW]},
+            f"/oip/v2/models/{ids['ref']}/infer": infer,
+        }.items():
+            answer = client.post(path, json=body)
+            assert answer.status_code == 200, (path, answer.text)
+        refused(client.post("/v1/keys", json={"name": "k", "scopes": ["read"]}), 503, "unavailable")
+
+
+def test_the_sum_of_files_is_not_taken_again_for_each_change(world: World) -> None:
+    """Only what adds files sums them in its transaction, once: SQLite has a single writer."""
+    sums: list[str] = []
+    stored_bytes = repository.stored_bytes
+
+    def count(session: Session, owner: str) -> int:
+        sums.append(owner)
+        return stored_bytes(session, owner)
+
+    with world.service.setting(quota_bytes=1 << 40), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usage, "ROWS_KNOWN_SECONDS", 3600.0)
+        cache = usage.UsageCache(world.service.context.db.reading, world.service.settings)
+        patch.setattr(world.service.app.state.authenticator, "usage", cache)
+        patch.setattr(repository, "stored_bytes", count)
+        for operation, most in {
+            "POST /v1/keys": 1,  # the measurement of the owner's usage
+            "PUT /v1/models/{name}/aliases/{alias}": 0,
+            "POST /v1/jobs": 1,
+        }.items():
+            sums.clear()
+            assert world.ask(operation).is_success
+            assert len(sums) <= most, operation
 
 
 @pytest.mark.parametrize("limit", NOTHING_MORE)
