@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app.access import repository
 from app.platform import resources
-from app.platform.audit import Actor, acting_as
+from app.platform.audit import Actor, acting_as, allow_over_quota
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -107,6 +107,7 @@ def rotate(
         raise Invalid(
             f"grace_seconds must be from 0 to {MAX_GRACE_SECONDS:g}, got {grace_seconds:g}"
         )
+    allow_over_quota(session)  # a leaked key must be replaced at once
     old = repository.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")

@@ -1,5 +1,5 @@
 """At the reserve of the disk, or over the quota of bytes: no route stores anything more, whatever a request makes; what
-frees space, signs in or scores goes on.
+frees space, signs in, scores, rotates a key or moves an alias goes on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROLES = {"label": "left", "positive": "yes"}
 MEMO = {"reason": "x" * 1000}
 # They read, whatever their method: rows in, scores out.
 SCORING = ("/score", "/rank", "/explain")
-ADDING_NOTHING = ("/cancel",)
+ALLOWED = ("/cancel", "/rotate")
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
@@ -70,6 +70,7 @@ class World:
             "trashed_id": trashed_id,
             "job_id": cancelled,
             "ref": model_id,
+            "other": other_id,
             "name": "churn",
             "key_id": key_id,
             "number": "2",
@@ -101,7 +102,6 @@ class World:
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
             "POST /v1/trash/{trashed_id}/restore": {},
             "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
-            "POST /v1/keys/{key_id}/rotate": {"json": {}},
         }
 
     @staticmethod
@@ -117,7 +117,7 @@ def storing(client: httpx.Client) -> Iterator[str]:
     """Every operation of the API that stores something and is refused over the quota."""
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method in methods.keys() & {"post", "put", "patch"}:
-            if not path.endswith((*SCORING, *ADDING_NOTHING, "/validate")):
+            if not path.endswith((*SCORING, *ALLOWED, "/validate")):
                 yield f"{method.upper()} {path}"
 
 
@@ -168,11 +168,10 @@ def test_a_check_says_that_a_request_would_be_refused(world: World) -> None:
     for limits, status, code in NOTHING_MORE.values():
         with world.service.setting(**limits), pytest.MonkeyPatch.context() as patch:
             count_every_row(patch)
-            for path, body in {
-                "/v1/keys/validate": {"name": "more", "scopes": ["read"]},
-                f"/v1/keys/{world.ids['key_id']}/rotate/validate": {},
-            }.items():
-                refused(world.client.post(path, json=body), status, code)
+            key = {"name": "more", "scopes": ["read"]}
+            refused(world.client.post("/v1/keys/validate", json=key), status, code)
+            rotation = f"/v1/keys/{world.ids['key_id']}/rotate/validate"
+            assert world.client.post(rotation, json={}).json() == {"valid": True}
 
 
 def test_requests_that_store_nothing_do_not_measure_the_owners_usage(world: World) -> None:
@@ -226,12 +225,15 @@ def test_the_sum_of_files_is_not_taken_again_for_each_change(world: World) -> No
 
 
 @pytest.mark.parametrize("limit", NOTHING_MORE)
-def test_what_frees_space_signs_in_or_scores_goes_on(world: World, limit: str) -> None:
+def test_what_must_work_then_is_allowed(world: World, limit: str) -> None:
     service, client, ids = world.service, world.client, world.ids
     queued = client.post("/v1/jobs", json=world.job(ids["dataset_id"])).json()["id"]
     alias = f"/v1/models/churn/aliases/{ids['alias']}"
-    etag = client.put(alias, json={"model_id": ids["ref"]}).headers["ETag"]
-    limits, *_ = NOTHING_MORE[limit]
+    first = client.put(alias, json={"model_id": ids["ref"]})
+    moved = client.put(
+        alias, json={"model_id": ids["other"]}, headers={"If-Match": first.headers["ETag"]}
+    )
+    limits, status, code = NOTHING_MORE[limit]
     with service.setting(**limits), pytest.MonkeyPatch.context() as patch:
         count_every_row(patch)
         assert client.post(f"/v1/models/{ids['ref']}/score", json={"rows": [ROW]}).is_success
@@ -241,13 +243,23 @@ def test_what_frees_space_signs_in_or_scores_goes_on(world: World, limit: str) -
         assert answer.status_code == 303
         page = browser.get("/console", headers={"Cookie": answer.headers["Set-Cookie"]})
         assert page.is_success
+        rotated = client.post(f"/v1/keys/{ids['key_id']}/rotate", json={})
+        assert rotated.status_code == 201
+        back = client.put(
+            alias,
+            json={"model_id": ids["ref"], "memo": MEMO},
+            headers={"If-Match": moved.headers["ETag"]},
+        )
+        assert (back.status_code, back.json()["model_id"]) == (200, ids["ref"])
+        etag = back.headers["ETag"]
+        refused(client.put(f"{alias}2", json={"model_id": ids["ref"]}), status, code)
         for answer in (
             client.post(f"/v1/jobs/{queued}/cancel"),
             client.delete(alias, headers={"If-Match": etag}),
             client.delete(f"/v1/uploads/{ids['upload_id']}"),
             client.delete(f"/v1/models/{ids['ref']}"),
             client.delete(f"/v1/trash/{ids['ref']}"),
-            client.delete(f"/v1/keys/{ids['key_id']}"),
+            client.delete(f"/v1/keys/{rotated.json()['id']}"),
         ):
             assert answer.is_success, (answer.request.url, answer.text)
 
