@@ -214,7 +214,7 @@ def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The bytes that an owner's files and rows take."""
+    """The bytes that an owner's files take, and the rows that the owner can delete."""
 
     files: int
     rows: int
