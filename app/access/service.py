@@ -237,8 +237,8 @@ def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None
     if stored + adds_bytes > limit:
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
         advice = (
-            "delete datasets, uploads, models, evaluations, comparisons or batch scores, and then delete them for good "
-            "from the trash, which counts, too"
+            "delete datasets, uploads, models, aliases, evaluations, comparisons or batch scores, and then delete "
+            "for good what is in the trash, which counts, too"
         )
         raise _exceeded(
             "bytes",
