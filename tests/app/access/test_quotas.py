@@ -6,7 +6,7 @@ import functools
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import delete, func, select
@@ -197,7 +197,7 @@ class TestUsageCache:
                     assert entered.acquire(timeout=60.0)
             return service.Usage(1, 2)
 
-        cache = UsageCache(reading, Settings())
+        cache = UsageCache(cast(Any, reading), Settings())
 
         def ask() -> service.Usage:
             entered.release()
@@ -217,7 +217,7 @@ class TestUsageCache:
                 raise answer
             return answer
 
-        cache = UsageCache(reading, Settings())
+        cache = UsageCache(cast(Any, reading), Settings())
         with pytest.raises(Unavailable):
             cache.get(OWNER)
         assert cache.get(OWNER) == cache.get(OWNER) == service.Usage(1, 2)
