@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.access import repository, sessions
-from app.access.service import OPERATOR, administers_all, admit_change
-from app.access.usage import RowUsage
+from app.access.service import OPERATOR, administers_all
+from app.access.usage import UsageCache
 from app.http.dependencies import Caller, Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
@@ -81,14 +81,6 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
 def keyless(endpoint: Endpoint) -> Endpoint:
     """Declare that an endpoint needs no key where a setting names the owner whose model it serves."""
     endpoint.keyless = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
-    return endpoint
-
-
-def adds_nothing(endpoint: Endpoint) -> Endpoint:
-    """Declare that an endpoint changes something, but stores next to nothing. It works for an owner over the quota, and
-    on a disk that is nearly full, as all that deletes does.
-    """
-    endpoint.adds_nothing = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
     return endpoint
 
 
@@ -202,8 +194,7 @@ class Authenticator:
         settings = context.settings
         self.keys = KeyRing(context.db, context.background.add, context.memory)
         self._db = context.db
-        self._rows = RowUsage(context.db.reading)
-        self._settings = settings
+        self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
         self._late_lookups = asyncio.Semaphore(LATE_LOOKUPS_AT_ONCE)
@@ -244,14 +235,6 @@ class Authenticator:
         if self._key_rate is not None:
             self._key_rate.take(caller.key_id)
         return caller
-
-    async def limit_of(self, owner: str) -> Callable[[Session], None]:
-        """Return what checks, before a transaction commits, that the owner may store what it has written."""
-        in_rows = 0
-        if self._settings.quota_bytes is not None:
-            known = self._rows.known(owner)
-            in_rows = await run_in_threadpool(self._rows.measure, owner) if known is None else known
-        return partial(admit_change, settings=self._settings, owner=owner, in_rows=in_rows)
 
     def admit_keyless(self, owner: str, request: MutableMapping[str, Any]) -> Caller:
         """Return the caller of a request without a key, for whom an owner's model is served, and note it in the ASGI
@@ -420,7 +403,6 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         may_lack_key = getattr(self.endpoint, "keyless", False)
-        adds_nothing = getattr(self.endpoint, "adds_nothing", False)
         takes_json = self.body_field is not None
         offers = self._offers()
         parameters = self._parameters()
@@ -439,9 +421,9 @@ class GuardedRoute(APIRoute):
                 context.occupy(request.scope, caller.holder)
                 if request.method not in _READING:
                     actor = actor_of(request, caller.owner, caller.key_id, self.path)
-                    if request.method != "DELETE" and not adds_nothing:
-                        admit = await authenticator.limit_of(caller.owner)
-                        actor = replace(actor, admit=admit)
+                    if request.method != "DELETE":
+                        check = partial(authenticator.usage.quota_check_for, caller.owner)
+                        actor = replace(actor, quota_check=check)
                     acting.set(actor)
             if offers and "accept" in request.headers:
                 choose_media_type(request, offers)

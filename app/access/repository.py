@@ -28,10 +28,14 @@ from sqlalchemy.orm import Session
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
     ApiKey,
+    AuditEntry,
     BrowserSession,
+    Idempotency,
     Job,
+    JobEvent,
     JobState,
     Model,
+    ModelAliasHistory,
     ModelOutOfFold,
     Owned,
     Upload,
@@ -192,6 +196,21 @@ ROW_BYTES = 100
 """What a row counts beside its texts, JSON and arrays: numbers, and its places in indexes."""
 
 
+_NOT_DELETABLE = frozenset(
+    table.__tablename__
+    for table in (
+        ApiKey,
+        AuditEntry,
+        BrowserSession,
+        Idempotency,
+        Job,
+        JobEvent,
+        ModelAliasHistory,
+    )
+)
+"""Tables whose rows an owner cannot delete: they do not count, or an owner over the quota could not get below it."""
+
+
 @functools.cache
 def _owned() -> dict[str, type[Owned]]:
     classes = (mapper.class_ for mapper in Base.registry.mappers)
@@ -222,8 +241,12 @@ def _row_bytes(table: Table) -> ColumnElement[int]:
 
 @functools.cache
 def _rows() -> Select[Any]:
-    """Return the statement that sums the rows of every table, whether requests or workers write them."""
-    whose = ((table, _belongs_to(table)) for table in Base.metadata.sorted_tables)
+    """Return the statement that sums the rows of every table of which owners can delete rows."""
+    whose = (
+        (table, _belongs_to(table))
+        for table in Base.metadata.sorted_tables
+        if table.name not in _NOT_DELETABLE
+    )
     return select(
         *(
             select(func.coalesce(func.sum(_row_bytes(table)), 0)).where(of_owner).scalar_subquery()
@@ -271,5 +294,5 @@ def stored_bytes(session: Session, owner: str) -> int:
 
 
 def row_bytes(session: Session, owner: str) -> int:
-    """Return about how many bytes of the database the owner's rows take."""
+    """Return about how many bytes of the database the rows take that the owner can delete."""
     return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))

@@ -7,12 +7,13 @@ import math
 import secrets
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from app.access import repository
 from app.platform import resources
-from app.platform.audit import Actor, acting_as
+from app.platform.audit import Actor, acting_as, allow_over_quota
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -106,6 +107,7 @@ def rotate(
         raise Invalid(
             f"grace_seconds must be from 0 to {MAX_GRACE_SECONDS:g}, got {grace_seconds:g}"
         )
+    allow_over_quota(session)  # a leaked key must be replaced at once
     old = repository.get(session, owner, key_id, lock=True)
     if old is None:
         raise NotFound(f"there is no key {key_id!r}")
@@ -201,41 +203,57 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
         )
 
 
-def check_bytes(
-    session: Session, settings: Settings, owner: str, adds_bytes: int, in_rows: int = 0
-) -> None:
-    """Raise TooMany if the owner may not store `adds_bytes` more, besides `in_rows` bytes in rows."""
-    limit = settings.quota_bytes
-    if limit is None:
-        return
-    stored = repository.stored_bytes(session, owner) + max(0, in_rows - FREE_ROW_BYTES)
+def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
+    """Raise TooMany if the owner may not store `adds_bytes` more in files. Rows are not measured here: `check_quota`
+    checks them before the transaction commits.
+    """
+    if settings.quota_bytes is not None:
+        files = repository.stored_bytes(session, owner)
+        _check_bytes(settings.quota_bytes, files, f"{files} in files", adds_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The bytes that an owner's files take, and the rows that the owner can delete."""
+
+    files: int
+    rows: int
+
+    @property
+    def counted(self) -> int:
+        """The bytes that count against the quota."""
+        return self.files + max(0, self.rows - FREE_ROW_BYTES)
+
+
+def check_quota(settings: Settings, usage: Usage) -> None:
+    """Check that an owner with this usage may store anything more. Raises TooMany or OutOfSpace."""
+    resources.check(settings)
+    if settings.quota_bytes is not None:
+        has = f"{usage.files} in files and {usage.rows} in rows, of which {FREE_ROW_BYTES} are free"
+        _check_bytes(settings.quota_bytes, usage.counted, has)
+
+
+def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None:
     if stored + adds_bytes > limit:
         more = f" and asks for {adds_bytes} more" if adds_bytes else ""
+        advice = (
+            "delete datasets, uploads, models, aliases, evaluations, comparisons or batch scores, and then delete "
+            "for good what is in the trash, which counts, too"
+        )
         raise _exceeded(
             "bytes",
-            "stored bytes, the trash included",
+            "stored bytes",
             limit,
             stored,
-            more,
+            f"{has}{more}: {advice}",
             retry_after=BYTES_RETRY_SECONDS,
         )
 
 
-def admit_change(session: Session, settings: Settings, owner: str, in_rows: int) -> None:
-    """Check that what a transaction has written may stay; `in_rows` is what the owner's rows took before. Raises
-    TooMany or OutOfSpace.
-
-    It takes no lock, because the transaction may hold others already. So on PostgreSQL simultaneous transactions do not
-    count what the others add.
-    """
-    resources.check(settings)
-    check_bytes(session, settings, owner, 0, in_rows)
-
-
 def _exceeded(
-    quota: str, what: str, limit: int, value: int, more: str = "", *, retry_after: int
+    quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
 ) -> TooMany:
-    detail = f"an owner may have at most {limit} {what}, this one has {value}{more}"
+    detail = f"an owner may have at most {limit} {what}, this one has {has or value}"
     return TooMany(
         detail,
         code="quota_exceeded",

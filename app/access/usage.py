@@ -1,44 +1,90 @@
-"""What the rows of owners take, measured now and then."""
+"""What owners store, measured now and then, and the check that they may store more."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
 
-from app.access import repository
-from app.platform.sql import Reading
+from app.access import repository, service
+from app.access.service import Usage
+from app.platform import resources
+from app.platform.settings import Settings
+from app.platform.sql import Reading, Session
 
 ROWS_KNOWN_SECONDS = 1.0
-"""How long a measurement of an owner's rows is used, at least."""
+"""How long a measurement of an owner's usage is used, at least."""
 ROWS_KNOWN_FACTOR = 50.0
 """How long a measurement is used, in multiples of the time that it took."""
 MAX_OWNERS_KNOWN = 10_000
 
 
-class RowUsage:
-    """The bytes that the rows of owners take, as this process has measured them.
+@dataclass(frozen=True, slots=True)
+class _Measurement:
+    usage: Usage
+    valid_until: float
 
-    To measure takes time in proportion to the rows, so it is done outside of writing transactions, and takes a fiftieth
-    of the time at most. In between, an owner may exceed the quota.
+
+class UsageCache:
+    """What owners store, as this process has measured it.
+
+    To measure takes time in proportion to the rows, so it is done outside of writing transactions, once at a time for
+    each owner, and takes a fiftieth of the time at most. In between, an owner may exceed the quota.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, settings: Settings) -> None:
         self._reading = reading
-        self._known: dict[str, tuple[int, float]] = {}
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._known: dict[str, _Measurement] = {}
+        self._pending: dict[str, Future[Usage]] = {}
 
-    def known(self, owner: str) -> int | None:
-        """Return what was measured, if it is recent. Never waits."""
-        n_bytes, measure_at = self._known.get(owner, (0, 0.0))
-        return n_bytes if time.monotonic() < measure_at else None
+    def get(self, owner: str) -> Usage:
+        """Return what the owner stores, measured now or lately. Raises Unavailable without a database."""
+        with self._lock:
+            known = self._known.get(owner)
+            if known is not None and time.monotonic() < known.valid_until:
+                return known.usage
+            pending = self._pending.get(owner)
+            if pending is None:
+                measured = self._pending[owner] = Future()
+        if pending is not None:
+            return pending.result()
+        try:
+            measurement = self._measure(owner)
+        except BaseException as error:
+            with self._lock:
+                del self._pending[owner]
+            measured.set_exception(error)
+            raise
+        with self._lock:
+            if len(self._known) >= MAX_OWNERS_KNOWN:
+                self._known.clear()
+            self._known[owner] = measurement
+            del self._pending[owner]
+        measured.set_result(measurement.usage)
+        return measurement.usage
 
-    def measure(self, owner: str) -> int:
-        """Return what the owner's rows take now."""
+    def _measure(self, owner: str) -> _Measurement:
         begun = time.monotonic()
-        n_bytes = self._reading(repository.row_bytes, owner)
+        usage = self._reading(_usage, owner)
         ended = time.monotonic()
-        if len(self._known) >= MAX_OWNERS_KNOWN:
-            self._known.clear()
-        self._known[owner] = (
-            n_bytes,
-            ended + max(ROWS_KNOWN_SECONDS, ROWS_KNOWN_FACTOR * (ended - begun)),
-        )
-        return n_bytes
+        lasts = max(ROWS_KNOWN_SECONDS, ROWS_KNOWN_FACTOR * (ended - begun))
+        return _Measurement(usage, ended + lasts)
+
+    def quota_check_for(self, owner: str) -> Callable[[], None]:
+        """Measure what the owner stores, if there is a quota; return a check that the owner may store more."""
+        limit = self._settings.quota_bytes
+        if limit is None:
+            return partial(resources.check, self._settings)
+        usage = self.get(owner)
+        if usage.counted > limit:  # what has just been deleted must not count any more
+            usage = replace(usage, files=self._reading(repository.stored_bytes, owner))
+        return partial(service.check_quota, self._settings, usage)
+
+
+def _usage(session: Session, owner: str) -> Usage:
+    return Usage(repository.stored_bytes(session, owner), repository.row_bytes(session, owner))

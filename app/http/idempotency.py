@@ -222,7 +222,7 @@ def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
 
     def work_and_undo(session: Session) -> None:
         work(session)
-        audit.finish(session)
+        audit.before_commit(session)
         raise _RollBack
 
     with suppress(_RollBack):

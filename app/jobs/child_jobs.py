@@ -18,6 +18,7 @@ from app.jobs import service as jobs
 from app.jobs.kinds import CHILD, Claim, find_kind
 from app.jobs.progress import as_event, clocked, seconds_between_events
 from app.platform import failpoints
+from app.platform.audit import allow_over_quota
 from app.platform.blobs import BlobStore
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
@@ -120,6 +121,7 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     child jobs that it does not need are asked to stop. The request is stored in the job's row, for whichever worker
     runs it. Raises NotFound, and Conflict for a job that has ended, is being cancelled, or has no model yet.
     """
+    allow_over_quota(session)
     job = jobs.find(session, owner, job_id, lock=True)
     if job.state in FINAL_STATES:
         raise Conflict(

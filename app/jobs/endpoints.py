@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.access.authentication import GuardedRoute, adds_nothing, check_again, needs
+from app.access.authentication import GuardedRoute, check_again, needs
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, Sort, TaggedFilterDep
 from app.http.idempotency import validated
 from app.http.limits import Permit
@@ -138,7 +138,6 @@ async def read_job(
     responses={200: {"model": Job, "description": "The job was asked to stop before."}},
 )
 @needs("train")
-@adds_nothing
 def cancel_job(
     job_id: str,
     context: ContextDep,

@@ -11,6 +11,7 @@ from app.jobs import queue_repository as queue_rows
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
 from app.platform import failpoints
 from app.platform import logging as logs
+from app.platform.audit import allow_over_quota
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -166,6 +167,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     reaper) ends it. The row is locked during the decision, so a job that is just finishing has either finished or will
     see the request.
     """
+    allow_over_quota(session)
     job = find(session, owner, job_id, lock=True)
     if job.state == JobState.CANCELLED:
         return job, False

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from app.models import repository
 from app.models.objectives import figure_among, target_fpr, without_count
+from app.platform.audit import allow_over_quota
 from app.platform.documents import AliasCut, AliasPromise, DecisionMemo, ListFigures
 from app.platform.documents import Interval as StoredInterval
 from app.platform.errors import (
@@ -277,6 +278,8 @@ def set_alias(
         created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
     if not created:
+        # A bad version must be rolled back at once; an alias keeps at most HISTORY_SHOWN revisions.
+        allow_over_quota(session)
         check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
         repository.move(session, current, model.id)

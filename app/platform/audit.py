@@ -28,8 +28,9 @@ _MADE = (
 class Actor:
     """The caller who changes something, and the route or command. `make_id` returns an id for each entry.
 
-    `admit` is called when a transaction has changed something and is about to commit. It raises an error if what the
-    caller stores is too much.
+    `quota_check` is called before each writing transaction, so that it can read without holding a lock. What it returns
+    is called when the transaction has changed something and is about to commit, and raises an error if the caller may
+    not store more.
     """
 
     owner: str
@@ -39,8 +40,10 @@ class Actor:
     path: str | None = None
     request_id: str | None = None
     client: str | None = None
-    admit: Callable[[Session], None] | None = None
+    quota_check: Callable[[], Callable[[], None]] | None = None
 
+
+_QUOTA_CHECK = "quota_check"  # key in a session's notes
 
 acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
 """The caller for whom this thread or task works; None for the service itself."""
@@ -60,7 +63,25 @@ def watch(sessions: sessionmaker[Session]) -> None:
     """Register listeners on these sessions, which write an entry for the changes of an actor."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
-    event.listen(sessions, "before_commit", finish)
+    event.listen(sessions, "before_commit", before_commit)
+
+
+def prepare_quota_check() -> Callable[[], None] | None:
+    """Return the check for a transaction of the present actor that is about to begin; None if nothing is limited."""
+    actor = acting.get()
+    return None if actor is None or actor.quota_check is None else actor.quota_check()
+
+
+def require_quota_check(session: Session, check: Callable[[], None] | None) -> None:
+    """Call `check` before this session commits, if it has changed anything."""
+    session.info[_QUOTA_CHECK] = check
+
+
+def allow_over_quota(session: Session) -> None:
+    """Let this transaction commit although its owner is over the quota of bytes, or the disk is nearly full. For
+    changes that store a small, bounded amount and that must work then, such as the rotation of a leaked key.
+    """
+    session.info.pop(_QUOTA_CHECK, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +155,7 @@ def _ids(values: Mapping[str, Any]) -> list[str]:
     return [found] if isinstance(found, str) else []
 
 
-def finish(session: Session) -> None:
+def before_commit(session: Session) -> None:
     """Write the entry for what the session has changed, and check that it may be stored: what a commit does first. For
     a transaction that is rolled back in any case, to find out whether it would be committed.
     """
@@ -158,6 +179,6 @@ def finish(session: Session) -> None:
             created_at=db_now(),
         )
     )
-    if actor.admit is not None:
-        session.flush()
-        actor.admit(session)
+    check: Callable[[], None] | None = session.info.pop(_QUOTA_CHECK, None)
+    if check is not None:
+        check()

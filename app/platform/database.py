@@ -150,9 +150,11 @@ class Database:
         """Open a read-write transaction: commits at the end of the block, rolls back on any exception."""
         if getattr(self._thread, "writes", False):
             raise RuntimeError("this thread is already in a write transaction: pass its session on")
+        quota_check = audit.prepare_quota_check()  # it reads: before this takes a lock or a turn
         self._thread.writes = True
         try:
             with self._outages(), self._turn, self._write() as session, session.begin():
+                audit.require_quota_check(session, quota_check)
                 yield session
         finally:
             self._thread.writes = False

@@ -283,7 +283,8 @@ class Settings(BaseSettings):
     )
     quota_bytes: Annotated[int, Ge(0)] | None = Field(
         default=None,
-        description="Bytes of uploads, tables, models, scores and rows of the database that an owner may have. "
+        description="Bytes that an owner may have in files (uploads, tables, models, scores) and in rows of the "
+        "database that the owner can delete. "
         "Default: no limit.",
     )
     max_queued_jobs: Annotated[int, Ge(1)] = Field(

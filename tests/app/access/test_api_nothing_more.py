@@ -1,5 +1,5 @@
 """At the reserve of the disk, or over the quota of bytes: no route stores anything more, whatever a request makes; what
-frees space, signs in or scores goes on.
+frees space, signs in, scores, rotates a key or moves an alias goes on.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 import pytest
@@ -17,7 +17,8 @@ from sqlalchemy import event, func, select
 from app.access import repository, usage
 from app.access import service as service_of_access
 from app.platform.database import Database
-from app.platform.sql import Base
+from app.platform.errors import Unavailable
+from app.platform.sql import Base, Session
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
 
@@ -27,7 +28,7 @@ ROLES = {"label": "left", "positive": "yes"}
 MEMO = {"reason": "x" * 1000}
 # They read, whatever their method: rows in, scores out.
 SCORING = ("/score", "/rank", "/explain")
-ADDING_NOTHING = ("/cancel",)
+ALLOWED = ("/cancel", "/rotate")
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
@@ -69,6 +70,7 @@ class World:
             "trashed_id": trashed_id,
             "job_id": cancelled,
             "ref": model_id,
+            "other": other_id,
             "name": "churn",
             "key_id": key_id,
             "number": "2",
@@ -100,7 +102,6 @@ class World:
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
             "POST /v1/trash/{trashed_id}/restore": {},
             "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
-            "POST /v1/keys/{key_id}/rotate": {"json": {}},
         }
 
     @staticmethod
@@ -113,10 +114,10 @@ class World:
 
 
 def storing(client: httpx.Client) -> Iterator[str]:
-    """Every operation of the API that is not declared to add nothing."""
+    """Every operation of the API that stores something and is refused over the quota."""
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method in methods.keys() & {"post", "put", "patch"}:
-            if not path.endswith((*SCORING, *ADDING_NOTHING, "/validate")):
+            if not path.endswith((*SCORING, *ALLOWED, "/validate")):
                 yield f"{method.upper()} {path}"
 
 
@@ -167,20 +168,72 @@ def test_a_check_says_that_a_request_would_be_refused(world: World) -> None:
     for limits, status, code in NOTHING_MORE.values():
         with world.service.setting(**limits), pytest.MonkeyPatch.context() as patch:
             count_every_row(patch)
-            for path, body in {
-                "/v1/keys/validate": {"name": "more", "scopes": ["read"]},
-                f"/v1/keys/{world.ids['key_id']}/rotate/validate": {},
-            }.items():
-                refused(world.client.post(path, json=body), status, code)
+            key = {"name": "more", "scopes": ["read"]}
+            refused(world.client.post("/v1/keys/validate", json=key), status, code)
+            rotation = f"/v1/keys/{world.ids['key_id']}/rotate/validate"
+            assert world.client.post(rotation, json={}).json() == {"valid": True}
+
+
+def test_requests_that_store_nothing_do_not_measure_the_owners_usage(world: World) -> None:
+    def away(*_: object) -> NoReturn:
+        raise Unavailable("the database is unavailable")
+
+    client, ids = world.client, world.ids
+    model = f"/v1/models/{ids['ref']}"
+    infer = {
+        "inputs": [
+            {"name": name, "shape": [1], "datatype": "FP64", "data": [0.25]} for name in NAMES
+        ]
+    }
+    with world.service.setting(quota_bytes=1 << 40), pytest.MonkeyPatch.context() as patch:
+        count_every_row(patch)
+        patch.setattr(repository, "row_bytes", away)
+        patch.setattr(repository, "stored_bytes", away)
+        for path, body in {
+            f"{model}/score": {"rows": [ROW]},
+            f"{model}/rank": {"rows": [ROW, ROW]},
+            f"{model}/explain": {"rows": [ROW]},
+            f"/oip/v2/models/{ids['ref']}/infer": infer,
+        }.items():
+            answer = client.post(path, json=body)
+            assert answer.status_code == 200, (path, answer.text)
+        refused(client.post("/v1/keys", json={"name": "k", "scopes": ["read"]}), 503, "unavailable")
+
+
+def test_the_sum_of_files_is_not_taken_again_for_each_change(world: World) -> None:
+    """Only what adds files sums them in its transaction, once: SQLite has a single writer."""
+    sums: list[str] = []
+    stored_bytes = repository.stored_bytes
+
+    def count(session: Session, owner: str) -> int:
+        sums.append(owner)
+        return stored_bytes(session, owner)
+
+    with world.service.setting(quota_bytes=1 << 40), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usage, "ROWS_KNOWN_SECONDS", 3600.0)
+        cache = usage.UsageCache(world.service.context.db.reading, world.service.settings)
+        patch.setattr(world.service.app.state.authenticator, "usage", cache)
+        patch.setattr(repository, "stored_bytes", count)
+        for operation, most in {
+            "POST /v1/keys": 1,  # the measurement of the owner's usage
+            "PUT /v1/models/{name}/aliases/{alias}": 0,
+            "POST /v1/jobs": 1,
+        }.items():
+            sums.clear()
+            assert world.ask(operation).is_success
+            assert len(sums) <= most, operation
 
 
 @pytest.mark.parametrize("limit", NOTHING_MORE)
-def test_what_frees_space_signs_in_or_scores_goes_on(world: World, limit: str) -> None:
+def test_what_must_work_then_is_allowed(world: World, limit: str) -> None:
     service, client, ids = world.service, world.client, world.ids
     queued = client.post("/v1/jobs", json=world.job(ids["dataset_id"])).json()["id"]
     alias = f"/v1/models/churn/aliases/{ids['alias']}"
-    etag = client.put(alias, json={"model_id": ids["ref"]}).headers["ETag"]
-    limits, *_ = NOTHING_MORE[limit]
+    first = client.put(alias, json={"model_id": ids["ref"]})
+    moved = client.put(
+        alias, json={"model_id": ids["other"]}, headers={"If-Match": first.headers["ETag"]}
+    )
+    limits, status, code = NOTHING_MORE[limit]
     with service.setting(**limits), pytest.MonkeyPatch.context() as patch:
         count_every_row(patch)
         assert client.post(f"/v1/models/{ids['ref']}/score", json={"rows": [ROW]}).is_success
@@ -190,13 +243,23 @@ def test_what_frees_space_signs_in_or_scores_goes_on(world: World, limit: str) -
         assert answer.status_code == 303
         page = browser.get("/console", headers={"Cookie": answer.headers["Set-Cookie"]})
         assert page.is_success
+        rotated = client.post(f"/v1/keys/{ids['key_id']}/rotate", json={})
+        assert rotated.status_code == 201
+        back = client.put(
+            alias,
+            json={"model_id": ids["ref"], "memo": MEMO},
+            headers={"If-Match": moved.headers["ETag"]},
+        )
+        assert (back.status_code, back.json()["model_id"]) == (200, ids["ref"])
+        etag = back.headers["ETag"]
+        refused(client.put(f"{alias}2", json={"model_id": ids["ref"]}), status, code)
         for answer in (
             client.post(f"/v1/jobs/{queued}/cancel"),
             client.delete(alias, headers={"If-Match": etag}),
             client.delete(f"/v1/uploads/{ids['upload_id']}"),
             client.delete(f"/v1/models/{ids['ref']}"),
             client.delete(f"/v1/trash/{ids['ref']}"),
-            client.delete(f"/v1/keys/{ids['key_id']}"),
+            client.delete(f"/v1/keys/{rotated.json()['id']}"),
         ):
             assert answer.is_success, (answer.request.url, answer.text)
 
@@ -234,10 +297,40 @@ def test_rows_count_against_the_quota(service_on_both: Service) -> None:
         assert client.delete("/v1/models/churn/aliases/a0", headers={"If-Match": '"1"'}).is_success
 
 
-def test_every_table_of_owners_is_counted(db: Database) -> None:
+def test_what_an_owner_cannot_delete_is_not_counted(service: Service) -> None:
+    """A job with its events, its Idempotency-Key and entries of the audit log."""
+    client = service.client(service.key())
+    dataset_id = service.upload(client)
+
+    def used() -> int:
+        return service.context.db.reading(repository.row_bytes, OWNER)
+
+    before = used()
+    assert before > 0
+    for n in range(3):
+        key = {"Idempotency-Key": f"key-{n}"}
+        job = client.post("/v1/jobs", json=World.job(dataset_id), headers=key).json()
+        assert client.post(f"/v1/jobs/{job['id']}/cancel").is_success
+        made = client.post("/v1/keys", json={"name": "k", "scopes": ["read"]}, headers=key)
+        assert made.is_success
+    assert used() == before
+
+
+def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> None:
     asked: list[str] = []
     event.listen(db.engine, "after_cursor_execute", lambda *given: asked.append(given[2]))
     assert db.reading(repository.row_bytes, OWNER) == 0
     of_service = {"workers", "pruned_jobs"}
+    not_deletable = {
+        "api_keys",
+        "audit_entries",
+        "browser_sessions",
+        "idempotency",
+        "job_events",
+        "jobs",
+        "model_alias_history",
+    }
     counted = set(re.findall(r"FROM (\w+)", " ".join(asked)))
-    assert {each.name for each in Base.metadata.sorted_tables} - counted == of_service
+    assert {
+        each.name for each in Base.metadata.sorted_tables
+    } - counted == of_service | not_deletable

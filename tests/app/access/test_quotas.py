@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections import Counter
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from app.access import repository, service
+from app.access.usage import UsageCache
 from app.jobs import child_jobs as parts
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -17,7 +20,7 @@ from app.platform.database import Database
 from app.platform.errors import OutOfSpace, ServiceError, TooMany, Unavailable
 from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.tables import BatchScore, DatasetPairs, DatasetStatus, Job
+from app.platform.tables import BatchScore, Dataset, DatasetPairs, DatasetStatus, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.sentences import Sentences
 
@@ -179,6 +182,62 @@ def test_nothing_is_accepted_where_the_disk_is_nearly_full(db: Database) -> None
     assert (refused.status, refused.code) == (507, "out_of_space")
     assert f" {2**62} bytes" in refused.detail
     assert int(refused.headers["Retry-After"]) > 0
+
+
+class TestUsageCache:
+    def test_simultaneous_requests_of_an_owner_share_one_measurement(self) -> None:
+        callers = 30
+        entered = threading.Semaphore(0)
+        measured: list[str] = []
+
+        def reading(_: object, owner: str) -> Any:
+            measured.append(owner)
+            if len(measured) == 1:
+                for _each in range(callers):
+                    assert entered.acquire(timeout=60.0)
+            return service.Usage(1, 2)
+
+        cache = UsageCache(cast(Any, reading), Settings())
+
+        def ask() -> service.Usage:
+            entered.release()
+            return cache.get(OWNER)
+
+        with ThreadPoolExecutor(callers) as pool:
+            asked = [pool.submit(ask) for _ in range(callers)]
+            assert {each.result(60.0) for each in asked} == {service.Usage(1, 2)}
+        assert measured == [OWNER]
+
+    def test_after_a_failure_it_is_measured_again(self) -> None:
+        answers: list[Any] = [Unavailable("the database is unavailable"), service.Usage(1, 2)]
+
+        def reading(*_: object) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        cache = UsageCache(cast(Any, reading), Settings())
+        with pytest.raises(Unavailable):
+            cache.get(OWNER)
+        assert cache.get(OWNER) == cache.get(OWNER) == service.Usage(1, 2)
+
+    def test_a_deleted_file_does_not_count_any_more(self, db: Database) -> None:
+        dataset = add_dataset(db, bytes=100)
+        cache = UsageCache(db.reading, Settings(quota_bytes=99))
+        with pytest.raises(TooMany):
+            cache.quota_check_for(OWNER)()
+        with db.write() as session:
+            session.execute(delete(Dataset).where(Dataset.id == dataset.id))
+        cache.quota_check_for(OWNER)()
+
+    def test_files_and_rows_are_named(self, sentences: Sentences) -> None:
+        usage = service.Usage(157, service.FREE_ROW_BYTES + 50)
+        settings = Settings(quota_bytes=200)
+        with sentences.raises(TooMany) as caught:
+            service.check_quota(settings, usage)
+        assert caught.value.errors[0]["value"] == 207
+        service.check_quota(settings, service.Usage(157, service.FREE_ROW_BYTES + 43))
 
 
 class TestRunning:

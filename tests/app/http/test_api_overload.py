@@ -106,7 +106,7 @@ def test_bytes_are_counted_until_they_are_deleted(tight: Service, client: httpx.
         assert re.findall(r"\d+", problem["detail"])[:2] == [str(QUOTA_BYTES), str(stored)]
     assert everything(tight) == before
     assert client.delete(f"/v1/datasets/{kept}").status_code == 204
-    refused(upload(client, body), 429, "quota_exceeded", "the trash included")
+    refused(upload(client, body), 429, "quota_exceeded", "the trash")
     assert client.delete(f"/v1/trash/{kept}").status_code == 204
     assert upload(client, body).status_code == 202
 
