@@ -53,7 +53,7 @@ MAX_COMMAS = 30_000
 """Commas of a JSON body other than rows to score: what they separate costs a hundred times its bytes."""
 LOOKUPS_AT_ONCE = 3
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
-LATE_LOOKUPS_AT_ONCE = 1
+LOOKUPS_OVER_LIMIT = 1
 """The same, of all addresses that have sent too many unknown keys: their look-ups delay one another alone."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -206,7 +206,7 @@ class Authenticator:
         self._settings = settings
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-        self._late_lookups = asyncio.Semaphore(LATE_LOOKUPS_AT_ONCE)
+        self._lookups_over_limit = asyncio.Semaphore(LOOKUPS_OVER_LIMIT)
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
@@ -282,7 +282,7 @@ class Authenticator:
         except TooMany as error:
             refusal = error
         try:
-            async with self._lookups if refusal is None else self._late_lookups:
+            async with self._lookups if refusal is None else self._lookups_over_limit:
                 found = await run_in_threadpool(ask)
         except Unauthenticated as error:
             raise (refusal or error) from None

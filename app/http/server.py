@@ -58,7 +58,7 @@ ABORTED = "rankwright.aborted"
 HELD = "rankwright.held"
 """Key in the ASGI scope of the bytes that a request holds: a number for each budget and name there."""
 BUDGET_BODIES = 4  # the memory budget of requests with a key, in bodies of the largest size
-STRANGERS_BUDGET_BODIES = (
+ANONYMOUS_BUDGET_BODIES = (
     1  # that of requests without a key: they take no memory from those with one
 )
 # bytes of a body; a longer body is sent in pieces, as the caller reads them
@@ -426,7 +426,7 @@ class RequestMiddleware:
         largest = max(settings.max_body_bytes, settings.max_score_bytes)
         show = metrics.body_bytes.inc
         self._budget = MemoryBudget(BUDGET_BODIES * largest, show)
-        self._strangers_budget = MemoryBudget(STRANGERS_BUDGET_BODIES * largest, show)
+        self._anonymous_budget = MemoryBudget(ANONYMOUS_BUDGET_BODIES * largest, show)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -464,7 +464,7 @@ class RequestMiddleware:
             self._occupy(scope)
             self._hold(scope, size)
 
-        paced = abort_when_slow(send_with_headers, scope, self.body_seconds, wait_for_reader)
+        paced = paced_send(send_with_headers, scope, self.body_seconds, wait_for_reader)
         try:
             if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
@@ -519,7 +519,7 @@ class RequestMiddleware:
 
     def _hold(self, scope: Scope, size: int) -> None:
         """Count bytes that a request holds in memory until it ends. Raises the error of `MemoryBudget.add`."""
-        budget = self._budget if "caller" in scope else self._strangers_budget
+        budget = self._budget if "caller" in scope else self._anonymous_budget
         name = _holder_of(scope)
         budget.add(name, size)
         if HELD not in scope:
@@ -738,7 +738,7 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
     return receive_within_limit
 
 
-def abort_when_slow(
+def paced_send(
     send: Send, scope: Scope, seconds: float, occupy: Callable[[int], None] = lambda size: None
 ) -> Send:
     """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.

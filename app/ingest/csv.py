@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from app.ingest.delimiters import count_delimiters
 from app.ingest.errors import (
     MAX_COUNTED_ERRORS,
     BadTable,
@@ -34,7 +35,6 @@ from app.ingest.errors import (
     too_many_columns,
 )
 from app.ingest.formats import DELIMITERS, ENCODINGS, Dialect
-from app.ingest.marks import count_delimiters
 from app.ingest.rows import (
     MAX_LINE_LENGTH,
     MAX_NAME_LENGTH,

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.ingest.marks import has_more_marks
+from app.ingest.delimiters import has_more_delimiters
 from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
@@ -128,7 +128,7 @@ def read(
     """
     max_rows = bounds.max_rows(len(features.names))
     # Before the brackets become objects, which take twenty times their bytes. Each row has one.
-    if has_more_marks(body, max_rows + _BRACKETS_BESIDE, "{["):
+    if has_more_delimiters(body, max_rows + _BRACKETS_BESIDE, "{["):
         raise _too_many_rows(max_rows, "more")
     try:
         given = orjson.loads(body)

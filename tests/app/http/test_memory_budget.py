@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.http.limits import MemoryBudget
-from app.http.server import BUDGET_BODIES, STRANGERS_BUDGET_BODIES
+from app.http.server import ANONYMOUS_BUDGET_BODIES, BUDGET_BODIES
 from app.platform.errors import Unavailable
 from app.platform.metrics import UNROUTED
 from tests.app.live_service import STRANGER, Service
@@ -161,7 +161,7 @@ def test_what_a_refused_body_held_is_free_again(hurried: Service) -> None:
 
 def test_responses_that_nobody_reads_are_counted_and_ended(serving: Service) -> None:
     """The budget of requests without a key has room for one of them beside as much that stays free."""
-    assert STRANGERS_BUDGET_BODIES == 1
+    assert ANONYMOUS_BUDGET_BODIES == 1
     with ExitStack() as stack:
         readers = [stack.enter_context(connect(serving)) for _ in range(READERS)]
         for reader in readers:

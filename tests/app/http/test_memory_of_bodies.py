@@ -157,7 +157,7 @@ def test_memory_of_rows_in_json(name: str) -> None:
     assert peak <= MAX_PEAK, peak
 
 
-def test_marks_in_texts_separate_nothing() -> None:
+def test_delimiters_in_texts_separate_nothing() -> None:
     """Long texts of commas, colons and brackets are values like any other."""
     ignore = TableOptions(ignore=("note",))
     for media_type, body in (

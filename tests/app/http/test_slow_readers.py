@@ -169,7 +169,7 @@ def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
 
     def pieces(body: bytes, more: bool) -> list[dict[str, Any]]:
         found.clear()
-        paced = server.abort_when_slow(send, {"client": None}, 60.0)
+        paced = server.paced_send(send, {"client": None}, 60.0)
 
         async def send_paced() -> None:  # before Python 3.12 `run` takes coroutines only
             await paced({"type": "http.response.body", "body": body, "more_body": more})
