@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from app.datasets.description import Format
+from app.inference_protocols.open_inference import parse_json
 from app.ingest.csv import MAX_LINES_ABOVE, read_layout
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import ARROW, CSV, JSON_ARRAY, NDJSON, Dialect
@@ -23,7 +24,7 @@ from app.ingest.readers import bounded, open_source
 from app.ingest.rows import MAX_NAME_LENGTH, most_rows
 from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
-from app.platform.errors import ServiceError
+from app.platform.errors import Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdFields, read
@@ -155,6 +156,36 @@ def test_memory_of_rows_in_json(name: str) -> None:
     bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(sent)))
     peak = peak_of(lambda: read(FEATURES, body, IdFields(), bounds))
     assert peak <= MAX_PEAK, peak
+
+
+@pytest.mark.parametrize("name", ["objects", "lists", "names", "lists in a value"])
+@pytest.mark.parametrize("is_sent_compressed", [False, True])
+def test_memory_of_rows_of_a_protocol(name: str, is_sent_compressed: bool) -> None:
+    body = ROWS[name]()
+    sent = gzip.compress(body) if is_sent_compressed else body
+    peak = peak_of(lambda: parse_json(body, most_rows(len(sent))))
+    assert peak <= MAX_PEAK, peak
+
+
+@pytest.mark.parametrize("form", ['{"columns":["x","y"],"data":[%s]}', '{"rows":[%s]}'])
+def test_memory_of_empty_rows_sent_plainly(form: str) -> None:
+    """A model whose features are required needs more bytes for a row than its brackets take."""
+    body = (form % ",".join(["[]"] * (PLAIN // 3))).encode()
+    required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
+    bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
+    with pytest.raises(Invalid) as caught:
+        read(required, body, IdFields(), bounds)
+    assert caught.value.code == "too_many_rows"
+    assert peak_of(lambda: read(required, body, IdFields(), bounds)) < PLAIN
+
+
+def test_as_many_rows_as_the_bytes_of_a_body_can_have() -> None:
+    body = b'{"columns":["x","y"],"data":[%s]}' % b",".join([b"[1,2]"] * 100_000)
+    required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
+    bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
+    assert read(required, body, IdFields(), bounds).X.shape == (100_000, 2)
+    empty = b'{"rows":[%s]}' % b",".join([b"{}"] * 4096)
+    assert read(FEATURES, empty, IdFields(), BOUNDS).X.shape == (4096, 2)
 
 
 def test_delimiters_in_texts_separate_nothing() -> None:
