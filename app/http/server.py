@@ -57,6 +57,8 @@ ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
 HELD = "rankwright.held"
 """Key in the ASGI scope of the bytes that a request holds: a number for each budget and name there."""
+TOO_SLOW = "too_slow"
+"""Why an answer was cut off whose caller read it too slowly."""
 BUDGET_BODIES = 4  # the memory budget of requests with a key, in bodies of the largest size
 ANONYMOUS_BUDGET_BODIES = (
     1  # that of requests without a key: they take no memory from those with one
@@ -464,7 +466,9 @@ class RequestMiddleware:
             self._occupy(scope)
             self._hold(scope, size)
 
-        paced = paced_send(send_with_headers, scope, self.body_seconds, wait_for_reader)
+        paced = paced_send(
+            send_with_headers, scope, self.body_seconds, wait_for_reader, self._metrics.note_cut_off
+        )
         try:
             if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
@@ -739,11 +743,16 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
 
 
 def paced_send(
-    send: Send, scope: Scope, seconds: float, occupy: Callable[[int], None] = lambda size: None
+    send: Send,
+    scope: Scope,
+    seconds: float,
+    occupy: Callable[[int], None] = lambda size: None,
+    note_cut_off: Callable[[str], object] = lambda reason: None,
 ) -> Send:
     """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.
     The minimum rate is that of request bodies. Before it waits it calls `occupy` with the bytes of the body that were
-    not counted before; if `occupy` raises, the connection ends as well.
+    not counted before; if `occupy` raises a ServiceError, the connection ends as well. `note_cut_off` is called with
+    the reason: `TOO_SLOW`, or the code of that error.
 
     Long bodies are sent in pieces, so that the connection never buffers more than one piece. A body that the connection
     cannot take at once is complete only when most of it was read: until then its bytes stay counted.
@@ -781,9 +790,15 @@ def paced_send(
                 counted = max(counted, waiting)
                 async with asyncio.timeout(seconds_left):
                     await send(message)
-            except (TimeoutError, ServiceError):
+            except (TimeoutError, ServiceError) as error:
                 client = client_address(scope)
-                log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                if isinstance(error, ServiceError):
+                    reason = error.code
+                    log.info("the answer to %s ended after %d bytes: %s", client, seen, error)
+                else:
+                    reason = TOO_SLOW
+                    log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                note_cut_off(reason)
                 scope[ABORTED] = True
                 if (abort := scope.get(ABORT)) is not None:
                     abort()

@@ -128,6 +128,9 @@ def test_who_does_not_read_is_cut_off(
     assert not ended.is_set()  # what was left is not read
     eventually(lambda: noted != [])
     assert noted == [200]
+    ended_for = {"reason": server.TOO_SLOW}
+    sample = shared.context.metrics.registry.get_sample_value
+    assert sample("rankwright_answers_cut_off_total", ended_for)
     shared.client(None).get("/health/live")
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
