@@ -250,7 +250,7 @@ class Authenticator:
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
         self._lookups_over_limit = BatchedLookups(
-            partial(context.db.reading, repository.usable_among)
+            lambda hashes: context.db.reading(repository.usable_among, hashes)
         )
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
