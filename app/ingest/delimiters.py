@@ -11,7 +11,10 @@ _NEXT_IN_JSON = r"""(?:[^"{0}]++|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z))*+(?:([{0}]
 """A delimiter of JSON (the group) or the end, with all before it that is none. It matches at any position: so no byte
 is looked at twice.
 """
-_NEXT_IN_CSV = r"""(?:[^"{0}]++|"[^"]*+(?:"|\Z))*+(?:([{0}])|\Z)"""
+_FIELD_OF_CSV = r"""(?:"[^"]*+(?:""[^"]*+)*+(?:"|\Z))?+[^{0}]*+(?:({0})|\Z)"""
+"""A value of CSV as Python's csv module reads it, and the delimiter behind it (the group) or the end: a quote counts
+only at the beginning of a value.
+"""
 
 
 @cache
@@ -21,7 +24,7 @@ def _json_pattern(delimiters: str) -> re.Pattern[bytes]:
 
 @cache
 def _csv_pattern(delimiter: str) -> re.Pattern[str]:
-    return re.compile(_NEXT_IN_CSV.format(re.escape(delimiter)))
+    return re.compile(_FIELD_OF_CSV.format(re.escape(delimiter)))
 
 
 def _count(pattern: re.Pattern[AnyStr], text: AnyStr, most: int) -> int:
@@ -39,8 +42,12 @@ def has_more_delimiters(text: bytes, most: int, delimiters: str) -> bool:
     return _count(_json_pattern(delimiters), text, most + 1) > most
 
 
-def count_delimiters(text: str, delimiter: str, most: int) -> int:
-    """Return the number of delimiters outside quotes, counted up to `most`."""
+def count_delimiters(text: str, delimiter: str, most: int, *, in_quotes: bool = False) -> int:
+    """Return the number of delimiters of a line of CSV outside quotes, counted up to `most`; with `in_quotes` the line
+    begins inside a quoted value.
+    """
+    if delimiter not in text or (in_quotes and '"' not in text):
+        return 0
     if '"' not in text:
         return min(most, text.count(delimiter))
-    return _count(_csv_pattern(delimiter), text, most)
+    return _count(_csv_pattern(delimiter), f'"{text}' if in_quotes else text, most)
