@@ -111,7 +111,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
             pairs.append(pair)
     if beside.id is not None and len(ids) != 1:
         detail = f"the query must have {shown(beside.id)} once, which is the row's id"
-        errors = [{"parameter": beside.id[:1000], "detail": detail}]
+        errors = [{"parameter": beside.id, "detail": detail}]
         raise Invalid(detail, code="invalid_id", errors=errors)
     return b"&".join(pairs), QueryIds(bool(ids), ids[0] if ids else None)
 
