@@ -185,6 +185,29 @@ BODIES: Sequence[tuple[bytes, str, Sequence[tuple[bytes, bytes]]]] = (
         ),
     ),
     (
+        b"/oip/v2/models/churn/infer",
+        JSON,
+        (
+            *((b"", b""), (b'{"inputs":[', b"]}"), (b'{"inputs":[{"name":"', b'"}]}')),
+            (b'{"inputs":[{"name":"x","datatype":"FP64","shape":[1,3],"data":[', b"]}]}"),
+            (b'{"inputs":[{"name":"x","datatype":"BYTES","shape":[3],"data":["', b'"]}]}'),
+        ),
+    ),
+    (
+        b"/v1/models/churn/invocations",
+        JSON,
+        (
+            *((b"", b""), (b'{"instances":[', b"]}"), (b'{"inputs":{"age":[', b"]}}")),
+            (b'{"dataframe_split":{"columns":["', b'"],"data":[]}}'),
+            (b'{"dataframe_split":{"columns":["age"],"data":[', b"]}}"),
+        ),
+    ),
+    (
+        b"/v1/models/churn/invocations",
+        CSV,
+        ((b"", b""), (LINE, b""), (b'"', b'"\n1\n'), (b"age,", b"\n1,2\n")),
+    ),
+    (
         b"/v1/models/churn/score",
         CSV,
         ((b"", b""), (LINE, b""), (LINE + b'"', b'"'), (b"age,", b"\n1,2\n")),

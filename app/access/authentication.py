@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import math
 import time
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import Callable, Collection, Coroutine, MutableMapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends
@@ -53,8 +54,8 @@ MAX_COMMAS = 30_000
 """Commas of a JSON body other than rows to score: what they separate costs a hundred times its bytes."""
 LOOKUPS_AT_ONCE = 3
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
-LATE_LOOKUPS_AT_ONCE = 1
-"""The same, of all addresses that have sent too many unknown keys: their look-ups delay one another alone."""
+MAX_LOOKUPS_TOGETHER = 500
+"""Secrets of addresses over the limit of unknown keys that one query looks up."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 Found = TypeVar("Found")
@@ -182,12 +183,54 @@ def _refusal() -> Unauthenticated:
     return Unauthenticated("the key is unknown, revoked or expired")
 
 
+class BatchedLookups:
+    """Find which hashes are stored, by one query for up to `most` of those that wait. Only the event loop uses it.
+
+    One query runs at a time. So a valid secret waits for one query per `most` that came before it, however many guesses
+    these are, and none is refused unasked.
+    """
+
+    def __init__(
+        self, find: Callable[[list[str]], Collection[str]], most: int = MAX_LOOKUPS_TOGETHER
+    ) -> None:
+        self._find = find
+        self._most = most
+        self._waiting: dict[str, asyncio.Future[bool]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def is_stored(self, sha256: str) -> bool:
+        """Return whether a hash is stored. Raises what `find` raises."""
+        answer = self._waiting.get(sha256)
+        if answer is None:
+            answer = self._waiting[sha256] = asyncio.get_running_loop().create_future()
+        if self._task is None:
+            self._task = asyncio.create_task(self._answer_all())
+        return await asyncio.shield(answer)  # others may wait for the same hash
+
+    async def _answer_all(self) -> None:
+        try:
+            while self._waiting:
+                hashes = list(islice(self._waiting, self._most))
+                batch = {each: self._waiting.pop(each) for each in hashes}
+                try:
+                    stored = await run_in_threadpool(self._find, hashes)
+                except Exception as error:
+                    for answer in batch.values():
+                        answer.set_exception(error)
+                        answer.exception()  # its caller may have left: no warning for that
+                else:
+                    for sha256, answer in batch.items():
+                        answer.set_result(sha256 in stored)
+        finally:
+            self._task = None
+
+
 class Authenticator:
     """Authenticate callers by their key, and limit their request rate.
 
-    An address that sends many unknown keys shares one look-up at a time with others that do, so that an attacker who
-    guesses keys takes few of the queries and threads that others need. A valid key is never refused for it: behind a
-    proxy, all callers may have one address.
+    The secrets of addresses that send many unknown keys are looked up together, hundreds by a query and one query at a
+    time, so that an attacker who guesses keys takes few of the queries and threads that others need. A valid key is
+    never refused for it, and waits for few queries: behind a proxy, all callers may have one address.
     """
 
     def __init__(self, context: Context) -> None:
@@ -197,7 +240,9 @@ class Authenticator:
         self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
-        self._late_lookups = asyncio.Semaphore(LATE_LOOKUPS_AT_ONCE)
+        self._lookups_over_limit = BatchedLookups(
+            lambda hashes: context.db.reading(repository.usable_among, hashes)
+        )
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
@@ -251,13 +296,14 @@ class Authenticator:
         if self.keys.was_good(digest):
             return await run_in_threadpool(self.keys.authenticate, digest)
         self.keys.refuse_again(digest)
-        return await self._ask_for_unknown(partial(self.keys.authenticate, digest), client)
+        ask = partial(self.keys.authenticate, digest)
+        return await self._ask_for_unknown(ask, digest.hex(), client)
 
     async def _ask_for_unknown(
-        self, ask: Callable[[], Found], client: tuple[str, int] | None
+        self, ask: Callable[[], Found], sha256: str, client: tuple[str, int] | None
     ) -> Found:
-        """Look a secret up that this process has not met. Raises what `ask` raises for a secret that is not good, which
-        counts, and TooMany instead for an address that guesses.
+        """Look up a secret of this hash that this process has not met. Raises what `ask` raises for a secret that is
+        not good, which counts, and TooMany instead for an address that guesses.
         """
         address, refusal = network_of(client), None
         try:  # counted before the answer, so that parallel requests count, too
@@ -265,7 +311,9 @@ class Authenticator:
         except TooMany as error:
             refusal = error
         try:
-            async with self._lookups if refusal is None else self._late_lookups:
+            if refusal is not None and not await self._may_be_stored(sha256):
+                raise refusal
+            async with self._lookups:
                 found = await run_in_threadpool(ask)
         except Unauthenticated as error:
             raise (refusal or error) from None
@@ -274,6 +322,12 @@ class Authenticator:
             raise
         self._give_back(address, refusal)
         return found
+
+    async def _may_be_stored(self, sha256: str) -> bool:
+        try:
+            return await self._lookups_over_limit.is_stored(sha256)
+        except Unavailable:  # the memory of an outage may have the key
+            return True
 
     def _give_back(self, address: str, refusal: TooMany | None) -> None:
         if refusal is None:
@@ -310,7 +364,7 @@ class Authenticator:
         try:
             if digest in self._met:
                 return await run_in_threadpool(look)
-            key = await self._ask_for_unknown(look, client)
+            key = await self._ask_for_unknown(look, sessions.hash_of(token), client)
         except Unauthenticated:
             self._met.pop(digest, None)
             self._refused.put(digest, True, time.monotonic())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import (
@@ -64,6 +65,15 @@ def count_usable(session: Session) -> int:
 def find_usable(session: Session, sha256: str) -> ApiKey | None:
     """Return the key with this hash, unless it is revoked or has expired by the database's clock."""
     return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))
+
+
+def usable_among(session: Session, hashes: Collection[str]) -> set[str]:
+    """Return which of these hashes belong to usable keys, or to sessions and links that have not expired."""
+    keys = select(ApiKey.sha256).where(ApiKey.sha256.in_(hashes), *_usable())
+    of_browsers = select(BrowserSession.sha256).where(
+        BrowserSession.sha256.in_(hashes), BrowserSession.expires_at > db_now()
+    )
+    return set(session.scalars(keys.union_all(of_browsers)))
 
 
 def get(session: Session, owner: str, key_id: str, *, lock: bool = False) -> ApiKey | None:

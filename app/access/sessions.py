@@ -31,18 +31,18 @@ def make_link(session: Session, secret: str) -> str | None:
     """Return the token of a link that signs one browser in with this key, once, within an hour; None for a key that
     has ended.
     """
-    key = repository.find_usable(session, _digest(secret))
+    key = repository.find_usable(session, hash_of(secret))
     return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
 
 
 def find_link(session: Session, token: str) -> ApiKey | None:
     """Return the key of a sign-in link; None if the link or the key has ended. Nothing is written."""
-    return repository.find_key_of_session(session, _digest(token), link=True)
+    return repository.find_key_of_session(session, hash_of(token), link=True)
 
 
 def follow_link(session: Session, token: str) -> str:
     """Sign a browser in by a link, which is used up; returns the session's token. Raises Unauthenticated."""
-    key_id = repository.end_session(session, _digest(token), link=True)
+    key_id = repository.end_session(session, hash_of(token), link=True)
     if key_id is None:
         raise Unauthenticated(BAD_LINK)
     return start(session, key_id)
@@ -50,12 +50,12 @@ def follow_link(session: Session, token: str) -> str:
 
 def find_key(session: Session, token: str) -> ApiKey | None:
     """Return the key of a browser's token; None if the session or the key has ended."""
-    return repository.find_key_of_session(session, _digest(token))
+    return repository.find_key_of_session(session, hash_of(token))
 
 
 def end(session: Session, token: str) -> None:
     """Sign a browser out."""
-    repository.end_session(session, _digest(token), link=False)
+    repository.end_session(session, hash_of(token), link=False)
 
 
 def csrf_token(token: str) -> str:
@@ -96,7 +96,7 @@ def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str
     repository.keep_newest_sessions(session, key_id, MAX_SESSIONS - 1, links=is_link)
     session.add(
         BrowserSession(
-            sha256=_digest(token),
+            sha256=hash_of(token),
             key_id=key_id,
             is_link=is_link,
             created_at=now,
@@ -107,5 +107,6 @@ def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str
     return token
 
 
-def _digest(token: str) -> str:
+def hash_of(token: str) -> str:
+    """Return the SHA-256 by which the database knows a token or a secret, in hexadecimal digits."""
     return hashlib.sha256(token.encode()).hexdigest()

@@ -153,9 +153,7 @@ def _refuse_fields(given: Mapping[str, str]) -> None:
             "a part has no fields; they are said when the upload is opened; "
             f"got {', '.join(given)[:100]}"
         )
-        raise Invalid(
-            detail, errors=[{"parameter": field[:100], "detail": detail} for field in given]
-        )
+        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in given])
 
 
 def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[Json, bool]:

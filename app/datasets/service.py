@@ -427,9 +427,7 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
             "a list of pairs has no fields; its columns are better, worse and weight; "
             f"got {', '.join(given)[:100]}"
         )
-        raise Invalid(
-            detail, errors=[{"parameter": field[:100], "detail": detail} for field in given]
-        )
+        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in given])
 
 
 def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:

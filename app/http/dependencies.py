@@ -177,7 +177,7 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
         detail = (
             f"{shown(name)} is not a parameter of this address: {nearest(name, known) or takes}"
         )
-        errors.append({"parameter": name[:100], "detail": detail})
+        errors.append({"parameter": name, "detail": detail})
     refuse_all(errors, "unknown_parameter")
 
 

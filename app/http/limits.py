@@ -86,10 +86,11 @@ class MemoryBudget:
     def add(self, owner: str, size: int) -> None:
         """Count more bytes. Raises Unavailable, and counts nothing, if the owner may hold no more of them now."""
         free = self._most - self.held
-        if self._held.get(owner, 0) + size > free:
+        held = self._held.get(owner, 0)
+        if held + size > free:
             detail = (
-                f"bodies of requests and responses may take {self._most} bytes of memory in this process, and those "
-                f"of one owner at most as many as are free; {free} are free: try again soon"
+                f"your requests and responses may hold at most as many bytes of memory in this process as are free; "
+                f"they hold {held}, this needs {size} more, and {free} of {self._most} are free: try again soon"
             )
             headers = {"Connection": "close"}  # the rest of the body is not read
             raise Unavailable(
@@ -135,7 +136,8 @@ class FairSemaphore:
     it.
 
     An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
-    many, and so on. So the next owner always finds a free permit. Owners who wait take turns.
+    many, and so on. So no owner can take the last permit from all others while many are left, but few permits may all
+    be taken: two owners can hold all of three, and a third one is refused, or waits. Owners who wait take turns.
 
     `what` names the limited thing, and `whose` names who shares it. `full` is the class of the error that is raised
     when all permits are taken. `show` is called with the number of permits taken whenever it changes.

@@ -21,16 +21,18 @@ from app.http.responses import choose_media_type
 from app.platform import resources
 from app.platform.errors import (
     MAX_ERRORS,
+    MAX_ERRORS_LENGTH,
+    MAX_REFUSAL_LENGTH,
     PATTERN_RULES,
     Malformed,
     NotAcceptable,
     ServiceError,
     advise_on_number,
-    shorten_texts,
+    bounded,
     shown,
     terse_detail,
 )
-from core.errors import CoreError, shorten
+from core.errors import MAX_MESSAGE, CoreError, shorten
 
 log = logging.getLogger(__name__)
 
@@ -99,29 +101,32 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the response. `instance` is the path without its query, which may hold personal data."""
+    """Return the response. `instance` is the path without its query, which may hold personal data; null for a path that
+    would be longer than all else.
+    """
     request.scope["error_code"] = code  # for the access log
     if is_terse(request, status):
         detail, errors = terse_detail(title), ()
     if status == 422:
         detail = _advise(detail)
         errors = [{**each, "detail": _advise(each.get("detail", ""))} for each in errors]
-    detail, path = shorten(detail), shorten(request.scope["path"])
+    detail, path = shorten(detail), request.scope["path"].encode("utf-8", "replace").decode()
     body: dict[str, Any] = {
         "type": f"urn:rankwright:problem:{code}",
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": root_path_of(request.scope) + path.encode("utf-8", "replace").decode(),
+        "instance": root_path_of(request.scope) + path if len(path) <= MAX_MESSAGE else None,
         "code": code,
         "request_id": request.scope.get("request_id"),
     }
-    if errors:
-        body["errors"] = shorten_texts(errors)
     media_type = MEDIA_TYPE
     if _is_one_of(request, request.app.state.paths_of_protocols):
         body |= {"error": detail, "error_code": code.upper(), "message": detail}
         media_type = "application/json"
+    left = MAX_REFUSAL_LENGTH - len(json.dumps(body)) - len(', "errors": []')
+    if listed := bounded(errors, min(left, MAX_ERRORS_LENGTH)):
+        body["errors"] = listed
     return Response(
         json.dumps(
             body, default=str
@@ -219,7 +224,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         key, place = "header", str(path[0]) if path else ""
     else:
         key, place = "pointer", _pointer(path, body)
-    place, name = place[:1000], _name(path)
+    name = _name(path)
     kind, message = found["type"], str(found["msg"])
     got = "" if kind in ("missing", "extra_forbidden") else f", got {shown(found.get('input'))}"
     if found.get("input") == "" and kind in _OF_EMPTY:

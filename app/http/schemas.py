@@ -173,7 +173,8 @@ class Problem(BaseModel):
         examples=["n_rounds must be greater than or equal to 1, got 0"],
     )
     instance: str | None = Field(
-        description="Path of the request. Null if the request could not be parsed.",
+        description="Path of the request. Null if the request could not be parsed, or if the path is "
+        "longer than 1,000 characters.",
         examples=["/v1/jobs"],
     )
     code: str = Field(

@@ -57,8 +57,10 @@ ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
 HELD = "rankwright.held"
 """Key in the ASGI scope of the bytes that a request holds: a number for each budget and name there."""
+TOO_SLOW = "too_slow"
+"""Why an answer was cut off whose caller read it too slowly."""
 BUDGET_BODIES = 4  # the memory budget of requests with a key, in bodies of the largest size
-STRANGERS_BUDGET_BODIES = (
+ANONYMOUS_BUDGET_BODIES = (
     1  # that of requests without a key: they take no memory from those with one
 )
 # bytes of a body; a longer body is sent in pieces, as the caller reads them
@@ -426,7 +428,7 @@ class RequestMiddleware:
         largest = max(settings.max_body_bytes, settings.max_score_bytes)
         show = metrics.body_bytes.inc
         self._budget = MemoryBudget(BUDGET_BODIES * largest, show)
-        self._strangers_budget = MemoryBudget(STRANGERS_BUDGET_BODIES * largest, show)
+        self._anonymous_budget = MemoryBudget(ANONYMOUS_BUDGET_BODIES * largest, show)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -464,7 +466,9 @@ class RequestMiddleware:
             self._occupy(scope)
             self._hold(scope, size)
 
-        paced = abort_when_slow(send_with_headers, scope, self.body_seconds, wait_for_reader)
+        paced = paced_send(
+            send_with_headers, scope, self.body_seconds, wait_for_reader, self._metrics.note_cut_off
+        )
         try:
             if (refusal := _refusal(scope, head, self._root)) is not None:
                 response = await problems.of_address(Request(scope), refusal)
@@ -519,7 +523,7 @@ class RequestMiddleware:
 
     def _hold(self, scope: Scope, size: int) -> None:
         """Count bytes that a request holds in memory until it ends. Raises the error of `MemoryBudget.add`."""
-        budget = self._budget if "caller" in scope else self._strangers_budget
+        budget = self._budget if "caller" in scope else self._anonymous_budget
         name = _holder_of(scope)
         budget.add(name, size)
         if HELD not in scope:
@@ -738,12 +742,17 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
     return receive_within_limit
 
 
-def abort_when_slow(
-    send: Send, scope: Scope, seconds: float, occupy: Callable[[int], None] = lambda size: None
+def paced_send(
+    send: Send,
+    scope: Scope,
+    seconds: float,
+    occupy: Callable[[int], None] = lambda size: None,
+    note_cut_off: Callable[[str], object] = lambda reason: None,
 ) -> Send:
     """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.
     The minimum rate is that of request bodies. Before it waits it calls `occupy` with the bytes of the body that were
-    not counted before; if `occupy` raises, the connection ends as well.
+    not counted before; if `occupy` raises a ServiceError, the connection ends as well. `note_cut_off` is called with
+    the reason: `TOO_SLOW`, or the code of that error.
 
     Long bodies are sent in pieces, so that the connection never buffers more than one piece. A body that the connection
     cannot take at once is complete only when most of it was read: until then its bytes stay counted.
@@ -781,9 +790,15 @@ def abort_when_slow(
                 counted = max(counted, waiting)
                 async with asyncio.timeout(seconds_left):
                     await send(message)
-            except (TimeoutError, ServiceError):
+            except (TimeoutError, ServiceError) as error:
                 client = client_address(scope)
-                log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                if isinstance(error, ServiceError):
+                    reason = error.code
+                    log.info("the answer to %s ended after %d bytes: %s", client, seen, error)
+                else:
+                    reason = TOO_SLOW
+                    log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                note_cut_off(reason)
                 scope[ABORTED] = True
                 if (abort := scope.get(ABORT)) is not None:
                     abort()

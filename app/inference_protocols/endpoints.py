@@ -127,12 +127,14 @@ async def infer(
 
     def score(*, in_turn: bool) -> Response | None:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
-        asked = protocol.read_request(plain, header_length, settings.max_body_bytes, fields.id)
+        bounds = bounds_of(settings, len(body))
+        asked = protocol.read_request(
+            plain, header_length, settings.max_body_bytes, bounds.rows, fields.id
+        )
         seconds = math.inf if asked.asks_for_reasons else served.cost.of(asked.rows)
         if seconds > PERMIT_SECONDS and not in_turn:
             return None
         explained = partial(scoring.check_explained, context.db.reading, caller.owner)
-        bounds = bounds_of(settings, len(body))
         answer = protocol.infer(served, asked, ref, version, bounds, explained)
         headers = {"X-Model-ID": served.model_id}
         if answer.ignored:
@@ -286,7 +288,7 @@ async def _invoke(
         if is_csv:
             found, options = _rows_of_csv(served, plain, beside, bounds), options_of(stated)
         else:
-            given = protocol.parse_json(plain)
+            given = protocol.parse_json(plain, bounds.rows)
             options = options_of(stated | _read_parameters(given))
             found = _rows_of_json(served, given, beside, bounds)
         columns: Mapping[str, Column] = {}

@@ -32,6 +32,7 @@ from app.platform.errors import (
     shown,
 )
 from app.scoring import service as scoring
+from app.scoring.json_rows import check_brackets
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
 from app.scoring.service import Scores, Served
@@ -141,7 +142,11 @@ def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
 
 
 def read_request(
-    body: bytes, header_length: str | None, max_text: int, row_id: str | None = None
+    body: bytes,
+    header_length: str | None,
+    max_text: int,
+    max_rows: int,
+    row_id: str | None = None,
 ) -> InferRequest:
     """Return what a body asks; `row_id` names the tensor of the rows' ids, unless the body's parameters do. Malformed
     and Invalid name the part that breaks the protocol.
@@ -152,7 +157,7 @@ def read_request(
     """
     end = _end_of_json(body, header_length)
     _check_text(end, max_text)
-    given = parse_json(body[:end])
+    given = parse_json(body[:end], max_rows)
     if not isinstance(given, dict):
         raise Malformed("the body must be a JSON object")
     inputs = _objects(given, "inputs", required=True)
@@ -240,11 +245,13 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
     return int(header_length)
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(text: bytes, max_rows: int) -> Any:
     """Return what JSON says. It may have the bare NaN that Triton's clients send for a gap: it is read as null.
+    Raises Invalid for more lists and objects than `max_rows` rows have.
 
     One parser reads both, so that what it refuses (text that is no Unicode, too many levels) is refused either way.
     """
+    check_brackets(text, max_rows)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from app.ingest.delimiters import count_delimiters
 from app.ingest.errors import (
     MAX_COUNTED_ERRORS,
     BadTable,
@@ -34,7 +35,6 @@ from app.ingest.errors import (
     too_many_columns,
 )
 from app.ingest.formats import DELIMITERS, ENCODINGS, Dialect
-from app.ingest.marks import count_delimiters
 from app.ingest.rows import (
     MAX_LINE_LENGTH,
     MAX_NAME_LENGTH,
@@ -175,7 +175,10 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
             if start is None:
                 raise _no_header(lines)
             line = lines.number
-            delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(start)
+            delimiter = _delimiter_of(start, dialect, max_columns)
+            # Before each name is read. A few too many are read, so that the error has their number.
+            if count_delimiters(start, delimiter, 2 * max_columns) == 2 * max_columns:
+                raise too_many_columns(max_columns, 2 * max_columns + 1, line, at_least=True)
             up_to_end = itertools.islice(lines, MAX_HEADER_LINES)
             names = next(csv.reader(itertools.chain([start], up_to_end), delimiter=delimiter))
         except csv.Error:
@@ -212,10 +215,9 @@ def _overlong_header(
     text: str, dialect: Dialect, most: int, max_columns: int, line: int
 ) -> BadTable:
     """Return the error for a header of more than `most` characters; `text` is its beginning."""
-    delimiter = DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(text)
-    columns = 1 + count_delimiters(text, delimiter, most)
-    if columns > max_columns:
-        return too_many_columns(max_columns, columns, line, at_least=True)
+    delimiter = _delimiter_of(text, dialect, max_columns)
+    if count_delimiters(text, delimiter, max_columns) == max_columns:
+        return too_many_columns(max_columns, max_columns + 1, line, at_least=True)
     rule = f"the header may have at most {most} characters"
     return BadTable(f"{rule}; is a line end or a closing quote missing?", line=line)
 
@@ -261,11 +263,18 @@ def _overlong(line: int) -> BadTable:
     return BadTable(f"{rule}; is a closing quote missing?", line=line)
 
 
-def _sniff(header: str) -> str:
-    """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others."""
-    marks = DELIMITERS.values()
-    counts = {mark: count_delimiters(header, mark, len(header)) for mark in marks}
-    return max(marks, key=lambda mark: (counts[mark] > 0, mark == ",", counts[mark]))
+def _delimiter_of(header: str, dialect: Dialect, max_columns: int) -> str:
+    return DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(header, max_columns)
+
+
+def _sniff(header: str, max_columns: int) -> str:
+    """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others, of
+    which no more are counted than separate `max_columns` names.
+    """
+    if count_delimiters(header, ",", 1):
+        return ","
+    counts = {each: count_delimiters(header, each, max_columns) for each in DELIMITERS.values()}
+    return max(counts, key=counts.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -458,24 +467,30 @@ class CsvTable(Source):
     ) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows with their lines. An unclosed quote at the end is an error if `whole`, else raises `_Open`."""
         delimiter, width = self._layout.delimiter, len(self.names)
-        separators = 0
+        most = width + MAX_SURPLUS
+        begun: str | None = None  # the first line of a row, whose separators are counted roughly
+        at_start, separators = True, 0
 
         def counted() -> Iterator[str]:
             """Yield the lines. Raises BadTable for a row of so many values that they take much memory."""
-            nonlocal separators
+            nonlocal at_start, begun, separators
             for text in lines:
-                separators += text.count(delimiter)
-                if separators > width + MAX_SURPLUS:
-                    most = width + MAX_SURPLUS + 1
-                    separators += count_delimiters(text, delimiter, most) - text.count(delimiter)
-                    if separators > width + MAX_SURPLUS:
-                        got = f"more than {width + MAX_SURPLUS} values where the header has {width}"
-                        raise BadTable(got, line=lines.number)
+                if at_start:
+                    at_start, begun, separators = False, text, text.count(delimiter)
+                else:  # a row goes on only inside quotes
+                    if begun is not None:
+                        separators, begun = count_delimiters(begun, delimiter, most + 1), None
+                    separators += count_delimiters(text, delimiter, most + 1, in_quotes=True)
+                if separators > most and begun is not None:
+                    separators, begun = count_delimiters(begun, delimiter, most + 1), None
+                if separators > most:
+                    got = f"more than {most} values where the header has {width}"
+                    raise BadTable(got, line=lines.number)
                 yield text
 
         reader = csv.reader(counted(), delimiter=delimiter)
         while True:
-            line, separators = lines.number + 1, 0
+            line, at_start = lines.number + 1, True
             try:
                 record = next(reader, None)
             except csv.Error:

@@ -294,7 +294,7 @@ def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> l
     unknown = [field for field in given if field not in names][:MAX_ERRORS]
     return [
         {
-            "parameter": field[:MAX_TEXT_LENGTH],
+            "parameter": field,
             "detail": f"{field[:_SHOWN]} is not known here{why}; "
             + (nearest(field, names) or f"known are {', '.join(names)}"),
         }

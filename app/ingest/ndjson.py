@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import (
     MAX_COUNTED_ERRORS,
     MAX_ROWS,
@@ -25,16 +26,15 @@ from app.ingest.errors import (
     show,
     too_many_rows,
 )
-from app.ingest.marks import has_more_marks
 from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
 from app.ingest.stream import Stream, Upload
 from app.ingest.values import spell
 
-MAX_MARKS = 100_000
+MAX_DELIMITERS = 100_000
 """Most commas, colons and opening brackets of a line outside its texts, beside two for each column: what they separate
 takes up to thirty times its bytes.
 """
-MARKS = "{[:,"
+DELIMITERS = "{[:,"
 _CELLS = 400_000
 _KEPT_BYTES = 1 << 24
 PIECE = 1 << 20
@@ -68,8 +68,10 @@ class NdjsonTable(Source):
         is_array: bool = False,
     ) -> None:
         self._upload = upload
-        self._most_marks = MAX_MARKS + 2 * max_columns
-        self._split = partial(_elements, most_marks=self._most_marks) if is_array else _lines
+        self._most_delimiters = MAX_DELIMITERS + 2 * max_columns
+        self._split = (
+            partial(_elements, most_delimiters=self._most_delimiters) if is_array else _lines
+        )
         self._unit = "element" if is_array else "line"
         self._stream: Stream | None = None
         self._keys: list[str] = []
@@ -155,8 +157,8 @@ class NdjsonTable(Source):
                     return
                 if not text.strip():
                     continue
-                if has_more_marks(text, self._most_marks, MARKS):
-                    raise _too_many_marks(self._unit, self._most_marks, number)
+                if has_more_delimiters(text, self._most_delimiters, DELIMITERS):
+                    raise _too_many_delimiters(self._unit, self._most_delimiters, number)
                 try:
                     record = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
@@ -169,12 +171,12 @@ class NdjsonTable(Source):
                 yield Line(number, text, record)
 
 
-def _too_many_marks(unit: str, most: int, line: int) -> BadTable:
+def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
     detail = f"a {unit} must have at most {most} commas, colons and opening brackets outside texts"
     return BadTable(detail, line=line, code="too_large")
 
 
-def _elements(stream: Stream, most_marks: int) -> Iterator[tuple[int, bytes]]:
+def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes]]:
     """Yield the elements of an array, each with the number of the line at which it begins."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, line, more = "", 0, 1, True
@@ -230,8 +232,10 @@ def _elements(stream: Stream, most_marks: int) -> Iterator[tuple[int, bytes]]:
                         line=line,
                     )
                 # All the text that is left belongs to one element. It is not parsed again if it is too large.
-                if len(text) - at > PIECE and has_more_marks(text[at:].encode(), most_marks, MARKS):
-                    raise _too_many_marks("element", most_marks, line)
+                if len(text) - at > PIECE and has_more_delimiters(
+                    text[at:].encode(), most_delimiters, DELIMITERS
+                ):
+                    raise _too_many_delimiters("element", most_delimiters, line)
                 fill()
             element = text[at:end]
             yield line, element.replace("\n", " ").encode()

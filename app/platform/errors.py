@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from app.platform.ids import Prefix, is_id
-from core.errors import MAX_VALUE, shorten
+from core.errors import MAX_MESSAGE, MAX_VALUE, shorten
 
 MAX_ERRORS = 100
 """Most single errors of one refusal. Code that collects errors stops there: a refusal costs no more than what is
 refused.
 """
+MAX_REFUSAL_LENGTH = 16_000
+"""Most characters of a refusal as JSON."""
+MAX_ERRORS_LENGTH = 14_000
+"""Most characters of the single errors of a refusal as JSON: fewer errors are listed if these are long."""
 _MAX_MISSPELT_LENGTH = 60
 
 
@@ -27,15 +33,26 @@ def shown(value: object) -> str:
         return "a deeply nested value"
 
 
-def shorten_texts(value: Any) -> Any:
-    """Return a JSON value with every text shortened to `MAX_MESSAGE` characters: errors repeat a caller's values."""
-    if isinstance(value, str):
-        return shorten(value)
-    if isinstance(value, Mapping):
-        return {name: shorten_texts(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [shorten_texts(each) for each in value]
-    return value
+def bounded(
+    errors: Iterable[Mapping[str, Any]], most: int = MAX_ERRORS_LENGTH
+) -> list[dict[str, Any]]:
+    """Return the errors that fit into a refusal: at most `MAX_ERRORS`, of at most `most` characters as JSON.
+
+    A long `detail` is shortened. Other members are for programs: what is too long is left out, because half a pointer
+    points elsewhere.
+    """
+    found: list[dict[str, Any]] = []
+    for error in islice(errors, MAX_ERRORS):
+        each = {
+            name: shorten(value) if name == "detail" else value
+            for name, value in error.items()
+            if name == "detail" or len(json.dumps(value, default=str)) <= MAX_MESSAGE
+        }
+        most -= len(json.dumps(each, default=str)) + len(", ")
+        if most < 0:
+            break
+        found.append(each)
+    return found
 
 
 _WITH_COMMA = re.compile(r"[+-]?(\d{1,3}([.'’\s]\d{3})+|\d*),\d+")
@@ -129,7 +146,7 @@ class ServiceError(Exception):
         self.detail = shorten(detail)
         super().__init__(self.detail)
         self.code = code or type(self).code
-        self.errors: list[dict[str, Any]] = shorten_texts(errors[:MAX_ERRORS])
+        self.errors: list[dict[str, Any]] = bounded(errors)
         self.headers = dict(headers or {})
 
 

@@ -206,11 +206,22 @@ class ApiMetrics:
             registry=own,
         )
         self.body_bytes.set(0)
+        self._cut_off = Counter(
+            "rankwright_answers_cut_off",
+            "Answers whose connection was ended before they were sent: the caller read too slowly, or what waited for "
+            "the caller did not fit the memory budget or the limit of requests.",
+            ["reason"],
+            registry=own,
+        )
         self.without_database = Counter(
             "rankwright_answers_without_database",
             "Answers that were given from memory while the database was away.",
             registry=own,
         )
+
+    def note_cut_off(self, reason: str) -> None:
+        """Count an answer whose connection was ended before it was sent."""
+        self._cut_off.labels(reason).inc()
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request of `seconds` with the template of its route. There are MAX_SERIES series at most."""

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from app.ingest.marks import has_more_marks
+from app.ingest.delimiters import has_more_delimiters
+from app.ingest.rows import MIN_ROWS
 from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
@@ -82,6 +83,8 @@ _BRACKETS_BESIDE = 8
 """Opening brackets of a body beside those of its rows, and some more: of the body, of `rows` or `data`, of lists of
 names.
 """
+MIN_ROW_BYTES = len("[1],")
+"""Bytes of the shortest row that has a value."""
 
 
 def is_asked(query: bytes) -> bool:
@@ -108,7 +111,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
             pairs.append(pair)
     if beside.id is not None and len(ids) != 1:
         detail = f"the query must have {shown(beside.id)} once, which is the row's id"
-        errors = [{"parameter": beside.id[:1000], "detail": detail}]
+        errors = [{"parameter": beside.id, "detail": detail}]
         raise Invalid(detail, code="invalid_id", errors=errors)
     return b"&".join(pairs), QueryIds(bool(ids), ids[0] if ids else None)
 
@@ -127,9 +130,8 @@ def read(
     Malformed and Invalid.
     """
     max_rows = bounds.max_rows(len(features.names))
-    # Before the brackets become objects, which take twenty times their bytes. Each row has one.
-    if has_more_marks(body, max_rows + _BRACKETS_BESIDE, "{["):
-        raise _too_many_rows(max_rows, "more")
+    required = 0 if lenient else features.may_miss.count(False)
+    check_brackets(body, max_rows, MIN_ROW_BYTES + len(",1") * max(0, required - 1))
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -143,6 +145,18 @@ def read(
             beside = beside.of_body(given)
             return of_lists(features, columns, data, beside, max_rows, lenient=lenient)
     raise Invalid(SHAPE)
+
+
+def check_brackets(body: bytes, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -> None:
+    """Raise Invalid for JSON of more lists and objects than `max_rows` rows have, or than its bytes can hold if each is
+    a row of at least `row_bytes`; a few thousand empty rows are
+    always allowed.
+
+    This must come before the body is parsed: an empty list takes twenty times its bytes in memory.
+    """
+    most = min(max_rows, max(MIN_ROWS, len(body) // row_bytes))
+    if has_more_delimiters(body, most + _BRACKETS_BESIDE, "{["):
+        raise _too_many_rows(most, "more, counted by their opening brackets")
 
 
 def of_objects(

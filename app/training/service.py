@@ -346,7 +346,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
     estimator = ALGORITHMS[name]
     own = own_parameters(estimator)
     wrong = (
-        {"pointer": f"/algorithm/{escape(parameter)[:1000]}", "detail": detail}
+        {"pointer": f"/algorithm/{escape(parameter)}", "detail": detail}
         for parameter, value in given.items()
         if (detail := _parameter_error(name, estimator, own, parameter, value)) is not None
     )

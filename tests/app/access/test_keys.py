@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import math
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,9 +13,9 @@ from functools import partial
 import pytest
 from sqlalchemy import event, select, update
 
-from app.access import authentication, sessions
+from app.access import authentication, repository, sessions
 from app.access import service as keys
-from app.access.authentication import REFUSED_FOR, KeyRing
+from app.access.authentication import MAX_LOOKUPS_TOGETHER, REFUSED_FOR, BatchedLookups, KeyRing
 from app.http.dependencies import Caller
 from app.platform.background import TtlCache
 from app.platform.database import Database
@@ -195,3 +198,65 @@ def test_a_key_has_so_many_sessions_and_links(
     assert db.reading(sessions.find_key, elsewhere) is not None
     assert link is not None
     assert db.reading(sessions.find_link, link) is not None
+
+
+def test_a_good_key_waits_for_few_queries_behind_thousands_of_bad_ones(db: Database) -> None:
+    _, secret = db.writing(keys.create, "ann", "k", ["read"])
+    good = digest(secret.encode()).hex()
+    guesses = [digest(b"rw_%d" % n).hex() for n in range(3000)]
+    asked: list[list[str]] = []
+    may_answer = threading.Event()
+
+    def find(hashes: list[str]) -> set[str]:
+        asked.append(hashes)
+        assert may_answer.wait(30)
+        return db.reading(repository.usable_among, hashes)
+
+    async def ask_all() -> None:
+        lookups = BatchedLookups(find)
+        waiting = [asyncio.create_task(lookups.is_stored(each)) for each in guesses]
+        await asyncio.sleep(0)  # all are in the queue
+        last = asyncio.create_task(lookups.is_stored(good))
+        again = asyncio.create_task(lookups.is_stored(good))
+        await asyncio.sleep(0)
+        again.cancel()  # a caller who leaves takes nothing from others with the same secret
+        may_answer.set()
+        assert await last
+        assert not any(await asyncio.gather(*waiting))
+        assert await lookups.is_stored(good)
+
+    asyncio.run(ask_all())
+    assert len(asked) <= 1 + math.ceil(len(guesses) / MAX_LOOKUPS_TOGETHER) + 2
+    assert sum(map(len, asked)) == len(guesses) + 2
+
+
+def test_an_error_of_a_batch_reaches_all_who_wait_and_the_next_is_asked() -> None:
+    answers: list[Exception | set[str]] = [Unavailable("away"), {"b"}]
+
+    def find(hashes: list[str]) -> set[str]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def ask_all() -> None:
+        lookups = BatchedLookups(find)
+        found = await asyncio.gather(
+            *(lookups.is_stored(each) for each in "ab"), return_exceptions=True
+        )
+        assert [type(each) for each in found] == [Unavailable, Unavailable]
+        assert await lookups.is_stored("b")
+
+    asyncio.run(ask_all())
+
+
+def test_what_is_usable_among_hashes(db: Database) -> None:
+    key, secret = db.writing(keys.create, "ann", "k", ["read"])
+    ended, old = db.writing(keys.create, "ann", "old", ["read"])
+    db.writing(repository.revoke, "ann", ended.id)
+    token = db.writing(sessions.start, key.id)
+    link = db.writing(sessions.make_link, secret)
+    assert link is not None
+    hashes = [sessions.hash_of(each) for each in (secret, token, link)]
+    others = [sessions.hash_of(each) for each in (old, "rw_x")]
+    assert db.reading(repository.usable_among, [*hashes, *others]) == set(hashes)

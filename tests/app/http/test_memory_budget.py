@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import socket
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.http.limits import MemoryBudget
-from app.http.server import BUDGET_BODIES, STRANGERS_BUDGET_BODIES
+from app.http.server import ANONYMOUS_BUDGET_BODIES, BUDGET_BODIES, TOO_SLOW
 from app.platform.errors import Unavailable
 from app.platform.metrics import UNROUTED
 from tests.app.live_service import STRANGER, Service
@@ -57,6 +58,13 @@ def held(service: Service) -> float:
     found = service.context.metrics.registry.get_sample_value("rankwright_body_bytes")
     assert found is not None
     return found
+
+
+def cut_off(service: Service, reason: str) -> float:
+    """The answers that the service says it ended for this reason."""
+    labels = {"reason": reason}
+    sample = service.context.metrics.registry.get_sample_value
+    return sample("rankwright_answers_cut_off_total", labels) or 0
 
 
 def connect(service: Service) -> socket.socket:
@@ -159,9 +167,12 @@ def test_what_a_refused_body_held_is_free_again(hurried: Service) -> None:
         eventually(lambda: held(hurried) == 0)
 
 
-def test_responses_that_nobody_reads_are_counted_and_ended(serving: Service) -> None:
+def test_responses_that_nobody_reads_are_counted_and_ended(
+    serving: Service, caplog: pytest.LogCaptureFixture
+) -> None:
     """The budget of requests without a key has room for one of them beside as much that stays free."""
-    assert STRANGERS_BUDGET_BODIES == 1
+    caplog.set_level("INFO")
+    assert ANONYMOUS_BUDGET_BODIES == 1
     with ExitStack() as stack:
         readers = [stack.enter_context(connect(serving)) for _ in range(READERS)]
         for reader in readers:
@@ -173,6 +184,8 @@ def test_responses_that_nobody_reads_are_counted_and_ended(serving: Service) -> 
             return observed("rankwright_http_request_seconds_count", labels) or 0
 
         eventually(lambda: held(serving) == len(CONTENT) and ended() == READERS - 1)
+        assert (cut_off(serving, "too_many_bytes"), cut_off(serving, TOO_SLOW)) == (READERS - 1, 0)
+        assert not any("too slowly" in one.getMessage() for one in caplog.records)
         refused(send_whole(serving, STRANGER), 400, "malformed_json")  # they take nothing from keys
         sizes = sorted(len(received(reader)) for reader in readers)
         assert sizes[-1] > len(CONTENT) > sizes[-2]  # the one that was not ended reads all of it
@@ -183,8 +196,10 @@ def test_a_budget_is_shared_fairly() -> None:
     changes: list[int] = []
     budget = MemoryBudget(100, changes.append)
     budget.add("a", 50)
-    with pytest.raises(Unavailable):
-        budget.add("a", 1)
+    with pytest.raises(Unavailable) as caught:
+        budget.add("a", 7)
+    numbers = set(re.findall(r"\d+", caught.value.detail))
+    assert numbers == {"50", "7", "100"}  # held by the owner, needed, in all; as many are free
     budget.add("b", 25)
     with pytest.raises(Unavailable):
         budget.add("b", 1)

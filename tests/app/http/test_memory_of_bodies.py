@@ -4,8 +4,10 @@ table may have.
 
 from __future__ import annotations
 
+import csv
 import gc
 import gzip
+import io
 import json
 import tracemalloc
 from collections.abc import Callable
@@ -16,14 +18,15 @@ import pyarrow as pa
 import pytest
 
 from app.datasets.description import Format
-from app.ingest.csv import MAX_LINES_ABOVE, read_layout
+from app.inference_protocols.open_inference import parse_json
+from app.ingest.csv import MAX_LINES_ABOVE, CsvTable, read_layout
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import ARROW, CSV, JSON_ARRAY, NDJSON, Dialect
 from app.ingest.readers import bounded, open_source
 from app.ingest.rows import MAX_NAME_LENGTH, most_rows
 from app.ingest.stream import Upload
 from app.ingest.value_columns import MissingTokens
-from app.platform.errors import ServiceError
+from app.platform.errors import Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdFields, read
@@ -157,7 +160,37 @@ def test_memory_of_rows_in_json(name: str) -> None:
     assert peak <= MAX_PEAK, peak
 
 
-def test_marks_in_texts_separate_nothing() -> None:
+@pytest.mark.parametrize("name", ["objects", "lists", "names", "lists in a value"])
+@pytest.mark.parametrize("is_sent_compressed", [False, True])
+def test_memory_of_rows_of_a_protocol(name: str, is_sent_compressed: bool) -> None:
+    body = ROWS[name]()
+    sent = gzip.compress(body) if is_sent_compressed else body
+    peak = peak_of(lambda: parse_json(body, most_rows(len(sent))))
+    assert peak <= MAX_PEAK, peak
+
+
+@pytest.mark.parametrize("form", ['{"columns":["x","y"],"data":[%s]}', '{"rows":[%s]}'])
+def test_memory_of_empty_rows_sent_plainly(form: str) -> None:
+    """A model whose features are required needs more bytes for a row than its brackets take."""
+    body = (form % ",".join(["[]"] * (PLAIN // 3))).encode()
+    required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
+    bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
+    with pytest.raises(Invalid) as caught:
+        read(required, body, IdFields(), bounds)
+    assert caught.value.code == "too_many_rows"
+    assert peak_of(lambda: read(required, body, IdFields(), bounds)) < PLAIN
+
+
+def test_as_many_rows_as_the_bytes_of_a_body_can_have() -> None:
+    body = b'{"columns":["x","y"],"data":[%s]}' % b",".join([b"[1,2]"] * 100_000)
+    required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
+    bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
+    assert read(required, body, IdFields(), bounds).X.shape == (100_000, 2)
+    empty = b'{"rows":[%s]}' % b",".join([b"{}"] * 4096)
+    assert read(FEATURES, empty, IdFields(), BOUNDS).X.shape == (4096, 2)
+
+
+def test_delimiters_in_texts_separate_nothing() -> None:
     """Long texts of commas, colons and brackets are values like any other."""
     ignore = TableOptions(ignore=("note",))
     for media_type, body in (
@@ -197,6 +230,63 @@ def test_headers_that_are_too_long(text: bytes, code: str) -> None:
     with pytest.raises(BadTable) as caught:
         read_layout(Upload(text, None, 64 * MIB), Dialect(), 2000)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+def test_names_beyond_the_limit_are_not_read(delimiter: str) -> None:
+    """The bytes of a header take three times themselves, as bytes and as text; a list of its names takes more."""
+    text = f'""{delimiter}'.encode() * 200_000 + b"\n"
+
+    def read_header() -> None:
+        with pytest.raises(BadTable) as caught:
+            read_layout(Upload(text, None, 64 * MIB), Dialect(), 2000)
+        assert caught.value.code == "too_many_columns"
+
+    read_header()
+    assert peak_of(read_header) < 4 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        ("a;b,c", ","),
+        ('"a,b";c', ";"),
+        ("a;b|c|d", "|"),
+        ("a", ","),
+        ('"a,b"', ","),
+        ('a"b,c"d', ","),  # a quote inside a name is a character like others
+        ('"a"b,c";d', ","),
+    ],
+)
+def test_the_delimiter_of_a_header(header: str, delimiter: str) -> None:
+    layout = read_layout(Upload(header.encode() + b"\n", None, MIB), Dialect(), 2000)
+    assert layout.delimiter == delimiter
+    assert layout.names == next(csv.reader([header], delimiter=delimiter))
+
+
+@pytest.mark.parametrize("begin", ['x,y,"', '"a, b",2,"', '1,2,"",""' + '"', '1,2,"'])
+def test_a_row_of_commas_in_a_text_of_several_lines(begin: str) -> None:
+    """Commas inside quotes separate no values, also on lines that begin inside them."""
+    lines = [",".join(["a"] * 60_000), ",".join(["b"] * 60_000), '""c"",' * 60_000, "d"]
+    text = begin + "\n".join(lines) + '"\n'
+    width = len(next(csv.reader(io.StringIO(text))))
+    header, last = ",".join("pqrst"[:width]), ",".join("3" * (width - 1))
+    body = f'{header}\n{text}a"b,{last}\n'  # a quote inside a value: not for Arrow's reader
+    upload = Upload(body.encode(), None, 64 * MIB)
+    table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
+    errors = Errors()
+    found = [list(row.values()) for rows in table.batches(errors) for row in rows.batch.to_pylist()]
+    expected = [[each or None for each in row] for row in csv.reader(io.StringIO(body))]
+    assert found == expected[1:]
+    assert errors.total == 0
+
+
+def test_a_row_of_too_many_values_over_several_lines() -> None:
+    body = 'x,y\na"b,"{}\n"{}\n'.format("," * 60_000, "," * 200_000)
+    upload = Upload(body.encode(), None, 64 * MIB)
+    table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
+    with pytest.raises(BadTable, match="more than"):
+        list(table.batches(Errors()))
 
 
 def test_as_many_blank_lines_as_may_be_above_a_header() -> None:

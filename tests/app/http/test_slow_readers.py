@@ -128,6 +128,9 @@ def test_who_does_not_read_is_cut_off(
     assert not ended.is_set()  # what was left is not read
     eventually(lambda: noted != [])
     assert noted == [200]
+    ended_for = {"reason": server.TOO_SLOW}
+    sample = shared.context.metrics.registry.get_sample_value
+    assert sample("rankwright_answers_cut_off_total", ended_for)
     shared.client(None).get("/health/live")
     assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
 
@@ -169,7 +172,7 @@ def test_a_long_body_is_sent_in_pieces_that_are_not_copied() -> None:
 
     def pieces(body: bytes, more: bool) -> list[dict[str, Any]]:
         found.clear()
-        paced = server.abort_when_slow(send, {"client": None}, 60.0)
+        paced = server.paced_send(send, {"client": None}, 60.0)
 
         async def send_paced() -> None:  # before Python 3.12 `run` takes coroutines only
             await paced({"type": "http.response.body", "body": body, "more_body": more})

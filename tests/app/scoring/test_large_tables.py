@@ -615,7 +615,7 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
             sent.append(len(message["body"]))
 
         scope = {server.ABORT: lambda: aborted.append(True), "client": None}
-        paced = server.abort_when_slow(send, scope, 0.05)
+        paced = server.paced_send(send, scope, 0.05)
         for _ in range(2):
             await paced({"type": "http.response.body", "body": b"x" * 100, "more_body": True})
 

@@ -1,0 +1,53 @@
+"""Count what separates values before a text is parsed: each value takes up to thirty times its bytes in memory."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import islice
+from typing import AnyStr
+
+_NEXT_IN_JSON = r"""(?:[^"{0}]++|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z))*+(?:([{0}])|\Z)"""
+"""A delimiter of JSON (the group) or the end, with all before it that is none. It matches at any position: so no byte
+is looked at twice.
+"""
+_FIELD_OF_CSV = r"""(?:"[^"]*+(?:""[^"]*+)*+(?:"|\Z))?+[^{0}]*+(?:({0})|\Z)"""
+"""A value of CSV as Python's csv module reads it, and the delimiter behind it (the group) or the end: a quote counts
+only at the beginning of a value.
+"""
+
+
+@cache
+def _json_pattern(delimiters: str) -> re.Pattern[bytes]:
+    return re.compile(_NEXT_IN_JSON.format(re.escape(delimiters)).encode(), re.DOTALL)
+
+
+@cache
+def _csv_pattern(delimiter: str) -> re.Pattern[str]:
+    return re.compile(_FIELD_OF_CSV.format(re.escape(delimiter)))
+
+
+def _count(pattern: re.Pattern[AnyStr], text: AnyStr, most: int) -> int:
+    found = islice(pattern.finditer(text), most)
+    return sum(match.lastindex is not None for match in found)
+
+
+def has_more_delimiters(text: bytes, most: int, delimiters: str) -> bool:
+    """Return True if more than `most` of the ASCII `delimiters` occur in a JSON text outside its strings.
+
+    It takes linear time, also for bytes that are not JSON, and no memory.
+    """
+    if len(text) <= most or sum(map(text.count, delimiters.encode())) <= most:
+        return False
+    return _count(_json_pattern(delimiters), text, most + 1) > most
+
+
+def count_delimiters(text: str, delimiter: str, most: int, *, in_quotes: bool = False) -> int:
+    """Return the number of delimiters of a line of CSV outside quotes, counted up to `most`; with `in_quotes` the line
+    begins inside a quoted value.
+    """
+    if delimiter not in text or (in_quotes and '"' not in text):
+        return 0
+    if '"' not in text:
+        return min(most, text.count(delimiter))
+    return _count(_csv_pattern(delimiter), f'"{text}' if in_quotes else text, most)
