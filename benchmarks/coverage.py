@@ -1371,6 +1371,8 @@ class Decisions(NamedTuple):
     weighted: bool = False
     unit: int = 1
     """Rows that are drawn together: they share their log odds but for a quarter of the variance."""
+    certainty: float | None = None
+    """All probabilities are this or 1 minus it, at random: few rows, or none, are wrong."""
 
 
 DECISIONS = (
@@ -1384,6 +1386,10 @@ DECISIONS = (
     Decisions("1,000 rows, 10 %, 100 units", 1_000, -3.0, unit=10),
     Decisions("300 rows, 10 %, 20 units", 300, -3.0, unit=15),
     Decisions("20,000 rows, 1 %", 20_000, -5.8),
+    Decisions("50 rows, .02 and .98", 50, 0.0, certainty=0.02),
+    Decisions("100 rows, .02 and .98", 100, 0.0, certainty=0.02),
+    Decisions("200 rows, .01 and .99", 200, 0.0, certainty=0.01),
+    Decisions("1,000 rows, .002 and .998", 1_000, 0.0, certainty=0.002),
 )
 ACTED_AT = (0.02, 0.1, 0.3)
 
@@ -1399,6 +1405,8 @@ def draw_decisions(
         odds = 0.5 * odds + math.sqrt(0.75) * rng.normal(size=unit[-1] + 1)[unit]
         options["group"] = unit
     odds = kind.mean + 1.5 * odds
+    if kind.certainty is not None:
+        odds = logit(kind.certainty) * np.sign(odds)
     y = (rng.random(n_rows) < expit(kind.mean + kind.slope * (odds - kind.mean))).astype(np.int64)
     p = expit(odds)
     if kind.steps is not None:

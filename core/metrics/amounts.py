@@ -338,9 +338,9 @@ class WeightedRows:
             No population has a mean outside.
         """
         mean, error, skewness = self.moments(values)
-        if error == 0.0:
-            low, high = bounds
-            width = high - low
+        low, high = bounds
+        width = high - low
+        if error <= EPSILON * width:
             if width <= 0.0:
                 return Interval(mean, mean, mean)
             if self.effective < MIN_EFFECTIVE:

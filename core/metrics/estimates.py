@@ -316,24 +316,32 @@ def effective_trials(
     n: float,
     degrees: float = math.inf,
     classes: tuple[float, float] | None = None,
+    rows: float | None = None,
 ) -> float:
     """Return n* of the module: the trials of a proportion that is as uncertain as the value.
 
-    Parameters as `proportion_interval`. It is `n` if the sample shows no variance.
+    Parameters as `proportion_interval`; `rows` is k of the module, where more is known than the sample shows. It is `n`
+    if the sample shows no variance.
     """
     if variance is None or not _shows_variance(value, variance):
         return n
     of_one_trial = value * (1.0 - value)
     if not math.isinf(degrees):
         return of_one_trial / variance
-    rows = 1.0 / (variance / min(value, 1.0 - value) ** 2 + 1.0 / n)
+    if rows is None:
+        rows = 1.0 / (variance / min(value, 1.0 - value) ** 2 + 1.0 / n)
     enough, most = ENOUGH_ROWS, n
     if classes is not None:
         enough, most = ENOUGH_ROWS_OF_CLASSES, max(n, _model_trials(value, classes))
-    hidden = 1.0 / (1.0 + (rows / enough) ** 2)
+    hidden = hidden_share(rows, enough)
     # Where the prevalence varies, too, this may be more than 1 / n: what is hidden only widens.
     shown = variance / of_one_trial
     return 1.0 / (shown + hidden * max(1.0 / most - shown, 0.0))
+
+
+def hidden_share(rows: float, enough: float = ENOUGH_ROWS) -> float:
+    """Return w of the module, the weight of the greatest variance, given the effective rows behind a value."""
+    return 1.0 / (1.0 + (rows / enough) ** 2)
 
 
 def _model_trials(value: float, classes: tuple[float, float]) -> float:

@@ -259,6 +259,12 @@ class _GroupEstimate(NamedTuple):
         )
 
     def effective_trials(self) -> float:
+        """Return the trials for the joint test.
+
+        Without `classes`, unlike the interval's: the variance of Hanley & McNeil is too small for a shape that few
+        rows make up. Groups of 100 positives and 1,000 negatives, 1 or 2 % of the positives below all other rows, are
+        called different in 7 to 9 % of samples with it, and in 1 to 4 % without (docs/statistics.md).
+        """
         return effective_trials(self.value, self.variance, self.trials, self.degrees)
 
 

@@ -575,7 +575,8 @@ def missing_test_warning(
     name : str
         What messages call the metric.
     inside : (positives, negatives)
-        Effective rows of each class in the metric's window, in each of the parts.
+        Effective rows of each class in the metric's window, in each of the parts. 0 where a window holds no row: then
+        no number of rows like these is known to be enough, and none is named.
     effective : (positives, negatives)
         `Estimates.effective_for_tests`.
     parts : float
@@ -587,17 +588,19 @@ def missing_test_warning(
     scarce = 0 if inside[0] <= inside[1] else 1
     kind = ("positives", "negatives")[scarce]
     least = rows_for_tests(parts)
-    needed, of_all = (
-        math.ceil(n * least / scarcer - 1e-6) for n in (effective[scarce], sum(effective))
-    )
     windowed = inside[scarce] * parts < effective[scarce] * (1.0 - 1e-9)
     where = "in the window" if windowed else ""
     where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
-    return (
+    words = (
         f"differences of {name} have no p-values: there are {scarcer:.2g} independent {kind} "
-        f"{where + ', ' if where else ''}and at least {least} are needed; that takes about {needed:,} {kind}, "
-        f"or {of_all:,} rows like these"
+        f"{where + ', ' if where else ''}and at least {least} are needed"
     )
+    if scarcer == 0.0:
+        return words
+    needed, of_all = (
+        math.ceil(n * least / scarcer - 1e-6) for n in (effective[scarce], sum(effective))
+    )
+    return f"{words}; that takes about {needed:,} {kind}, or {of_all:,} rows like these"
 
 
 def rows_inside(

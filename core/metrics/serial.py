@@ -41,7 +41,7 @@ MAX_CELLS = 1 << 16
 """Longer series are summed over stretches of equal length, at most so many."""
 _SHARE = 0.41  # of n^(2/3): frequencies
 _NOISE = 2.0  # times √(log10 n / n): an autocorrelation below is within chance
-_LEAST_RUN = 5  # autocorrelations within chance that end the dependence
+_RUN = 5  # autocorrelations within chance that end the dependence; Politis & White's max(5, √(log10 n))
 _EVIDENT = 4.0  # standard errors
 _NEAR = 10  # lags whose mean autocorrelation is tested
 
@@ -65,7 +65,7 @@ def serial_dependence(
     Parameters
     ----------
     bins : ndarray of shape (n_rows,), intp
-        The bin of each row, in the order of time.
+        The bin of each row, in the order of time. No rows are too few.
     n_bins : int
     ordered : bool
         Whether neighbouring bins are neighbouring values.
@@ -73,6 +73,8 @@ def serial_dependence(
         How many independent rows a row is at most, where rows come in groups: the covariance has at least the trace of
         so many independent rows.
     """
+    if bins.size == 0:
+        return None
     series, size = _indicators(bins, n_bins)
     n = series.shape[1]
     frequencies = int(min(_SHARE * n ** (2.0 / 3.0), n / (math.pi * _last_lag(series, ordered))))
@@ -170,7 +172,6 @@ def _last_lag(series: FloatArray, ordered: bool) -> int:
         if products[0] > 0.0:
             np.maximum(correlations, np.abs(products) / products[0], out=correlations)
     noise = math.log10(max(n, 2))
-    run = max(_LEAST_RUN, int(math.sqrt(noise)))
     beyond = np.append(0, np.cumsum(correlations[1:] >= _NOISE * math.sqrt(noise / n)))
-    quiet = np.flatnonzero(beyond[run:] == beyond[:-run])
+    quiet = np.flatnonzero(beyond[_RUN:] == beyond[:-_RUN])
     return max(1, int(quiet[0])) if quiet.size else n

@@ -56,7 +56,7 @@ from core.kernels import kernel
 from core.metrics.estimates import Interval
 from core.metrics.groups import FloatArray, JudgedRows, check_rows, effective_units
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
-from core.probability.periods import Periods, at_forecast, levels_of
+from core.probability.periods import Periods, at_forecast, levels_of, number_periods
 from core.probability.score_test import log_odds
 
 Method = Literal["platt", "beta", "isotonic"]
@@ -322,9 +322,9 @@ def choose_calibration(
 ) -> ChosenCalibration:
     """Return the calibration with the least log loss on held-out folds; see the module. O(n log n).
 
-    InvalidData: as `core.metrics.auc`: there must be rows of both classes. InvalidParameter: `random_state` is no seed.
-    `masses` are those of the rows, where they are known (`isotonic.cells_of`): then nothing is sorted. They exclude
-    periods.
+    InvalidData: as `core.metrics.auc`: there must be rows of both classes; or `period` has more than 100 values
+    (`periods.MAX_PERIODS`). InvalidParameter: `random_state` is no seed. `masses` are those of the rows, where they are
+    known (`isotonic.cells_of`): then nothing is sorted. They exclude periods.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def choose_calibration(
     group : array_like, shape (n_samples,), optional
         As `fit_calibration`.
     period : array_like of float, shape (n_samples,), optional
-        The period of each row; a later one is greater.
+        The period of each row; a later one is greater. At most 100 distinct values: a month, say, not a time stamp.
     random_state : int
         Seed of the folds.
 
@@ -352,7 +352,7 @@ def choose_calibration(
         return _choose(rows, seed, masses)
     every = check_rows(y, {"scores": scores, "period": period}, sample_weight, group)
     rows = every._replace(scores=every.scores[:1])
-    number = np.unique(every.scores[1], return_inverse=True)[1]
+    number = number_periods(every.scores[1])
     levelled, periods = _at_next_level(rows, number)
     chosen = _choose(levelled, seed, None)._replace(periods=periods)
     if periods is not None and chosen.held_out is not None:

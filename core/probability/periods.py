@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import InvalidData
 from core.metrics.estimates import Interval, normal_quantile
 from core.metrics.groups import FloatArray, JudgedRows
 from core.probability.score_test import (
@@ -40,6 +41,9 @@ from core.probability.score_test import (
     sigmoid,
     without_line,
 )
+
+MAX_PERIODS = 100
+"""Periods of one calibration: time grows at least with their square, and they share the cells of the test."""
 
 _MAX_CELLS = 1 << 14  # periods times distinct probabilities
 _STEPS = 60  # values of τ² that are compared
@@ -59,6 +63,20 @@ class Periods(NamedTuple):
     """Of H₀: all levels are equal. In [0, 1]."""
 
 
+def number_periods(period: FloatArray) -> NDArray[np.intp]:
+    """Return the number of each row's period, 0 for the earliest. Shape (n,), intp.
+
+    InvalidData: there are more than `MAX_PERIODS` periods.
+    """
+    periods, number = np.unique(period, return_inverse=True)
+    if periods.size > MAX_PERIODS:
+        raise InvalidData(
+            f"period must have at most {MAX_PERIODS} distinct values, got {periods.size}: for time stamps, give the "
+            "day, week or month instead"
+        )
+    return number
+
+
 def levels_of(
     rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
 ) -> Periods | None:
@@ -70,7 +88,7 @@ def levels_of(
     odds : ndarray of shape (n,), float64
         Log odds by a calibration that was fitted on all of the rows.
     period : ndarray of shape (n,), intp
-        The period of each row, from 0 on without gaps.
+        The period of each row, as `number_periods` returns it.
     level : float in (0, 1)
         Level of each interval.
     """

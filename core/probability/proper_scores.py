@@ -7,8 +7,18 @@ S_R that of the prevalence, the same for every row. Then
 
 and the first two are never below 0 (CORP: Dimitriadis, Gneiting & Jordan). No bins have to be chosen.
 
-**Interval of a score.** A score is a mean loss of rows, most of them small and a few great: Hall's interval for skewed
-losses, as of costs (`core.metrics.amounts`), with effective numbers of rows or groups.
+**Interval of a score.** A score is a mean loss of rows, most of them small and a few great. With enough wrong rows the
+interval is Hall's for skewed losses, as of costs (`core.metrics.amounts`), with effective numbers of rows or groups.
+But a sample of 50 rows with the probabilities .02 and .98 often has no wrong row, and shows neither the great losses
+nor their variance: Hall's interval covers 65 % there. So each end is (1 − w) times Hall's plus w times that of a
+proportion, the score divided by a great loss g, with the effective trials and the w of `core.metrics.estimates`. The k
+in w is the effective number of rows that the variance comes from, (Σr²)² / Σr⁴ for the deviations r of the losses from
+their mean m: the lesser of what the sample shows and of what is expected if the probabilities are right. And g is
+m + √(Σr⁴ / Σr²) as expected, the great loss that the variance mostly comes from, or the greatest that is seen if that
+is more. If all rows have the probability c or 1 − c it is about the loss of a wrong row. With the greatest possible
+loss in its place the intervals of log scores are up to four times as wide: a single row with a probability of 1e-9
+decides then. Probabilities of exactly 0 and 1 have an infinite log loss if they are wrong; the interval of the log
+score supposes that they are right in the population, as they are in the sample.
 
 **Diagram.** The isotonic regression itself: at each probability the share of positives that was observed. Two
 intervals, at each probability by itself:
@@ -48,9 +58,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
 from core.errors import InvalidParameter
-from core.metrics.amounts import WeightedRows
-from core.metrics.estimates import Interval, normal_quantile, wilson_interval
-from core.metrics.groups import FloatArray, JudgedRows, check_probabilities, check_rows, inner
+from core.metrics.amounts import MIN_EFFECTIVE, WeightedRows
+from core.metrics.estimates import (
+    ONE_ROW,
+    Interval,
+    effective_trials,
+    hidden_share,
+    normal_quantile,
+    quantile,
+    wilson_interval,
+)
+from core.metrics.groups import (
+    FloatArray,
+    JudgedRows,
+    check_probabilities,
+    check_rows,
+    effective_rows,
+    inner,
+)
 from core.metrics.window import check_level
 from core.probability.calibration import minimise_log_loss
 from core.probability.isotonic import ScoreMasses, isotonic_values, masses_of
@@ -63,8 +88,6 @@ _DRAWS_AT_ONCE = 100
 _MAX_COX_CELLS = 1 << 15
 _MAX_POINTS = 100  # of the diagram
 _MAX_ODDS = 700.0
-# Stand-ins in the branch that `np.where` does not take: a label of probability 0 has an infinite score before.
-_LEAST, _MOST = np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0)
 
 
 class Decomposition(NamedTuple):
@@ -244,8 +267,9 @@ def _brier(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition
         return float(squares.sum() / masses.mass.sum())
 
     p = rows.scores[0]
-    losses = np.where(rows.positive, 1.0 - p, p) ** 2
-    return _parts(mean, masses)._replace(interval=_interval_of(losses, rows, (0.0, 1.0), level))
+    return _parts(mean, masses)._replace(
+        interval=_interval_of((1.0 - p) ** 2, p**2, rows, (0.0, 1.0), level)
+    )
 
 
 def _log(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
@@ -260,18 +284,81 @@ def _log(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
     found, p = _parts(mean, masses), rows.scores[0]
     if not math.isfinite(found.score):
         return found
-    losses = -np.where(
-        rows.positive, np.log(np.maximum(p, _LEAST)), np.log1p(-np.minimum(p, _MOST))
+    certain = (p == 0.0) | (p == 1.0)  # these rows are right: the score is finite
+    with np.errstate(divide="ignore"):
+        if_positive, if_negative = (
+            np.where(certain, 0.0, -each) for each in (np.log(p), np.log1p(-p))
+        )
+    return found._replace(
+        interval=_interval_of(if_positive, if_negative, rows, (0.0, math.inf), level)
     )
-    return found._replace(interval=_interval_of(losses, rows, (0.0, math.inf), level))
 
 
 def _interval_of(
-    losses: FloatArray, rows: JudgedRows, possible: tuple[float, float], level: float
+    if_positive: FloatArray,
+    if_negative: FloatArray,
+    rows: JudgedRows,
+    possible: tuple[float, float],
+    level: float,
 ) -> Interval:
-    """Return the mean loss with Hall's interval, as of costs. Units count as one, whatever their rows."""
-    bounds = (0.0, float(losses.max()))
-    return WeightedRows.of(rows).interval(losses, bounds, level, possible)
+    """Return the mean loss with its interval: see the module. Units count as one, whatever their rows.
+
+    Parameters
+    ----------
+    if_positive, if_negative : ndarray of shape (n_rows,), float64
+        The loss of each row with either label.
+    possible : (float, float)
+        No population has a mean outside.
+    """
+    losses = np.where(rows.positive, if_positive, if_negative)
+    sample = WeightedRows.of(rows)
+    expected, great = _expected(if_positive, if_negative, rows, sample)
+    greatest = max(great, float(losses.max()))
+    hall = sample.interval(losses, (0.0, greatest), level, possible)
+    n = sample.effective
+    if greatest == 0.0 or n < MIN_EFFECTIVE:
+        return hall
+    share, error, _ = sample.moments(losses / greatest)
+    deviations = sample.by_unit(sample.weight * (losses / greatest - share))
+    behind = min(expected, _effective_squares(deviations**2, deviations**4))
+    trials = effective_trials(share, error**2, n, rows=behind)
+    of_student = (normal_quantile(level) / quantile(level, n - 1.0)) ** 2
+    _, low, high = wilson_interval(min(1.0, share), trials * of_student, level)
+    if trials * share <= ONE_ROW:
+        low = 0.0
+    hidden = hidden_share(behind)
+    low, high = (
+        (1.0 - hidden) * end + hidden * greatest * other
+        for end, other in ((hall.low, low), (hall.high, high))
+    )
+    return Interval(hall.value, min(hall.value, low), max(hall.value, high))
+
+
+def _expected(
+    if_positive: FloatArray, if_negative: FloatArray, rows: JudgedRows, sample: WeightedRows
+) -> tuple[float, float]:
+    """Return k and g of the module as expected if the probabilities are right; k counts units where rows have them."""
+    scale = float(max(if_positive.max(), if_negative.max()))
+    if scale == 0.0:
+        return 0.0, 0.0
+    p, weight = rows.scores[0], sample.weight
+    if_positive, if_negative = if_positive / scale, if_negative / scale
+    mean = inner(weight, p * if_positive + (1.0 - p) * if_negative) / float(weight.sum())
+    squares, fourths = (
+        p * (if_positive - mean) ** power + (1.0 - p) * (if_negative - mean) ** power
+        for power in (2, 4)
+    )
+    of_rows = _effective_squares(weight**2 * squares, weight**4 * fourths)
+    count = of_rows * min(1.0, sample.effective / effective_rows(weight, weight**2))
+    spread = inner(weight, squares)
+    # no variance is expected if all probabilities are 0 or 1: then it is what one of them would cost
+    great = mean + math.sqrt(inner(weight, fourths) / spread) if spread > 0.0 else 1.0
+    return count, great * scale
+
+
+def _effective_squares(squares: FloatArray, fourths: FloatArray) -> float:
+    """Return the effective number of rows behind a sum of squares; 0 if there is no variance."""
+    return effective_rows(squares, fourths) if fourths.any() else 0.0
 
 
 def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> Decomposition:

@@ -19,7 +19,7 @@ from core.metrics import (
     wilson_interval,
 )
 from core.metrics.groups import group_by_score
-from core.metrics.intervals import area_variance, area_warnings
+from core.metrics.intervals import area_variance, area_warnings, missing_test_warning
 from core.metrics.window import WHOLE
 from tests.core.metrics.naive import (
     area_interval,
@@ -435,3 +435,10 @@ def test_of_few_rows_the_interval_of_one_half_reaches_as_far_to_both_sides() -> 
         value, low, high = auc_interval([1, 0, 0, 1], [4.0, 3.0, 2.0, 1.0], sample_weight=weights)
         assert value == pytest.approx(0.5)
         assert (low, high) == (0.0, 1.0)
+
+
+def test_an_empty_window_has_no_number_of_rows_that_is_enough() -> None:
+    words = missing_test_warning("a metric", (20.0, 0.0), (20.0, 50.0))
+    assert words is not None
+    assert "0 independent negatives" in words
+    assert "that takes" not in words

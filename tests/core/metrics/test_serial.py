@@ -183,3 +183,9 @@ def test_a_series_is_checked() -> None:
     for series in ([[1.0]], [math.nan], ["a"]):
         with pytest.raises(InvalidData):
             score_shift(fine, fine, series=series)
+
+
+def test_no_rows_have_no_dependence() -> None:
+    nothing = np.empty(0, dtype=np.intp)
+    assert serial_dependence(nothing, 3, ordered=True) is None
+    assert not order_matters(nothing, 3, ordered=True)

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from core.errors import InvalidData
 from core.metrics.groups import check_rows
 from core.probability import ChosenCalibration, choose_calibration
-from core.probability.periods import Periods, levels_of
+from core.probability.periods import MAX_PERIODS, Periods, levels_of
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
@@ -145,3 +145,13 @@ def test_periods_that_are_none() -> None:
     for wrong in (period[:-1], np.where(period == 0, np.nan, 1.0), ["a"] * 200):
         with pytest.raises(InvalidData, match="period"):
             choose_calibration(y, z, period=wrong)
+
+
+def test_there_are_at_most_100_periods() -> None:
+    y, z, period = draw([0.0] * MAX_PERIODS, 20, 0)
+    assert choose_calibration(y, z, period=period).periods is not None
+    period[0] = MAX_PERIODS
+    with pytest.raises(InvalidData, match=r"at most 100 distinct values, got 101"):
+        choose_calibration(y, z, period=period)
+    with pytest.raises(InvalidData, match="period"):
+        choose_calibration(y, z, period=np.arange(y.size))

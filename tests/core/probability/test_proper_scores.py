@@ -147,3 +147,65 @@ def test_the_consistency_band_of_units_keeps_its_level(generator: Generator) -> 
 def test_bad_input_is_refused(p: Any, options: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         reliability([0, 1], p, **options)
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "spread"),
+    [(50, 0.02, 0.0), (50, 0.02, 1.0), (100, 0.02, 1.0), (200, 0.01, 1.0), (1_000, 0.002, 1.0)],
+)
+def test_intervals_allow_for_wrong_rows_that_a_sample_lacks(
+    generator: Generator, n: int, c: float, spread: float
+) -> None:
+    trials = 400
+
+    def draw(size: int) -> Any:
+        p = c * np.exp(spread * generator.uniform(-1.0, 1.0, size))
+        return np.where(generator.random(size) < 0.5, p, 1.0 - p)
+
+    many = draw(400_000)
+    truth = np.mean(many * (1 - many)), -np.mean(many * np.log(many) + (1 - many) * np.log1p(-many))
+    covered = np.zeros(2)
+    for _ in range(trials):
+        p = draw(n)
+        y = generator.random(n) < p
+        if y.all() or not y.any():
+            continue
+        for index, score in enumerate((brier_score, log_score)):
+            _, low, high = score(y, p).interval or (np.nan,) * 3
+            covered[index] += low <= truth[index] <= high
+    assert (covered / trials >= 0.93).all()
+
+
+def test_with_enough_wrong_rows_intervals_are_halls(generator: Generator) -> None:
+    p = generator.uniform(0.1, 0.9, 1_000)
+    y = generator.random(1_000) < p
+    for found, losses in (
+        (brier_score(y, p), (y - p) ** 2),
+        (log_score(y, p), -np.log(np.where(y, p, 1 - p))),
+    ):
+        assert found.interval is not None
+        half = 1.96 * losses.std() / np.sqrt(1_000)
+        np.testing.assert_allclose(found.interval.low, losses.mean() - half, rtol=5e-3)
+        np.testing.assert_allclose(found.interval.high, losses.mean() + half, rtol=5e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rounding_is_no_variance(weighted: bool) -> None:
+    p = np.tile([1e-7, 1.0 - 1e-7], 100)
+    y = p > 0.5
+    weight = np.tile([1.0, 1.0, 2.0, 2.0], 50) if weighted else None
+    found = brier_score(y, p, weight).interval
+    assert found is not None
+    # None of 200 rows is wrong: a share of up to 1.9 % is not excluded.
+    assert found.low <= found.value
+    assert 0.015 < found.high < 0.025
+
+
+def test_certain_probabilities_that_are_right() -> None:
+    p = np.tile([0.0, 1.0], 50)
+    brier, log = brier_score(p, p).interval, log_score(p, p).interval
+    assert brier is not None
+    assert log is not None
+    assert brier.low == 0.0
+    assert 0.03 < brier.high < 0.04
+    assert log == (0.0, 0.0, 0.0)
