@@ -17,8 +17,9 @@ their mean m: the lesser of what the sample shows and of what is expected if the
 m + √(Σr⁴ / Σr²) as expected, the great loss that the variance mostly comes from, or the greatest that is seen if that
 is more. If all rows have the probability c or 1 − c it is about the loss of a wrong row. With the greatest possible
 loss in its place the intervals of log scores are up to four times as wide: a single row with a probability of 1e-9
-decides then. Probabilities of exactly 0 and 1 have an infinite log loss if they are wrong; the interval of the log
-score supposes that they are right in the population, as they are in the sample.
+decides then. The expected k is divided by the rows of a unit that are wrong together. Probabilities of exactly 0 and 1
+have an infinite log loss if they are wrong; the interval of the log score supposes that they are right in the
+population, as they are in the sample.
 
 **Diagram.** The isotonic regression itself: at each probability the share of positives that was observed. Two
 intervals, at each probability by itself:
@@ -312,15 +313,18 @@ def _interval_of(
     """
     losses = np.where(rows.positive, if_positive, if_negative)
     sample = WeightedRows.of(rows)
-    expected, great = _expected(if_positive, if_negative, rows, sample)
+    count, variance, great = _expected(if_positive, if_negative, rows, sample)
     greatest = max(great, float(losses.max()))
     hall = sample.interval(losses, (0.0, greatest), level, possible)
     n = sample.effective
     if greatest == 0.0 or n < MIN_EFFECTIVE:
         return hall
     share, error, _ = sample.moments(losses / greatest)
-    deviations = sample.by_unit(sample.weight * (losses / greatest - share))
-    behind = min(expected, _effective_squares(deviations**2, deviations**4))
+    of_rows = sample.weight * (losses / greatest - share)
+    of_units = sample.by_unit(of_rows)
+    if sample.unit is not None:
+        count /= _rows_per_unit(of_rows, of_units, variance / greatest**2, sample)
+    behind = min(count, _effective_squares(of_units**2, of_units**4))
     trials = effective_trials(share, error**2, n, rows=behind)
     of_student = (normal_quantile(level) / quantile(level, n - 1.0)) ** 2
     _, low, high = wilson_interval(min(1.0, share), trials * of_student, level)
@@ -336,11 +340,11 @@ def _interval_of(
 
 def _expected(
     if_positive: FloatArray, if_negative: FloatArray, rows: JudgedRows, sample: WeightedRows
-) -> tuple[float, float]:
-    """Return k and g of the module as expected if the probabilities are right; k counts units where rows have them."""
+) -> tuple[float, float, float]:
+    """Return k, the sum Σr² and g of the module as expected if the probabilities are right and rows independent."""
     scale = float(max(if_positive.max(), if_negative.max()))
     if scale == 0.0:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     p, weight = rows.scores[0], sample.weight
     if_positive, if_negative = if_positive / scale, if_negative / scale
     mean = inner(weight, p * if_positive + (1.0 - p) * if_negative) / float(weight.sum())
@@ -348,12 +352,28 @@ def _expected(
         p * (if_positive - mean) ** power + (1.0 - p) * (if_negative - mean) ** power
         for power in (2, 4)
     )
-    of_rows = _effective_squares(weight**2 * squares, weight**4 * fourths)
-    count = of_rows * min(1.0, sample.effective / effective_rows(weight, weight**2))
+    count = _effective_squares(weight**2 * squares, weight**4 * fourths)
     spread = inner(weight, squares)
     # no variance is expected if all probabilities are 0 or 1: then it is what one of them would cost
     great = mean + math.sqrt(inner(weight, fourths) / spread) if spread > 0.0 else 1.0
-    return count, great * scale
+    return count, inner(weight**2, squares) * scale**2, great * scale
+
+
+def _rows_per_unit(
+    of_rows: FloatArray, of_units: FloatArray, variance: float, sample: WeightedRows
+) -> float:
+    """Return how many rows of a unit are wrong together: the design effect, at most the rows of a unit.
+
+    It is that of the sample as far as its rows vary as much as is expected. Where they vary less, few or none of them
+    are wrong, so that it is unknown whether they are wrong together, and they are taken to be.
+    """
+    most = max(1.0, effective_rows(sample.weight, sample.weight**2) / sample.effective)
+    found = inner(of_rows, of_rows)
+    if found == 0.0:
+        return most
+    seen = min(most, max(1.0, inner(of_units, of_units) / found))
+    known = min(1.0, found / variance) if variance > 0.0 else 0.0
+    return known * seen + (1.0 - known) * most
 
 
 def _effective_squares(squares: FloatArray, fourths: FloatArray) -> float:

@@ -209,3 +209,15 @@ def test_certain_probabilities_that_are_right() -> None:
     assert brier.low == 0.0
     assert 0.03 < brier.high < 0.04
     assert log == (0.0, 0.0, 0.0)
+
+
+def test_rows_of_a_group_may_all_be_wrong_together(generator: Generator) -> None:
+    n, c, size, trials, covered = 1_000, 0.01, 10, 300, 0
+    group = np.arange(n) // size
+    for _ in range(trials):
+        wrong = (generator.random(n // size) < c)[group]
+        p = np.where(generator.random(n) < 0.5, c, 1.0 - c)
+        p += generator.uniform(-1e-4, 1e-4, n)
+        _, low, high = brier_score((p > 0.5) ^ wrong, p, group=group).interval or (np.nan,) * 3
+        covered += low <= c * (1.0 - c) <= high
+    assert covered / trials >= 0.92
