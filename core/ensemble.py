@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Event, Lock
 from typing import Annotated, Any, Self, TypeVar
 
 import numba
@@ -515,8 +515,10 @@ def fit_together(
     """
     shared = _Shared(report)
     caller = find_caller()
+    submitted = Event()
 
     def run(k: int) -> Result:
+        submitted.wait()
         shared.check()
         try:
             with called_from(caller):
@@ -532,12 +534,18 @@ def fit_together(
     of_each = max(int(numba.get_num_threads()) // at_once, 1)
     pool = ThreadPoolExecutor(at_once, initializer=numba.set_num_threads, initargs=(of_each,))
     try:
+        # A thread that is being started while Ctrl-C arrives is unknown to the pool, which would not wait for it. So no
+        # fit begins before all threads have started.
         futures = [pool.submit(run, k) for k in range(len(fits))]
-        wait(futures)
+        submitted.set()
+        # Ctrl-C that arrives just before a thread blocks does not wake it, so it must not block for long.
+        while wait(futures, timeout=0.5).not_done:
+            pass
     except BaseException as error:  # Ctrl-C
         shared.stop(error)
         raise
     finally:
+        submitted.set()
         pool.shutdown(cancel_futures=True)
     shared.check()
     return [future.result() for future in futures]

@@ -1,6 +1,7 @@
 """A fit that fails or is cancelled leaves a ranker as it was; one that succeeds leaves its parameters as given."""
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -166,9 +167,14 @@ def test_an_interrupt_stops_fits_that_run_at_the_same_time() -> None:
             raise
         ends.append("finished")
 
+    main = threading.main_thread().ident or 0
+    sent: list[int] = []
+
     def report(k: int, step: int, of: int, info: Any) -> None:
-        if (k, step) == (0, 10):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        # Python drops an interrupt that arrives in a weak reference's callback, so the caller must be waiting by then.
+        if not sent and sys._current_frames()[main].f_code.co_filename == threading.__file__:
+            sent.append(step)
+            signal.pthread_kill(main, signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         fit_together([fit] * 4, report, 2)
