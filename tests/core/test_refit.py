@@ -168,13 +168,15 @@ def test_an_interrupt_stops_fits_that_run_at_the_same_time() -> None:
         ends.append("finished")
 
     main = threading.main_thread().ident or 0
-    sent: list[int] = []
 
     def report(k: int, step: int, of: int, info: Any) -> None:
-        # Python drops an interrupt that arrives in a weak reference's callback, so the caller must be waiting by then.
-        if not sent and sys._current_frames()[main].f_code.co_filename == threading.__file__:
-            sent.append(step)
-            signal.pthread_kill(main, signal.SIGINT)
+        if (k, step) != (0, 10):
+            return
+        # Most of `threading` is Python, which an interrupt may leave half done, so the caller must be blocked by then.
+        while sys._current_frames()[main].f_code.co_filename != threading.__file__:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        signal.pthread_kill(main, signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         fit_together([fit] * 4, report, 2)
