@@ -530,6 +530,7 @@ def fit_together(
         return result
 
     if at_once == 1 or len(fits) == 1:
+        submitted.set()
         return [run(k) for k in range(len(fits))]
     of_each = max(int(numba.get_num_threads()) // at_once, 1)
     pool = ThreadPoolExecutor(at_once, initializer=numba.set_num_threads, initargs=(of_each,))
