@@ -26,6 +26,10 @@ BY_ANOTHER_SECRET = {
         "access/repository.py",
         "find_key_of_session",
     ): "a session is found by its hash, and says whose key signed in",
+    (
+        "access/repository.py",
+        "usable_among",
+    ): "whether the hash of a secret is that of a usable key or session; nothing of it is returned",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     (

@@ -244,9 +244,6 @@ _PASSED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 def _log_error(message: str) -> None:
     """Write the line that `app.platform.logging` would write; only the standard library is at hand here."""
-    import json
-    from datetime import UTC, datetime
-
     level, logger, now = "ERROR", "rankwright", datetime.now(UTC)
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") == "json":
         written = now.isoformat(timespec="milliseconds")
