@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import resource
 import select
@@ -29,6 +30,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from types import TracebackType
