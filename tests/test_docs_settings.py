@@ -41,9 +41,7 @@ def test_every_variable_that_the_code_reads_is_on_the_page_and_the_other_way_rou
 
 def entries() -> dict[str, str]:
     """The text of each variable on the page, up to the next heading."""
-    pieces = re.split(
-        rf"^#+ (?:`({PREFIX}\w+)`|.*)$", PAGE.read_text().replace("```", ""), flags=re.MULTILINE
-    )
+    pieces = re.split(rf"^#+ (?:`({PREFIX}\w+)`|.*)$", PAGE.read_text(), flags=re.MULTILINE)
     found = list(zip(pieces[1::2], pieces[2::2], strict=True))
     named = {name: text for name, text in found if name}
     assert len(named) == sum(name is not None for name, _ in found)
