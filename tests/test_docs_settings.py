@@ -1,4 +1,7 @@
-"""docs/settings.md says exactly what `app/platform/settings.py` says. Run this file to print the table anew."""
+"""docs/settings.md has an entry for each setting, which says what `app/platform/settings.py` says.
+
+Below that an entry may have advice. Run this file to print the entries anew, without the advice.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,14 @@ from app.platform.settings import Settings
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "settings.md"
 PREFIX = "RANKWRIGHT_"
-HEADER = ("Variable", "Default", "Allowed", "Meaning")
+UNITS = {1: "bytes", 2**20: "MiB", 2**30: "GiB", 2**40: "TiB"}
 
 
-def test_the_table_is_what_the_settings_say() -> None:
-    written = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
-    assert "\n".join(written[: len(table().splitlines())]) == table()
+def test_an_entry_says_what_the_setting_says() -> None:
+    page = entries()
+    for name, field in Settings.model_fields.items():
+        heading, entry = f"{PREFIX}{name.upper()}", " ".join(_entry(name, field).split())
+        assert " ".join(page[heading].split()).startswith(entry)
 
 
 def test_every_variable_that_the_code_reads_is_on_the_page_and_the_other_way_round() -> None:
@@ -31,20 +36,32 @@ def test_every_variable_that_the_code_reads_is_on_the_page_and_the_other_way_rou
     for folder in ("app", "core", "workers"):
         for module in (ROOT / folder).rglob("*.py"):
             read_by_the_code |= set(named.findall(module.read_text()))
-    on_the_page = set(re.findall(rf"^\| `({PREFIX}\w+)`", PAGE.read_text(), flags=re.MULTILINE))
-    assert on_the_page == read_by_the_code
+    assert entries().keys() == read_by_the_code
 
 
-def table() -> str:
-    """The page's first table, one row a setting, in the order of the class."""
-    rows = [HEADER, ("---",) * len(HEADER), *starmap(_row, Settings.model_fields.items())]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+def entries() -> dict[str, str]:
+    """The text of each variable on the page, up to the next heading."""
+    pieces = re.split(rf"^#+ (?:`({PREFIX}\w+)`|.*)$", PAGE.read_text(), flags=re.MULTILINE)
+    found = list(zip(pieces[1::2], pieces[2::2], strict=True))
+    named = {name: text for name, text in found if name}
+    assert len(named) == sum(name is not None for name, _ in found)
+    return named
 
 
-def _row(name: str, field: FieldInfo) -> tuple[str, ...]:
-    default = "" if field.default is None else f"`{field.default}`"
+def _entry(name: str, field: FieldInfo) -> str:
     assert field.description, f"{name} has no description"
-    return f"`{PREFIX}{name.upper()}`", default, _allowed(name, field), field.description
+    facts = f"Type: {_allowed(name, field)}.{_default(name, field)}"
+    return f"{facts}\n\n{field.description}"
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    """Return the default; nothing if the description has it."""
+    if field.default is None:
+        return "" if "Default:" in (field.description or "") else " Default: not set."
+    if name.endswith("_bytes"):
+        unit, symbol = max(each for each in UNITS.items() if each[0] <= field.default)
+        return f" Default: `{field.default}` ({field.default / unit:g} {symbol})."
+    return "" if field.default == "" else f" Default: `{field.default}`."
 
 
 def _allowed(name: str, field: FieldInfo) -> str:
@@ -70,9 +87,13 @@ def _bound(bound: Any) -> str:
         return f"≥ {bound.ge}"
     if isinstance(bound, annotated_types.Le):
         return f"and ≤ {bound.le}"
-    assert isinstance(bound, annotated_types.Gt), f"teach this table to write {bound!r}"
+    assert isinstance(bound, annotated_types.Gt), f"teach this page to write {bound!r}"
     return f"> {bound.gt}"
 
 
+def _heading(name: str, field: FieldInfo) -> str:
+    return f"### `{PREFIX}{name.upper()}`\n\n{_entry(name, field)}\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(table() + "\n")
+    sys.stdout.write("\n".join(starmap(_heading, Settings.model_fields.items())))

@@ -1,9 +1,9 @@
 """What a value is: a number, true or false, a date, a category, or missing.
 
 The one grammar, whatever door a value comes by, for two carriers: text (the cells of a table, a query string) and
-JSON, which has numbers, booleans and null of its own. docs/datasets.md#values tells how they differ. `value_columns`
-has the same for columns of Arrow. The blocks of `csv` are read faster; they take a part of it, and leave what
-they do not know to these rules.
+JSON, which has numbers, booleans and null of its own. docs/datasets.md#how-values-are-read shows how they differ.
+`value_columns` has the same for columns of Arrow. The blocks of `csv` are read faster; they take a part of it, and
+leave what they do not know to these rules.
 """
 
 from __future__ import annotations

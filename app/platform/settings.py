@@ -91,15 +91,16 @@ class Settings(BaseSettings):
 
     state_dir: Path = Field(
         default=Path(".rankwright"),
-        description="Folder of the embedded state: database, blobs, broker socket, first key.",
+        description="Folder of the embedded state: database, blobs, broker socket and first key.",
     )
     database_url_file: Path | None = Field(
         default=None,
-        description="File that holds the database's URL, in the place of `RANKWRIGHT_DATABASE_URL`.",
+        description="File with the URL of the database, instead of `RANKWRIGHT_DATABASE_URL`.",
     )
     database_password_file: Path | None = Field(
         default=None,
-        description="File that holds the database's password, which is put into the URL; any characters.",
+        description="File with the password of the database, which is inserted into the URL. Any characters are "
+        "allowed.",
     )
     database_url: SecretStr | None = Field(
         default=None,
@@ -108,11 +109,12 @@ class Settings(BaseSettings):
     )
     broker_url_file: Path | None = Field(
         default=None,
-        description="File that holds the broker's URL, in the place of `RANKWRIGHT_BROKER_URL`.",
+        description="File with the URL of the broker, instead of `RANKWRIGHT_BROKER_URL`.",
     )
     broker_password_file: Path | None = Field(
         default=None,
-        description="File that holds the broker's password, which is put into the URL; any characters.",
+        description="File with the password of the broker, which is inserted into the URL. Any characters are "
+        "allowed.",
     )
     broker_url: SecretStr | None = Field(
         default=None,
@@ -122,95 +124,100 @@ class Settings(BaseSettings):
     )
     blob_url: str | None = Field(
         default=None,
-        description="file:// URL of the folder for uploads, tables and artifacts, shared by API and workers. "
-        "Default: `blobs` in the state folder.",
+        description="file:// URL of the folder for uploads, tables and artifacts, shared by API and workers. Default: "
+        "`blobs` in the state folder.",
     )
 
     build: str = Field(
         default="unknown",
-        description="What this code was built from, as a commit: `/health`, OpenAPI, metrics and `--version` tell "
-        "it. An image sets it.",
+        description="What this code was built from, such as a commit. `/health`, OpenAPI, metrics and `--version` "
+        "show it. An image sets it.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="Least level that is logged."
+        default="INFO", description="Lowest level that is logged."
     )
     log_format: Literal["text", "json"] = Field(
-        default="text", description="One line of text or one JSON object a record."
+        default="text",
+        description="`text`: one line of text per record. `json`: one JSON object per record.",
     )
 
     database_pool: Annotated[int, Ge(1)] = Field(
-        default=10, description="Database connections a process keeps open."
+        default=10, description="Number of database connections that a process keeps open."
     )
     processes: Annotated[int, Ge(1), Le(MAX_API_PROCESSES)] = Field(
         default=1,
-        description="API processes that `serve` and `api` run on one port. Each has limits, caches and database "
-        "connections of its own.",
+        description="API processes that `serve` and `api` run on one port. Each has its own limits, caches and "
+        "database connections.",
     )
     worker_slots: Annotated[int, Ge(1)] = Field(
         default=1,
-        description="Jobs that one worker process runs at once, each in a process of its own.",
+        description="Jobs that one worker process runs at once, each in its own process.",
     )
     worker_metrics_port: Annotated[int, Ge(1), Le(65535)] | None = Field(
         default=None,
-        description="Where a worker answers `GET /metrics` with its claims and fits, for Prometheus; unset: nowhere.",
+        description="Port on which a worker serves `GET /metrics` with its claims and fits, for Prometheus. Default: "
+        "none.",
     )
     worker_metrics_host: str = Field(
         default="127.0.0.1",
-        description="The address that it listens on for that. It asks for no key.",
+        description="Address on which a worker serves its metrics. It needs no key.",
     )
     warm_up: bool = Field(
         default=True,
-        description="Whether a fit process imports the science before its first job, and a worker compiles beside its "
-        "jobs what the cache of kernels lacks.",
+        description="Whether a fit process imports the numerical libraries before its first job, and a worker "
+        "compiles missing kernels beside its jobs.",
     )
     kernel_cache: str | None = Field(
         default=None,
-        description="Folders of compiled kernels with colons between them; the first that can be written to takes new "
-        "ones. Default: in the user's folder of caches, else beside the code. Where none can be written to, `kernels` "
-        "in the state folder takes them.",
+        description="Folders of compiled kernels, separated by colons. The first writable one receives new kernels. "
+        "Default: the user's cache folder, else beside the code. If none is writable, `kernels` in the "
+        "state folder.",
     )
     kernel_cpu: str | None = Field(
         default=None,
-        description="Levels of processors with commas between them, as `x86-64-v3,aarch64`: kernels are compiled for "
-        "the first that this machine has. Default: for its own processor.",
+        description="Processor levels, separated by commas, such as `x86-64-v3,aarch64`. Kernels are compiled for the "
+        "first that this machine has. Default: its own processor.",
     )
     job_threads: Annotated[int, Ge(1)] | None = Field(
-        default=None, description="Threads of one fit. Default: the cores divided by the slots."
+        default=None,
+        description="Number of threads of one fit. Default: the cores divided by the slots.",
     )
     job_memory_bytes: Bytes | None = Field(
         default=None,
-        description="Bytes that one job may take, with what a first fit of its kind loads. Default: the memory of the "
-        "machine, or of its container, less a quarter and at least 512 MiB, divided by the slots.",
+        description="Bytes of memory that one job may use, including what a first fit of its kind loads. Default: the "
+        "memory of the machine or container, less a quarter and at least 512 MiB, divided by the slots.",
     )
     dask_address: str | None = Field(
         default=None,
-        description="The Dask scheduler, as `tls://host:8786`, on whose workers a table is fitted that would take more "
-        "than a job's memory. Default: none.",
+        description="Dask scheduler, such as `tls://host:8786`, for tables that would need more than a job's memory. "
+        "Default: none.",
     )
     dask_secret_file: Path | None = Field(
         default=None,
-        description="PEM file with the private key and the certificate of the Dask cluster: each of its processes "
-        "shows this certificate, and asks for it. Default: `dask.pem` in the state folder, which `serve` makes.",
+        description="PEM file with the private key and the certificate of the Dask cluster. Each of its processes "
+        "presents this certificate and requires it. Default: `dask.pem` in the state folder, which "
+        "`serve` creates.",
     )
     dask_seconds: Annotated[float, Ge(5)] = Field(
         default=30.0,
-        description="How long a worker of the Dask cluster, or its scheduler, may be silent before the attempt at the "
-        "job ends, in seconds.",
+        description="How long a Dask worker or scheduler may be silent before the attempt at the job ends, in "
+        "seconds.",
     )
     job_timeout_seconds: Seconds = Field(
-        default=3600.0, description="Longest run of a job that names no timeout, in seconds."
+        default=3600.0, description="Timeout of a job that does not set one, in seconds."
     )
     max_job_seconds: Seconds = Field(
         default=86_400.0,
-        description="Longest timeout, and longest budget of `auto`, that a job may name, in seconds.",
+        description="Maximum timeout, and maximum budget of `auto`, that a job may set, in seconds.",
     )
     job_max_attempts: Annotated[int, Ge(1)] = Field(
-        default=3, description="Runs that a job may lose to dead workers before it fails."
+        default=3,
+        description="Maximum number of attempts at a job whose workers die, before it fails.",
     )
     fan_out_cells: Annotated[int, Ge(0)] = Field(
         default=2_000_000,
-        description="Rows × features × fits from which on a job's fits are shared among workers; "
-        "a smaller job stays in one process.",
+        description="Size of a job, as rows × features × fits, from which its fits are shared among workers. A "
+        "smaller job stays in one process.",
     )
 
     lease_seconds: Seconds = Field(
@@ -219,196 +226,198 @@ class Settings(BaseSettings):
     heartbeat_seconds: Seconds = Field(
         default=10.0,
         validate_default=True,
-        description="Time between two heartbeats of a running job, in seconds; less than a lease.",
+        description="Time between two heartbeats of a running job, in seconds. It must be less than the lease.",
     )
     checkpoint_seconds: Annotated[float, Ge(0)] = Field(
         default=60.0,
-        description="Time between two checkpoints of a fit that can go on from one, in seconds; 0: none but at the end "
-        "of a worker.",
+        description="Time between two checkpoints of a fit that can resume, in seconds. 0: only when a worker stops.",
     )
     stop_seconds: Seconds = Field(
         default=5.0,
-        description="How long a worker that was told to end waits for the checkpoints of its fits, in seconds.",
+        description="How long a worker that was asked to stop waits for the checkpoints of its fits, in seconds.",
     )
     reap_seconds: Seconds = Field(
         default=15.0,
-        description="Time between two looks of the reaper for lost leases, in seconds.",
+        description="Time between two checks for lost leases, in seconds.",
     )
     look_seconds: Seconds = Field(
         default=1.0,
-        description="Time between two looks of an idle worker at the queue, in seconds.",
+        description="Time between two checks of the queue by an idle worker, in seconds.",
     )
     blob_grace_seconds: Seconds = Field(
-        default=86400.0, description="Age at which a blob that no row names is removed, in seconds."
+        default=86400.0,
+        description="Age, in seconds, after which a blob without a database row is removed.",
     )
 
     keep_events_days: Days | None = Field(
         default=30.0,
-        description="Age of a job's end at which its events but the last are removed, in days.",
+        description="Days after the end of a job until its events, except the last, are removed.",
     )
     keep_jobs_days: Days | None = Field(
         default=90.0,
-        description="Age at which jobs that ended and that nothing needs are removed, in days.",
+        description="Days after which finished jobs that nothing needs are removed.",
     )
     keep_audit_days: Days | None = Field(
         default=400.0,
-        description="Age at which entries of the audit log are removed, and the history of aliases that do not exist, "
-        "in days.",
+        description="Days after which entries of the audit log are removed, and the history of aliases that no longer "
+        "exist.",
     )
     keep_scores_days: Days | None = Field(
-        default=None, description="Age at which batch scores are removed, in days. Default: never."
+        default=None, description="Days after which batch scores are removed. Default: never."
     )
     keep_uploads_days: Days | None = Field(
         default=7.0,
-        description="Age of the last part at which an upload of several files that was not closed is removed, in days.",
+        description="Days without a new part after which an open upload of several files is removed.",
     )
     keep_invalid_datasets_days: Days | None = Field(
         default=None,
-        description="Age at which datasets that were refused are removed, in days. Default: never.",
+        description="Days after which invalid datasets are removed. Default: never.",
     )
     keep_unused_datasets_days: Days | None = Field(
         default=None,
-        description="Age at which datasets of which nothing was made are removed, in days. Default: never.",
+        description="Days after which datasets that nothing was made from are removed. Default: never.",
     )
 
     quota_queued_jobs: Annotated[int, Ge(0)] | None = Field(
         default=None,
-        description="Jobs that an owner may have queued. Default: no more than are left free of "
+        description="Maximum number of queued jobs of an owner. Default: as many as are free of "
         "`RANKWRIGHT_MAX_QUEUED_JOBS`.",
     )
     quota_running_jobs: Annotated[int, Ge(1)] | None = Field(
         default=None,
-        description="Jobs of an owner that run at once, each part of a job counted; more wait. Default: all slots of "
-        "the workers but one if several owners have keys, else no limit.",
+        description="Maximum number of running jobs of an owner. Each part of a job counts. Further jobs wait. "
+        "Default: all slots of the workers but one if several owners have keys, else no limit.",
     )
     quota_bytes: Annotated[int, Ge(0)] | None = Field(
         default=None,
-        description="Bytes that an owner may have in files (uploads, tables, models, scores) and in rows of the "
-        "database that the owner can delete. "
-        "Default: no limit.",
+        description="Bytes that an owner may have in files (uploads, tables, models, scores) and in database rows "
+        "that the owner can delete. Default: no limit.",
     )
     max_queued_jobs: Annotated[int, Ge(1)] = Field(
-        default=10_000, description="Jobs of all owners that may be queued."
+        default=10_000, description="Maximum number of queued jobs of all owners."
     )
     max_requests: Annotated[int, Ge(1)] = Field(
         default=1000,
-        description="Requests with a key that one API process has open at once, those that wait for jobs among them; "
-        "an owner may have no more than are left free. As many without a key may wait for their callers; there an "
-        "address may have no more than are left free.",
+        description="Requests with a key that one API process has open at once, including those that wait for jobs. "
+        "An owner may have at most as many as are free. The same number without a key may wait for their "
+        "callers; there an address may have at most as many as are free.",
     )
     max_uploads: Annotated[int, Ge(1)] = Field(
         default=32,
-        description="Uploads that one API process receives at once; an owner may have no more than are left free.",
+        description="Uploads that one API process receives at once. An owner may have at most as many as are free.",
     )
     min_free_bytes: Annotated[int, Ge(0)] = Field(
         default=256 * MIB,
-        description="Free space, in bytes, below which nothing new is accepted and no job is begun.",
+        description="Free space, in bytes, below which the service accepts nothing new and starts no job.",
     )
 
     root_path: str = Field(
         default="",
-        description="The path prefix under which a proxy serves API and console, as `/ranking`. Default: what a "
-        "trusted proxy says in `X-Forwarded-Prefix`, else none.",
+        description="Path prefix under which a proxy serves API and console, such as `/ranking`. Default: "
+        "`X-Forwarded-Prefix` of a trusted proxy, else none.",
     )
     drain_seconds: Annotated[float, Ge(0)] = Field(
         default=0.0,
-        description="How long an API that was told to end goes on answering; `/health/ready` says so. In seconds.",
+        description="Seconds that an API process continues to respond after it was asked to stop. Meanwhile "
+        "`/health/ready` returns 503.",
     )
 
     files_dir: Path | None = Field(
         default=None,
-        description="Folder of files that become datasets without being sent. It has a folder for each owner, by its "
-        "name: a key with the scope `train` may name what lies below that of its owner. API and workers need it at the "
-        "same path. Unset: none.",
+        description="Folder of files that become datasets without being sent. It has a folder for each owner, by "
+        "name. A key with the scope `train` can name any file below its owner's folder. API and workers "
+        "need it at the same path. Default: none.",
     )
     max_upload_bytes: Bytes = Field(
         default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
     )
     max_dataset_bytes: Bytes = Field(
         default=1024 * 1024 * MIB,
-        description="Most bytes that the files of one dataset may have together, if it comes in several.",
+        description="Maximum total size of the files of one dataset, in bytes.",
     )
     max_body_bytes: Bytes = Field(
-        default=8 * MIB, description="Largest body of any other request, in bytes."
+        default=8 * MIB, description="Largest body of a request that is not an upload, in bytes."
     )
     max_streamed_bytes: Bytes = Field(
         default=1024 * MIB,
-        description="Largest table that `POST …/score` takes, in bytes, as sent and decompressed: one that is larger "
-        "than other bodies is scored from a file, block by block.",
+        description="Largest table that `POST …/score` accepts, in bytes, as sent and decompressed. A table larger "
+        "than `RANKWRIGHT_MAX_BODY_BYTES` is scored from a file, block by block.",
     )
     served_model: str | None = Field(
         default=None,
-        description="The model that /invocations and /ping serve at the root: a name, `name:version` or `name@alias`.",
+        description="Model that `/invocations` and `/ping` at the root serve: a name, `name:version` or `name@alias`. "
+        "Default: none.",
     )
     served_owner: str | None = Field(
         default=None,
-        description="The owner whose `RANKWRIGHT_SERVED_MODEL` the root serves to callers without a key: whoever "
-        "reaches the port may then score by it, and do nothing else. Default: a key is needed.",
+        description="Owner whose `RANKWRIGHT_SERVED_MODEL` the root serves to callers without a key. Anyone who "
+        "reaches the port can then score with it, and do nothing else. Default: a key is needed.",
     )
     terse_errors: bool = Field(
         default=False,
-        description="Whether refusals of rows to score hide what was sent and what the model expects: they have code, "
-        "title and request id, but no names of features and no values.",
+        description="Whether errors about rows to score hide what was sent and what the model expects. They then have "
+        "code, title and request id, but no feature names and no values.",
     )
     max_score_bytes: Bytes = Field(
         default=64 * MIB,
-        description="Largest table that is scored in memory, in bytes: decompressed, and as numbers; of a table in a "
-        "file, the most that one batch of Arrow takes in memory.",
+        description="Largest table that is scored in memory, in bytes, decompressed and as numbers. For a table in a "
+        "file, the memory of one batch of Arrow.",
     )
     max_rows: Annotated[int, Gt(0)] = Field(
-        default=200_000_000, description="Most rows that a table may have."
+        default=200_000_000, description="Maximum number of rows in a table."
     )
     max_columns: Annotated[int, Gt(0)] = Field(
-        default=2_000, description="Most columns that a table may have."
+        default=2_000, description="Maximum number of columns in a table."
     )
     max_categories: Annotated[int, Ge(2), Le(65_535)] = Field(
-        default=10_000, description="Most categories that a categorical column may have."
+        default=10_000, description="Maximum number of categories in a categorical column."
     )
     max_category_length: Annotated[int, Gt(0)] = Field(
-        default=255, description="Most characters that a category may have."
+        default=255, description="Maximum length of a category, in characters."
     )
     head_seconds: Seconds = Field(
         default=10.0,
-        description="Longest that the head of a request, or a body without a key, may take to come, in seconds.",
+        description="Time limit, in seconds, for the head of a request to arrive, and for a body without a key.",
     )
     outage_seconds: Annotated[float, Ge(0)] = Field(
         default=600.0,
-        description="How long, while the database is away, loaded models are scored by keys that it accepted before; "
-        "counted from its last answer about key and model. 0: not at all.",
+        description="How long, in seconds, loaded models keep scoring while the database is unavailable, for keys "
+        "that it accepted before. The time counts from its last response about key and model. 0: not at "
+        "all.",
     )
     idle_seconds: Annotated[int, Ge(1), Le(3600)] = Field(
         default=75,
-        description="Seconds until an idle connection is closed. A proxy in front should close its own earlier.",
+        description="Seconds until an idle connection is closed.",
     )
     body_seconds: Seconds = Field(
         default=30.0,
-        description="How late a body may be, in seconds, behind a rate of 1 KiB/s up to 64 KiB and more beyond, as "
-        "the root of its size.",
+        description="How late a body may be, in seconds, behind a minimum rate: 1 KiB/s up to 64 KiB, and more "
+        "beyond, as the square root of its size.",
     )
     rate_per_second: Annotated[float, Gt(0)] | None = Field(
         default=None,
-        description="Requests a second that one key may send to one API process. Default: no limit.",
+        description="Requests per second that one key may send to one API process. Default: no limit.",
     )
     rate_burst: Annotated[int, Ge(1)] = Field(
         default=100,
-        description="Requests that one key may send at once, where their rate is limited.",
+        description="Burst size: requests that one key may send at once if its rate is limited.",
     )
     max_unknown_keys: Annotated[int, Ge(1)] = Field(
         default=60,
-        description="Keys, sessions and sign-in links that are not good that one address may send to one API process "
-        "in a minute, each counted once a minute. More are 429; what is good is accepted all the same.",
+        description="Invalid keys, sessions and sign-in links that one address may send to one API process in a "
+        "minute, each counted once a minute. More return 429; valid ones are accepted all the same.",
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,
-        description="Requests that one API process lets wait for a job (Prefer: wait, SSE); an owner may have no more "
-        "than are left free.",
+        description="Requests that wait for a job (`Prefer: wait`, event streams) in one API process. An owner may "
+        "have at most as many as are free.",
     )
     model_cache: Annotated[int, Ge(1)] = Field(
-        default=100, description="Models that one API process keeps in memory."
+        default=100, description="Maximum number of models that one API process keeps in memory."
     )
     model_cache_bytes: Bytes = Field(
         default=1 << 30,
-        description="Bytes that they may take in memory in all, roughly counted; one is always kept.",
+        description="Maximum memory for these models, in bytes, roughly counted. One model is always kept.",
     )
 
     @field_validator("job_memory_bytes", mode="before")
