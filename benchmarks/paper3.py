@@ -17,7 +17,7 @@ Learning 83, 2011, sections 6 and 7. Experiments:
 - `--credit FILE`: the same on as many rows of another credit table as the paper's had, 108 of
   either class; categories are columns of 0 and 1.
 
-Everything is seeded. What is printed is what docs/papers.md shows.
+Everything is seeded. What is printed is what docs/papers/treerank.md shows.
 """
 
 from __future__ import annotations

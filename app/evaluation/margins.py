@@ -6,7 +6,8 @@
   mean square of the shape.
 * `groups`: `BETWEEN_GROUPS` for the AUC, TPR and FPR of any two groups, `LOG_ODDS` for their calibration in the large.
 
-A check passes if intervals exclude everything beyond its margin. docs/statistics.md has how often that is wrong.
+A check passes if intervals exclude everything beyond its margin. docs/statistics-evidence.md has how often
+that is wrong.
 """
 
 from __future__ import annotations

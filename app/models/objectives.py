@@ -37,7 +37,7 @@ TPR_WINDOW_START = 0.5
 """Start of the window that trains the TPR at a rate, as a fraction of that rate.
 
 The TPR at one rate is a partial AUC on a window of no width, which learns badly; Narasimhan & Agarwal (§8.3) train on a
-wider one that ends at the rate. See docs/papers.md for the two that were compared.
+wider one that ends at the rate. See docs/papers/partial-auc-svm.md for the two that were compared.
 """
 
 

@@ -3,7 +3,7 @@
 Every row stands once as the better one of its pairs, with their weight B_i, once as the worse one, with W_i; each sums
 to 1. If the leaves l of a tree raise their rows by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for
 e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own: a tree is grown and stepped as of two
-classes with the masses B and W, and F̃ never rises; docs/papers.md has the proof.
+classes with the masses B and W, and F̃ never rises; docs/papers/rankboost.md has the proof.
 """
 
 from typing import Any

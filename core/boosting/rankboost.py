@@ -198,7 +198,7 @@ class CoordinateRankBoost(PairBooster):
     d+ - d- = P - N, the weak ranker most accurate on the weighted pairs, and steps by
     ½ ln(d+/d-) along it. With weak_ranker="column" the given columns are the weak rankers, as in
     `RankBoost`. There are no trees: under eq. 3 a cut within a leaf gains nothing unless its sides
-    point in opposite directions, so that growth stalls; see docs/papers.md.
+    point in opposite directions, so that growth stalls; see docs/papers/rankboost.md.
 
     Attributes
     ----------

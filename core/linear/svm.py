@@ -633,10 +633,10 @@ class TopPush(TopPushParameters, WindowSVM):
     -----
     The paper solves the dual, with a variable per row, by Nesterov's accelerated gradient. Here the same objective is
     minimised by the cutting planes of the other machines: an iteration costs the same, two products with the table, and
-    tens of iterations are enough where the accelerated gradient needs thousands (docs/papers.md). Both end at the same
-    minimum. One negative decides, so that a single mislabelled row among the positives spoils the fit. C, and whether
-    the anchor is needed, are chosen by the partial AUC from fpr_min to fpr_max on held-out rows, since the positives
-    above the highest negative of a small part say little. Features are coded and mapped as by `AUCSVM`.
+    tens of iterations are enough where the accelerated gradient needs thousands (docs/papers/other-methods.md). Both
+    end at the same minimum. One negative decides, so that a single mislabelled row among the positives spoils the fit.
+    C, and whether the anchor is needed, are chosen by the partial AUC from fpr_min to fpr_max on held-out rows, since
+    the positives above the highest negative of a small part say little. Features are coded and mapped as by `AUCSVM`.
 
     References
     ----------

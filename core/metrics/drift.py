@@ -69,7 +69,7 @@ def population_stability(
     empty one has a share. Over (1/n + 1/m) it is about a noncentral χ² with k − 1 degrees of freedom for k bins. So its
     expectation without a change is taken off the value, and the interval is that of the noncentrality. In simulations
     it covers 93 to 98 % at 95 %, from 100 rows with ten bins on; for an index above 1 it is too narrow
-    (docs/statistics.md).
+    (docs/statistics-evidence.md).
 
     With serial dependence the shares' difference has the covariance V = Ω₁/n + Ω₂/m, and the index is about
     Σ λ_i χ²₁ with the eigenvalues λ of diag(π)⁻¹ V. Its mean Σ λ is taken off the value. The test compares index / Σ λ

@@ -21,12 +21,12 @@ but no less than Var θ / (θ (1 − θ)): metrics of a new sample, whose preval
 k is the effective number of rows that make up q: (Σd)² / Σd² for the parts d of the rows in it. With many of them w
 vanishes and the interval is DeLong's; with none, n* is n: AUC 1 on 50 positives and 50 negatives gives [0.929, 1]. If q
 is worth one and a half trials or fewer, a single row may be all of it, and the interval reaches to 0 or 1. The 5 was
-chosen by simulation (docs/statistics.md). n* is also n if the sample shows no variance.
+chosen by simulation (docs/statistics-evidence.md). n* is also n if the sample shows no variance.
 
 The AUC has a narrower bound than any mean (`classes`): w / n is replaced by w V / (A (1 − A)), with V the variance of
 Hanley & McNeil (1982) for exponential scores, those of the smaller class the wider ones, and the 5 by an 8. The n in
 1 / k stays. With 20 positives, 2,000 negatives and an AUC of .99 the interval is a third narrower than with
-A (1 − A) / n (docs/statistics.md). The mean of the AUCs of folds keeps A (1 − A) / n.
+A (1 − A) / n (docs/statistics-evidence.md). The mean of the AUCs of folds keeps A (1 − A) / n.
 
 With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
 and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
@@ -50,7 +50,7 @@ window it is wrong whatever the distribution, so there is no p-value: `p_value` 
 the greatest possible variance. In cross-validation each fold has a curve, and needs `MIN_FOLD_TEST_ROWS`. If n units of
 unequal weights have the effective number e, a few heavy ones may fill the window, which then holds fewer effective
 units than its share of e. They are therefore counted as e √(e / n); without that factor, tests over [0, .1] of 500 +
-100 rows with lognormal weights err in 7 to 10 %, and after it in at most 6 % (docs/statistics.md).
+100 rows with lognormal weights err in 7 to 10 %, and after it in at most 6 % (docs/statistics-evidence.md).
 
 If the sample shows no variance, because the scorers rank the rows alike, each is perfect, or a class has the weight of
 one unit, the n trials are taken as n pairs of outcomes, of which n |d| favour one scorer and none the other. The

@@ -96,7 +96,7 @@ from core.metrics.window import (
 )
 
 MIN_WINDOW_NEGATIVES = 2
-"""Effective negatives of a group within a window: tests on fewer err too often (docs/statistics.md)."""
+"""Effective negatives of a group within a window: tests on fewer err too often (docs/statistics-evidence.md)."""
 
 MAX_ODDS = 700.0
 """Greatest log odds that a probability counts with: those of 0 and 1 are infinite."""
@@ -263,7 +263,7 @@ class _GroupEstimate(NamedTuple):
 
         Without `classes`, unlike the interval's: the variance of Hanley & McNeil is too small for a shape that few
         rows make up. Groups of 100 positives and 1,000 negatives, 1 or 2 % of the positives below all other rows, are
-        called different in 7 to 9 % of samples with it, and in 1 to 4 % without (docs/statistics.md).
+        called different in 7 to 9 % of samples with it, and in 1 to 4 % without (docs/statistics-evidence.md).
         """
         return effective_trials(self.value, self.variance, self.trials, self.degrees)
 

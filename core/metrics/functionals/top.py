@@ -98,7 +98,7 @@ class AveragePrecision(Figure):
         """Return the mean over all orders of the rows (Bestgen 2015), and a variance that is not too small.
 
         The influences do not have the first ranks, where a positive counts 1 / rank by itself: (π²/6) p (1 − p) / m²
-        for m positives and the prevalence p. Twice that keeps the level (docs/statistics.md).
+        for m positives and the prevalence p. Twice that keeps the level (docs/top.md).
         """
         rows = sum(masses.effective)
         if rows <= 1.0:

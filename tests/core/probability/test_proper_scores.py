@@ -89,7 +89,7 @@ def test_the_line_on_log_odds_is_the_logistic_regression(generator: Generator) -
 
 
 def test_the_intervals_keep_their_level(generator: Generator) -> None:
-    """docs/statistics.md has the table of many more samples."""
+    """docs/statistics-evidence.md has the table of many more samples."""
     consistent, confident, straight = [], [], []
     for seed in range(40):
         y, p = forecasts(generator, 400)
