@@ -1,4 +1,4 @@
-"""Draw the two pictures of docs/concepts.md: `python -m examples.concepts_figure`.
+"""Draw the two pictures of docs/concepts.md: `python -m examples.concepts_metric`.
 
 `concepts-list.svg` shows twenty ranked rows and a cutoff. `concepts-roc.svg` shows the ROC curve of these rows,
 the same cutoff and the window of a partial AUC.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FIGURES = Path("docs/figures")
+METRICS = Path("docs/figures")
 POSITIVE = (1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0)
 """Classes of the rows, the highest score first."""
 FLAGGED, WINDOW = 5, 0.2
@@ -98,5 +98,5 @@ def draw_roc() -> str:
 
 
 if __name__ == "__main__":
-    (FIGURES / "concepts-list.svg").write_text(draw_list(), encoding="utf-8")
-    (FIGURES / "concepts-roc.svg").write_text(draw_roc(), encoding="utf-8")
+    (METRICS / "concepts-list.svg").write_text(draw_list(), encoding="utf-8")
+    (METRICS / "concepts-roc.svg").write_text(draw_roc(), encoding="utf-8")

@@ -48,13 +48,13 @@ def draw() -> str:
             _text(LEFT + SIDE * tick, TOP + SIDE + 20, f"{tick:g}", more='text-anchor="middle"'),
             _text(LEFT - 8, float(height.split()[1]) + 4, f"{tick:g}", more='text-anchor="end"'),
         ]
-    cuts = [_at(x, y) for x, y in zip(points.x.tolist(), points.y.tolist(), strict=True)]
+    cutoffs = [_at(x, y) for x, y in zip(points.x.tolist(), points.y.tolist(), strict=True)]
     lines += [
-        f'<polyline points="{" ".join(cuts)}" fill="none" stroke="{RED}" stroke-dasharray="5 4"/>',
+        f'<polyline points="{" ".join(cutoffs)}" fill="none" stroke="{RED}" stroke-dasharray="5 4"/>',
         f'<polyline points="{" ".join(steps)}" fill="none" stroke="{BLUE}" stroke-width="2.5"/>',
         *(
-            f'<circle cx="{cut.split()[0]}" cy="{cut.split()[1]}" r="4.5" fill="{BLUE}"/>'
-            for cut in cuts
+            f'<circle cx="{cutoff.split()[0]}" cy="{cutoff.split()[1]}" r="4.5" fill="{BLUE}"/>'
+            for cutoff in cutoffs
         ),
         _text(LEFT + SIDE / 2, TOP + SIDE + 42, "recall", more='text-anchor="middle"'),
         _text(LEFT, TOP - 10, "precision"),

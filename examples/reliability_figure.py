@@ -78,9 +78,9 @@ def draw() -> str:
     rng = np.random.default_rng(4)
     y = rng.random(4000) < 0.2
     scores = rng.normal(size=y.size) + 1.6 * y
-    learnt, judged = slice(0, 2000), slice(2000, None)
+    learnt, evaluated = slice(0, 2000), slice(2000, None)
     calibration = choose_calibration(y[learnt], scores[learnt]).calibration
-    logistic = 1.0 / (1.0 + np.exp(-scores[judged]))
+    logistic = 1.0 / (1.0 + np.exp(-scores[evaluated]))
     right = WIDTH / 2 + 10
     return "\n".join(
         [
@@ -88,12 +88,12 @@ def draw() -> str:
             f' height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="11" role="img">',
             "<title>Reliability diagrams of two maps of the same scores</title>",
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-            *_panel(0.0, "the logistic function of the score", y[judged], logistic),
+            *_panel(0.0, "the logistic function of the score", y[evaluated], logistic),
             *_panel(
                 right,
                 "the calibration",
-                y[judged],
-                calibration.probability(scores[judged]),
+                y[evaluated],
+                calibration.probability(scores[evaluated]),
             ),
             "</svg>\n",
         ]
