@@ -32,8 +32,7 @@ from app.jobs.watcher import Watcher
 from app.models import endpoints as models
 from app.models import repository as model_rows
 from app.operations import endpoints as operations
-from app.operations import health as figures
-from app.operations import overview
+from app.operations import health, overview
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
@@ -113,7 +112,7 @@ def create_app(settings: Settings) -> Service:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.watcher = watcher
-    app.state.health = probes = figures.HealthProbes(
+    app.state.health = probes = health.HealthProbes(
         context.db, settings, context.schema, context.blobs, context.producer
     )
     rows = scores.ROW_PATHS, batch_scores.ROW_PATHS, console_uploads.ROW_PATHS, inference.PATHS
@@ -187,7 +186,7 @@ def open_context(settings: Settings) -> Context:
     blobs = BlobStore(settings.blob_dir)
     blobs.check_writable()
     metrics = ApiMetrics(settings.build)
-    metrics.registry.register(figures.MetricsCollector(db, settings))
+    metrics.registry.register(health.MetricsCollector(db, settings))
     return Context(
         settings=settings,
         db=db,

@@ -351,7 +351,7 @@ class XGBoost:
         return booster.predict(self.test), booster.num_boosted_rounds(), ended
 
 
-class Judged(NamedTuple):
+class Evaluated(NamedTuple):
     """Settings on the inner splits."""
 
     settings: Settings
@@ -382,7 +382,7 @@ def judge(
     splits: list[tuple[Rows, Rows]],
     end: float,
     kept: float,
-) -> Judged:
+) -> Evaluated:
     """Judge settings on the inner splits, or on as many of them as there is time for.
 
     `kept` are the seconds that the last fit of the best so far needs before the `end`.
@@ -406,7 +406,7 @@ def judge(
         seconds.append(time.perf_counter() - began)
         areas.append(float(roc_auc_score(task.y[held], scores)))
         rounds.append(best)
-    return Judged(
+    return Evaluated(
         settings,
         float(np.mean(areas)),
         len(areas),
@@ -430,26 +430,26 @@ def tune(task: Task, make: Callable[[Task], Booster]) -> Answer:
     sampler = optuna.samplers.TPESampler(seed=task.seed, multivariate=True, n_startup_trials=8)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial(booster.guess)
-    judged: list[Judged] = []
-    best: Judged | None = None
-    while len(judged) < MAX_TRIALS:
+    evaluated: list[Evaluated] = []
+    best: Evaluated | None = None
+    while len(evaluated) < MAX_TRIALS:
         trial = study.ask()
         settings = booster.draw(trial)
         kept = 0.0 if best is None else best.last_fit
         found = judge(task, booster, settings, splits, end, kept)
         study.tell(trial, found.auc)
-        judged.append(found)
+        evaluated.append(found)
         # Means over fewer folds come from trials that were cut short, and cannot be compared.
         if best is None or (found.n_splits >= best.n_splits and found.auc > best.auc):
             best = found
-        shortest = min(one.seconds for one in judged)
+        shortest = min(one.seconds for one in evaluated)
         if time.perf_counter() + best.last_fit + shortest > end:
             break
     assert best is not None
     rounds = max(1, round(MORE_ROUNDS * best.rounds))
     scores, taken, ended = booster.refit(best.settings, rounds, Stop(end, start))
     more = {
-        "trials": len(judged),
+        "trials": len(evaluated),
         "inner_auc": best.auc,
         "settings": best.settings,
         "rounds": taken,

@@ -265,11 +265,11 @@ def _grouping(y: Labels, scores: Floats, codes: npt.NDArray[np.int64]) -> dict[s
             "calibration": None,
             **{
                 name: {
-                    **(figure.interval or Interval(*[None] * 3))._asdict(),  # type: ignore[list-item]
-                    "reason": figure.reason,
+                    **(metric.interval or Interval(*[None] * 3))._asdict(),  # type: ignore[list-item]
+                    "reason": metric.reason,
                 }
-                for name, figure in (("auc", one.auc), ("tpr", one.tpr), ("fpr", one.fpr))
-                if figure is not None
+                for name, metric in (("auc", one.auc), ("tpr", one.tpr), ("fpr", one.fpr))
+                if metric is not None
             },
         }
         for one in found.groups

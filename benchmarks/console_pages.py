@@ -359,10 +359,10 @@ def main() -> None:
                 turns.reverse()
                 for each, found in turns:
                     found.append(each.milliseconds(path, options.requests))
-            figures = [fmean(sorted(found)[: -(-options.rounds // 3)]) for found in rounds]
-            more = f" {figures[1]:.2f} | {figures[0] / figures[1]:.2f} |" if figures[1:] else ""
+            metrics = [fmean(sorted(found)[: -(-options.rounds // 3)]) for found in rounds]
+            more = f" {metrics[1]:.2f} | {metrics[0] / metrics[1]:.2f} |" if metrics[1:] else ""
             median, late = np.percentile(consoles[0].first_bytes, [50, 95])
-            print(f"| {name} | {median:.1f} | {late:.1f} | {figures[0]:.2f} |{more}", flush=True)
+            print(f"| {name} | {median:.1f} | {late:.1f} | {metrics[0]:.2f} |{more}", flush=True)
 
 
 if __name__ == "__main__":

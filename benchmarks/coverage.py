@@ -27,7 +27,7 @@ A second table is of rankers that are really fitted: linear discriminants on ten
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
 
-A third table is of promises: how often the cut of `promised_point` breaks its promise, of two and a half times as many
+A third table is of promises: how often the cut of `guaranteed_point` breaks its promise, of two and a half times as many
 draws as trials; beside it the greatest probability of that, and how often the plain cut at the same rate of the sample
 is beyond the limit.
 
@@ -36,7 +36,7 @@ how often the joint tests at 5 % call them different. A table after it is of gro
 same log odds: of `in_the_large` and the fraction of positives, and of the test that they are off by the same.
 
 A fifth table is of figures of the top of a list, for a quarter of the trials: how often the intervals of
-`compare_figures` cover, and how often its paired test at 5 % calls two equally good scorers different. Rows, or units,
+`compare_metrics` cover, and how often its paired test at 5 % calls two equally good scorers different. Rows, or units,
 are drawn one by one, so the numbers of positives vary around those that are shown. What should be covered is the figure
 of a very large sample; for precision at a count and NDCG, which are about lists of this length, it is the mean over the
 lists.
@@ -97,29 +97,29 @@ from core.metrics import (
     auc_interval,
     compare,
     compare_costs,
-    compare_figures,
     compare_graded,
     compare_groups,
     compare_lists,
+    compare_metrics,
     cost_report,
     cross_validated_areas,
     cross_validated_compare,
     decision_curve,
-    figure_named,
+    guaranteed_point,
     ks_interval,
-    list_figure_named,
+    list_metric_named,
     list_values,
     measure_graded,
+    metric_named,
     operating_point,
     partial_auc_interval,
-    promised_point,
     value_caught,
 )
 from core.metrics import measure as measure_list
 from core.metrics.comparison import ScoreSample, score_shift
 from core.metrics.drift import bin_edges, population_stability
 from core.metrics.estimates import ONE_ROW, Estimates, wilson_interval
-from core.metrics.functionals.base import Figure
+from core.metrics.functionals.base import Metric
 from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
 from core.metrics.serial import serial_dependence
@@ -135,7 +135,7 @@ TABLES = (
     "near",
     "bounds",
     "fitted",
-    "promises",
+    "guarantees",
     "groups",
     "top",
     "chance",
@@ -213,11 +213,13 @@ KINDS = (
 def area(kind: Kind, window: tuple[float, float]) -> float:
     """Partial AUC of the population, divided by the window's width."""
     if kind.digits is None:
-        cuts = np.linspace(10.0, -8.0, 200_001)
+        cutoffs = np.linspace(10.0, -8.0, 200_001)
     else:
-        cuts = (np.arange(10 * 10**kind.digits, -8 * 10**kind.digits, -1) - 0.5) / 10**kind.digits
-    fpr = np.concatenate(([0.0], norm.sf(cuts), [1.0]))
-    tpr = np.concatenate(([0.0], norm.sf(cuts - kind.distance), [1.0]))
+        cutoffs = (
+            np.arange(10 * 10**kind.digits, -8 * 10**kind.digits, -1) - 0.5
+        ) / 10**kind.digits
+    fpr = np.concatenate(([0.0], norm.sf(cutoffs), [1.0]))
+    tpr = np.concatenate(([0.0], norm.sf(cutoffs - kind.distance), [1.0]))
     inside = fpr[(fpr > window[0]) & (fpr < window[1])]
     rates = np.concatenate(([window[0]], inside, [window[1]]))
     return float(np.trapezoid(np.interp(rates, fpr, tpr), rates) / (window[1] - window[0]))
@@ -328,7 +330,7 @@ def _location(distribution: Any, draw: Callable[[np.random.Generator, int], Floa
         draw,
         lambda scores, d: scores + d,
         distribution.sf,
-        lambda cuts, d: distribution.sf(cuts - d),
+        lambda cutoffs, d: distribution.sf(cutoffs - d),
     )
 
 
@@ -338,8 +340,8 @@ SHAPES = {
     "exponential": Shape(
         lambda rng, n: rng.exponential(size=n),
         lambda scores, d: scores * math.exp(d),
-        lambda cuts: np.exp(-np.maximum(cuts, 0.0)),
-        lambda cuts, d: np.exp(-np.maximum(cuts, 0.0) / math.exp(d)),
+        lambda cutoffs: np.exp(-np.maximum(cutoffs, 0.0)),
+        lambda cutoffs, d: np.exp(-np.maximum(cutoffs, 0.0) / math.exp(d)),
     ),
 }
 BOTTOM, TOP = -5.0, 100.0
@@ -405,12 +407,12 @@ NEAR = (
 def _population(near: Near, distance: float) -> Callable[[tuple[float, float]], float]:
     """Return the areas over windows of the population."""
     shape = SHAPES[near.shape]
-    cuts = np.concatenate([np.linspace(1_000.0, 20.0, 5_000), np.linspace(20.0, -20.0, 80_001)])
+    cutoffs = np.concatenate([np.linspace(1_000.0, 20.0, 5_000), np.linspace(20.0, -20.0, 80_001)])
     if near.rounded:
-        cuts = np.arange(100, -40, -1) / 4.0 - 0.125
-    below_top = near.above + (1.0 - near.above) * shape.survival(cuts)
+        cutoffs = np.arange(100, -40, -1) / 4.0 - 0.125
+    below_top = near.above + (1.0 - near.above) * shape.survival(cutoffs)
     fpr = np.concatenate(([0.0], below_top, [1.0]))
-    tpr = np.concatenate(([0.0], shape.survival_of_moved(cuts, distance), [1.0]))
+    tpr = np.concatenate(([0.0], shape.survival_of_moved(cutoffs, distance), [1.0]))
     tpr[:-1] *= 1.0 - near.below
 
     def area_over(window: tuple[float, float]) -> float:
@@ -586,7 +588,7 @@ def measure_fitted(n_rows: int, n_trials: int) -> str:
     return f"| {n_rows:,} | {100 * covered / n_trials:.1f} | {100 * pooled / n_trials:.1f} |"
 
 
-PROMISES = (
+GUARANTEES = (
     ("fpr", 0.05, 59, None),
     ("fpr", 0.05, 300, None),
     ("fpr", 0.01, 1_000, None),
@@ -598,7 +600,7 @@ PROMISES = (
 """Rate, limit, rows of its class, and the digits that scores are rounded to."""
 
 
-def measure_promise(trials: int, rate: str, limit: float, n_rows: int, digits: int | None) -> str:
+def measure_guarantee(trials: int, rate: str, limit: float, n_rows: int, digits: int | None) -> str:
     """The row of the third table for one promise, with a confidence of 95 %."""
     rng = np.random.default_rng(2)
     y, distance = np.repeat([1, 0], n_rows), 1.2
@@ -609,10 +611,10 @@ def measure_promise(trials: int, rate: str, limit: float, n_rows: int, digits: i
         scores = rng.normal(size=y.size) + distance * y
         if digits is not None:
             scores = np.round(scores, digits)
-        found = promised_point(y, scores, confidence=LEVEL, **asked)
-        risk = found.promise.broken
-        cuts = found.point.threshold, operating_point(y, scores, **asked).threshold
-        true = norm.sf(np.array(cuts) - half_step - (distance if rate == "tpr" else 0.0))
+        found = guaranteed_point(y, scores, confidence=LEVEL, **asked)
+        risk = found.guarantee.broken
+        cutoffs = found.point.threshold, operating_point(y, scores, **asked).threshold
+        true = norm.sf(np.array(cutoffs) - half_step - (distance if rate == "tpr" else 0.0))
         beyond = true > limit if rate == "fpr" else true < limit
         broken, plain = broken + beyond[0], plain + beyond[1]
     kind = "continuous" if digits is None else f"rounded to {10.0**-digits:g}"
@@ -660,7 +662,7 @@ GROUPED = (
         across_units=True,
     ),
 )
-CUT_FPR = 0.1
+CUTOFF_FPR = 0.1
 """FPR of the population at the cut."""
 
 
@@ -689,12 +691,12 @@ def draw_groups(grouped: Grouped, rng: np.random.Generator) -> tuple[Sample, Lab
 def measure_groups(grouped: Grouped, n_trials: int) -> str:
     """The row of the fourth table for one choice of groups."""
     rng, kind, window = np.random.default_rng(2), grouped.kinds[0], WINDOWS[1]
-    cut = float(norm.isf(CUT_FPR))
+    cutoff = float(norm.isf(CUTOFF_FPR))
     truth = {
         "auc": area(kind, WINDOWS[0]),
         "pauc": area(kind, window),
-        "tpr": float(norm.sf(cut - kind.distance)),
-        "fpr": CUT_FPR,
+        "tpr": float(norm.sf(cutoff - kind.distance)),
+        "fpr": CUTOFF_FPR,
     }
     truth["xauc"] = truth["worst"] = truth["auc"]
     covered: dict[str, list[bool]] = {name: [] for name in truth}
@@ -702,15 +704,15 @@ def measure_groups(grouped: Grouped, n_trials: int) -> str:
     for _ in range(n_trials):
         sample, codes = draw_groups(grouped, rng)
         found = compare_groups(
-            sample.y, sample.scores[0], codes, windows=[window], threshold=cut, **sample.options
+            sample.y, sample.scores[0], codes, windows=[window], threshold=cutoff, **sample.options
         )
-        figures = [
-            ("xauc", c.figure) for c in found.cross_areas if c.positives_of != c.negatives_of
+        metrics = [
+            ("xauc", c.metric) for c in found.cross_areas if c.positives_of != c.negatives_of
         ]
         for one in found.groups:
-            figures += [("auc", one.auc), ("pauc", one.partial_aucs[0])]
-            figures += [("tpr", one.tpr), ("fpr", one.fpr)] if one.tpr and one.fpr else []
-        shown = [(name, figure.interval) for name, figure in figures]
+            metrics += [("auc", one.auc), ("pauc", one.partial_aucs[0])]
+            metrics += [("tpr", one.tpr), ("fpr", one.fpr)] if one.tpr and one.fpr else []
+        shown = [(name, metric.interval) for name, metric in metrics]
         shown += [("worst", worst.interval) for worst in found.worst if worst.of == "auc"]
         for name, interval in shown:
             if interval is not None:
@@ -796,10 +798,10 @@ def measure_calibrations(forecasts: ForecastGroups, n_trials: int) -> str:
         for expected, one in zip(truth, found.groups, strict=True):
             if one.calibration is None:
                 continue
-            figures = one.calibration.in_the_large, one.calibration.observed
-            for outcomes, value, figure in zip(covered, expected, figures, strict=True):
-                if figure.interval is not None:
-                    outcomes.append(figure.interval.low <= value <= figure.interval.high)
+            metrics = one.calibration.in_the_large, one.calibration.observed
+            for outcomes, value, metric in zip(covered, expected, metrics, strict=True):
+                if metric.interval is not None:
+                    outcomes.append(metric.interval.low <= value <= metric.interval.high)
         p_value = found.tests[-1].p_value
         rejected += [] if p_value is None else [p_value < 1.0 - LEVEL]
     shown = " / ".join(_percent(outcomes) for outcomes in covered)
@@ -835,7 +837,7 @@ def draw_forecasts(
     return y, expit(odds), np.arange(n_rows) % 3 if forecasts.across_units else codes, options
 
 
-FIGURES = (
+METRICS = (
     "average_precision",
     "precision@1%",
     "precision@10%",
@@ -936,7 +938,7 @@ def measure_level(level: Level, n_trials: int) -> str:
     return f"| {level.label} | {' / '.join(_percent(outcomes) for outcomes in rejected)} |"
 
 
-CHANCE_FIGURES = (
+CHANCE_METRICS = (
     "average_precision",
     "precision@10%",
     "precision_at_recall:0.5",
@@ -973,30 +975,30 @@ LISTS = (
 )
 
 
-def measure_figures(kind: Kind, names: Sequence[str], n_trials: int, population: int) -> str:
+def measure_metrics(kind: Kind, names: Sequence[str], n_trials: int, population: int) -> str:
     """The row of the fifth table for one kind: the metrics of these names."""
     rng = np.random.default_rng(3)
-    figures = [figure_named(name) for name in names]
+    metrics = [metric_named(name) for name in names]
     times = max(population // (kind.n_positives + kind.n_negatives), 1)
     large = kind._replace(
         n_positives=times * kind.n_positives, n_negatives=times * kind.n_negatives, unit=1
     )
     sample = draw(large, rng)
-    whole = measure_list(sample.y, sample.scores[0], [f for f in figures if not _of_length(f)])
-    truth = {each.figure.name: each.interval.value for each in whole}
-    ends, called = np.zeros((n_trials, len(figures), 3)), np.zeros(len(figures))
+    whole = measure_list(sample.y, sample.scores[0], [f for f in metrics if not _of_length(f)])
+    truth = {each.metric.name: each.interval.value for each in whole}
+    ends, called = np.zeros((n_trials, len(metrics), 3)), np.zeros(len(metrics))
     n_rows = kind.n_positives + kind.n_negatives
     for trial in range(n_trials):
         n_units = rng.binomial(n_rows // kind.unit, kind.n_positives / n_rows)
         of_trial = n_units * kind.unit
         sample = draw(kind._replace(n_positives=of_trial, n_negatives=n_rows - of_trial), rng)
         for j, found in enumerate(
-            compare_figures(sample.y, sample.scores, figures, level=LEVEL, **sample.options)
+            compare_metrics(sample.y, sample.scores, metrics, level=LEVEL, **sample.options)
         ):
             ends[trial, j] = found.values[0]
             called[j] += found.differences[0].p_value < 1.0 - LEVEL
     of_lists = ends[:, :, 0].mean(axis=0)
-    target = np.array([truth.get(f.name, of_lists[j]) for j, f in enumerate(figures)])
+    target = np.array([truth.get(f.name, of_lists[j]) for j, f in enumerate(metrics)])
     covered = ((ends[:, :, 1] <= target) & (target <= ends[:, :, 2])).sum(axis=0)
     return (
         f"| {kind.label} | {shares(covered.astype(float), n_trials)} | {shares(called, n_trials)} |"
@@ -1006,11 +1008,11 @@ def measure_figures(kind: Kind, names: Sequence[str], n_trials: int, population:
 def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:
     """The row of the table of tests against chance, for scores that say nothing."""
     rng = np.random.default_rng(4)
-    figures = [figure_named(name) for name in CHANCE_FIGURES]
+    metrics = [metric_named(name) for name in CHANCE_METRICS]
     y = np.repeat([1, 0], [n_positives, n_negatives])
-    called: list[list[bool]] = [[] for _ in figures]
+    called: list[list[bool]] = [[] for _ in metrics]
     for _ in range(n_trials):
-        found = measure_list(y, rng.normal(size=y.size), figures)
+        found = measure_list(y, rng.normal(size=y.size), metrics)
         for outcomes, each in zip(called, found, strict=True):
             if each.p_value is not None:
                 outcomes.append(each.p_value < 1.0 - LEVEL)
@@ -1018,9 +1020,9 @@ def measure_chance(n_positives: int, n_negatives: int, n_trials: int) -> str:
     return f"| {n_positives:,} + {n_negatives:,} | {shown} |"
 
 
-def _of_length(figure: Figure) -> bool:
+def _of_length(metric: Metric) -> bool:
     """Return True if the figure depends on the length of the list."""
-    return isinstance(figure, Ndcg) or (isinstance(figure, PrecisionAt) and figure.share is None)
+    return isinstance(metric, Ndcg) or (isinstance(metric, PrecisionAt) and metric.share is None)
 
 
 class AmountKind(NamedTuple):
@@ -1050,7 +1052,7 @@ AMOUNTS = (
     AmountKind(1_000, 1.0, unit=5),
 )
 AMOUNT_COSTS = AmountCosts(false_negative=Price(rate=1.0), review=0.3)
-FIXED_CUT = 1.2
+FIXED_CUTOFF = 1.2
 
 
 class AmountRows(NamedTuple):
@@ -1101,8 +1103,8 @@ def cover_amounts(kind: AmountKind, n_trials: int, population: int) -> AmountCov
     nobody = float((large.amounts * large.y).mean())
     costs = nobody + np.concatenate(([0.0], np.cumsum(change))) / change.size
 
-    def cost(cut: float) -> float:
-        return float(costs[np.searchsorted(ranked, -cut, side="right")])
+    def cost(cutoff: float) -> float:
+        return float(costs[np.searchsorted(ranked, -cutoff, side="right")])
 
     def values(rows: AmountRows) -> dict[str, Interval]:
         found = value_caught(rows.y, rows.scores[0], rows.amounts, at=[0.1, 0.5], group=rows.unit)
@@ -1120,7 +1122,12 @@ def cover_amounts(kind: AmountKind, n_trials: int, population: int) -> AmountCov
         if np.count_nonzero(rows.y) < 2:
             continue
         report = cost_report(
-            rows.y, rows.scores[0], AMOUNT_COSTS, rows.amounts, threshold=FIXED_CUT, group=rows.unit
+            rows.y,
+            rows.scores[0],
+            AMOUNT_COSTS,
+            rows.amounts,
+            threshold=FIXED_CUTOFF,
+            group=rows.unit,
         )
         held_out, target = report.least.held_out, cost(report.least.threshold)
         if held_out is None or report.at is None:
@@ -1132,7 +1139,7 @@ def cover_amounts(kind: AmountKind, n_trials: int, population: int) -> AmountCov
             "saved": held_out.saved_to_none,
         }
         targets = truth | {
-            "fixed cut": cost(FIXED_CUT),
+            "fixed cut": cost(FIXED_CUTOFF),
             "chosen cut": target,
             "saved": nobody - target,
         }
@@ -1165,8 +1172,8 @@ def print_amounts(n_trials: int, population: int) -> None:
         )
 
 
-LIST_FIGURES = ("auc", "ndcg@10", "ndcg", "map", "mrr", "precision@5")
-GRADED_FIGURES = ("c_index", "mean_auc", "volume")
+LIST_METRICS = ("auc", "ndcg@10", "ndcg", "map", "mrr", "precision@5")
+GRADED_METRICS = ("c_index", "mean_auc", "volume")
 LIST_COUNTS = (10, 30, 100, 1_000)
 GRADED_ROWS = ((60, 1), (150, 1), (300, 1), (3_000, 1), (300, 5), (1_500, 5))
 """Rows, and rows a unit."""
@@ -1205,14 +1212,14 @@ def draw_graded(n_rows: int, unit: int, rng: np.random.Generator) -> Sample:
 def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int) -> str:
     """The row of the eighth table for so many lists; the truth is the mean over `n_true` others."""
     rng = np.random.default_rng(7)
-    figures = [list_figure_named(name) for name in LIST_FIGURES]
+    metrics = [list_metric_named(name) for name in LIST_METRICS]
     large = draw_lists(n_true, rng)
-    values = list_values(large.grade, large.scores[0], large.query, figures, graded=True)
+    values = list_values(large.grade, large.scores[0], large.query, metrics, graded=True)
     truth = np.nanmean(values, axis=1)
-    covered, called = np.zeros((2, len(figures)))
+    covered, called = np.zeros((2, len(metrics)))
     for _ in range(n_trials):
         grade, query, scores = draw_lists(n_queries, rng)
-        for j, found in enumerate(compare_lists(grade, scores, query, figures, graded=True)):
+        for j, found in enumerate(compare_lists(grade, scores, query, metrics, graded=True)):
             covered[j] += found.values[0].low <= truth[j] <= found.values[0].high
             called[j] += found.differences[0].p_value < 1.0 - LEVEL
     return f"| {n_queries:,} lists | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
@@ -1223,8 +1230,8 @@ def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int) 
     rng = np.random.default_rng(8)
     large = draw_graded(n_true, 1, rng)
     whole = measure_graded(large.y, large.scores[0])
-    truth = [getattr(whole, name).value for name in GRADED_FIGURES]
-    covered, called = np.zeros((2, len(GRADED_FIGURES)))
+    truth = [getattr(whole, name).value for name in GRADED_METRICS]
+    covered, called = np.zeros((2, len(GRADED_METRICS)))
     for _ in range(n_trials):
         sample = draw_graded(n_rows, unit, rng)
         for j, found in enumerate(compare_graded(sample.y, sample.scores, **sample.options)):
@@ -1237,10 +1244,10 @@ def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int) 
 def print_lists(n_trials: int, population: int) -> None:
     """Print the eighth table."""
     header = "| sample | covered, % | called different, % |\n|---|---|---|"
-    print(f"\n{', '.join(LIST_FIGURES)}\n\n{header}")
+    print(f"\n{', '.join(LIST_METRICS)}\n\n{header}")
     for n_queries in LIST_COUNTS:
         print(measure_coverage_of_lists(n_queries, n_trials, population // 5), flush=True)
-    print(f"\n{', '.join(GRADED_FIGURES)}\n\n{header}")
+    print(f"\n{', '.join(GRADED_METRICS)}\n\n{header}")
     for n_rows, unit in GRADED_ROWS:
         print(measure_graded_coverage(n_rows, unit, n_trials, population), flush=True)
 
@@ -1260,7 +1267,7 @@ def main() -> None:
     )
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     parser.add_argument(
-        "--metrics", nargs="+", default=FIGURES, help="metrics of the table `top`, by name"
+        "--metrics", nargs="+", default=METRICS, help="metrics of the table `top`, by name"
     )
     options = parser.parse_args()
     if "areas" in options.tables:
@@ -1283,10 +1290,10 @@ def main() -> None:
         )
         for kind in LISTS:
             trials = max(options.trials // 4, 1)
-            print(measure_figures(kind, options.metrics, trials, options.population), flush=True)
+            print(measure_metrics(kind, options.metrics, trials, options.population), flush=True)
     if "chance" in options.tables:
         print(
-            f"\n{', '.join(CHANCE_FIGURES)}\n\n| sample | called better than chance, % |\n|---|---|"
+            f"\n{', '.join(CHANCE_METRICS)}\n\n| sample | called better than chance, % |\n|---|---|"
         )
         for n_positives, n_negatives in CHANCE_ROWS:
             print(measure_chance(n_positives, n_negatives, options.trials), flush=True)
@@ -1299,10 +1306,10 @@ def main() -> None:
         print("\n| sample | covered, % | covered or warned, % | width |\n|---|---|---|---|")
         for near in NEAR:
             print(measure_near(near, options.trials), flush=True)
-    if "promises" in options.tables:
+    if "guarantees" in options.tables:
         print("\n| promise | broken, % | at most, % | by the plain cut, % |\n|---|---|---|---|")
-        for promise in PROMISES:
-            print(measure_promise(options.trials * 5 // 2, *promise), flush=True)
+        for guarantee in GUARANTEES:
+            print(measure_guarantee(options.trials * 5 // 2, *guarantee), flush=True)
     if "amounts" in options.tables:
         print_amounts(options.trials // 4, options.population)
     if "groups" in options.tables:

@@ -43,7 +43,7 @@ SETTINGS: Mapping[str, Any] = {
     "learning_rate": 0.05, "max_leaves": 31, "min_samples_leaf": 20.0, "max_depth": 64
 }  # fmt: skip
 PATIENCE = 50
-FIGURES = (ListNdcg(10), ListAuc())
+METRICS = (ListNdcg(10), ListAuc())
 
 
 class Lists(NamedTuple):
@@ -121,7 +121,7 @@ def fit_ours(train: Lists, valid: Lists | None, rounds: int, *, make: Callable[[
 
     def ndcg(scores: Floats) -> float:
         return float(
-            np.nanmean(list_values(valid.grade, scores, valid.query, FIGURES[:1], graded=True))
+            np.nanmean(list_values(valid.grade, scores, valid.query, METRICS[:1], graded=True))
         )
 
     ranker.fit_watched(
@@ -207,9 +207,9 @@ def measure(draw: Callable[[int], Parts], repeats: int, rounds: int) -> None:
         for name, fit in contestants():
             ndcg, area, seconds = found.setdefault(name, ([], [], []))
             score = fit(train, valid, rounds)
-            values = list_values(test.grade, score(test.X), test.query, FIGURES, graded=True)
-            for figures, own in zip((ndcg, area), np.nanmean(values, axis=1), strict=True):
-                figures.append(float(own))
+            values = list_values(test.grade, score(test.X), test.query, METRICS, graded=True)
+            for metrics, own in zip((ndcg, area), np.nanmean(values, axis=1), strict=True):
+                metrics.append(float(own))
             begun = time.perf_counter()
             fit(train, None, rounds)
             seconds.append(time.perf_counter() - begun)

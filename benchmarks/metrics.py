@@ -112,8 +112,8 @@ def measure_inference(rscript: str | None) -> list[str]:
     theirs = ["–"] * len(ours)
     if rscript is not None:
         run = subprocess.run([rscript, "-"], input=PROC, capture_output=True, check=True, text=True)
-        for place, figure in enumerate(run.stdout.split()[-3:]):
-            theirs[place] = f"{float(figure) * 1e3:.1f}"
+        for place, metric in enumerate(run.stdout.split()[-3:]):
+            theirs[place] = f"{float(metric) * 1e3:.1f}"
     names = (
         "DeLong interval, 20,000 rows",
         "interval over [0, .05], 20,000 rows, 2,000 samples",

@@ -221,7 +221,7 @@ def count_falls(score: Score, table: Table, parts: Parts, n_rows: int) -> float:
     return float(np.mean(fallen))
 
 
-class Figures(NamedTuple):
+class MetricEstimates(NamedTuple):
     """What is measured of a contestant, one value per repetition."""
 
     auc: list[float]
@@ -231,9 +231,9 @@ class Figures(NamedTuple):
     verdicts: list[str]
 
 
-def measure(table: Table, repeats: int, grid_rows: int) -> dict[str, Figures]:
+def measure(table: Table, repeats: int, grid_rows: int) -> dict[str, MetricEstimates]:
     """Return the figures of every contestant."""
-    figures: dict[str, Figures] = {}
+    metrics: dict[str, MetricEstimates] = {}
     for seed in range(repeats):
         parts = divide(table.y, seed)
         for name, fit in contestants():
@@ -241,13 +241,13 @@ def measure(table: Table, repeats: int, grid_rows: int) -> dict[str, Figures]:
             score, verdict = fit(table, parts)
             seconds = time.perf_counter() - begun
             scores, y = score(table.X[parts.test]), table.y[parts.test]
-            of_it = figures.setdefault(name, Figures([], [], [], [], []))
+            of_it = metrics.setdefault(name, MetricEstimates([], [], [], [], []))
             of_it.auc.append(auc(y, scores))
             of_it.pauc.append(partial_auc(y, scores, 0.0, 0.1))
             of_it.falls.append(count_falls(score, table, parts, grid_rows))
             of_it.seconds.append(seconds)
             of_it.verdicts.append(verdict)
-    return figures
+    return metrics
 
 
 def versus(own: list[float], ours: list[float]) -> str:
@@ -277,9 +277,9 @@ def main() -> None:
         print(f"\n{name}: {shape}, {np.count_nonzero(table.directions)} constrained")
         print("| | AUC | pAUC [0, .1] | falls | proof | s |")
         print("|---|---:|---:|---:|---|---:|")
-        figures = measure(table, given.repeats, given.grid_rows)
-        ours = figures["LogitBoost"]
-        for contestant, of_it in figures.items():
+        metrics = measure(table, given.repeats, given.grid_rows)
+        ours = metrics["LogitBoost"]
+        for contestant, of_it in metrics.items():
             proofs = ", ".join(sorted(set(of_it.verdicts)))
             print(
                 f"| {contestant} | {versus(of_it.auc, ours.auc)} | {versus(of_it.pauc, ours.pauc)} "

@@ -105,7 +105,7 @@ def lightgbm(**parameters: Any) -> Any:
     return LGBMClassifier(learning_rate=0.05, n_jobs=1, verbose=-1, **parameters)
 
 
-CONTROLS: dict[str, Callable[..., Any]] = {"logistic": logistic, "lightgbm": lightgbm}
+BASELINES: dict[str, Callable[..., Any]] = {"logistic": logistic, "lightgbm": lightgbm}
 
 
 def read_table(folder: Path, table: str, rows: int) -> tuple[Floats, Labels]:
@@ -144,7 +144,7 @@ def score(
     X, y, X_new = data
     if window is not None:
         parameters = parameters | {"fpr_min": window[0], "fpr_max": window[1]}
-    make = CONTROLS[algorithm] if algorithm in CONTROLS else ALGORITHMS[algorithm]
+    make = BASELINES[algorithm] if algorithm in BASELINES else ALGORITHMS[algorithm]
     model = make(**parameters).fit(X, y)
     told = (
         bool(getattr(model, "collapsed_", False)),
@@ -229,13 +229,13 @@ def report(arguments: argparse.Namespace) -> None:
     ]
     frame["window"] = frame["window"].map(tuple)
     for window in (WINDOWS[k] for k in arguments.windows):
-        figure = "pauc" if window == WINDOWS[0] else "tpr"
+        metric = "pauc" if window == WINDOWS[0] else "tpr"
         part = frame[frame["window"] == window]
-        print(f"\n{figure}, window {list(window)}\n")
+        print(f"\n{metric}, window {list(window)}\n")
         print("| table | rows | positive | " + " | ".join(arguments.contestants) + " |")
         print("|---|---:|---:|" + "---:|" * len(arguments.contestants))
         for table, rows in part.groupby("table", sort=False):
-            values = rows.pivot(index="split", columns="contestant", values=figure)
+            values = rows.pivot(index="split", columns="contestant", values=metric)
             cells = [
                 _cell(values, name) + _count_departures(rows, name)
                 for name in arguments.contestants

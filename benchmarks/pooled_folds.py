@@ -90,10 +90,10 @@ def try_once(world: str, learner: str, rows: int, seed: int) -> list[float]:
         scores.append(
             convert(ranker.decision_function(X[test]), quantiles_of(own), quantiles_of(other))
         )
-    judged, score = np.concatenate([test for _, test in parts]), np.concatenate(scores)
-    group = (place[judged] * 5).astype(int) if world == "groups" else None
-    calibration = choose_calibration(y[judged], score, group=group).calibration
-    curve = roc_curve(y[judged], score)
+    evaluated, score = np.concatenate([test for _, test in parts]), np.concatenate(scores)
+    group = (place[evaluated] * 5).astype(int) if world == "groups" else None
+    calibration = choose_calibration(y[evaluated], score, group=group).calibration
+    curve = roc_curve(y[evaluated], score)
     cut = curve.thresholds[np.searchsorted(curve.fpr, 0.05, "right") - 1]
 
     first = 1.0 / (N_FOLDS + 1) if world == "times" else 0.0
@@ -103,7 +103,7 @@ def try_once(world: str, learner: str, rows: int, seed: int) -> list[float]:
     log_odds = np.log(given_p / (1.0 - given_p))[np.newaxis]
     _, (slope, _), _ = minimise_log_loss(log_odds, np.ones(N_NEW), p)
     unlikely = p < 0.1
-    error = math.sqrt(0.05 * 0.95 / np.count_nonzero(~y[judged]))
+    error = math.sqrt(0.05 * 0.95 / np.count_nonzero(~y[evaluated]))
     means = given_p[unlikely].mean(), p[unlikely].mean()
     return [slope, *means, float((new[~y_new] >= cut).mean()), error]
 

@@ -263,8 +263,8 @@ def report(tables: Sequence[Learner], order: Sequence[str]) -> None:
             cells.append(np.mean([table.worth(order[: k + 1]) for table, _ in pairs]))
             cells.append(np.mean([table.worth(own[: k + 1]) for table, own in pairs]))
         seconds = np.mean([t.seconds[name] for t in tables if name in t.seconds])
-        figures = " | ".join(f"{cell:.3f}" for cell in cells)
-        print(f"| {k + 1} | {name} | {seconds:.2f} | {figures} |")
+        metrics = " | ".join(f"{cell:.3f}" for cell in cells)
+        print(f"| {k + 1} | {name} | {seconds:.2f} | {metrics} |")
 
 
 def as_entry(name: str) -> dict[str, Any]:

@@ -172,8 +172,8 @@ def fit(path: Path, system: str, mode: str, n_rounds: int, folder: Path) -> dict
 
     run(folder / "small.parquet")  # loads libraries and kernels
     watched = Watched()
-    figures = run(path)
-    return figures | {"memory": watched.end()}
+    metrics = run(path)
+    return metrics | {"memory": watched.end()}
 
 
 def fit_peer(path: Path, system: str, n_rounds: int, folder: Path) -> dict[str, Any]:
@@ -398,7 +398,7 @@ def cluster(n_workers: int, join: Sequence[str], folder: Path) -> Iterator[Any]:
 Ticks = Sequence[tuple[float, float]]
 
 
-def figures_of(meter: Meter, ticks: Mapping[Any, Ticks], model: bytes) -> dict[str, Any]:
+def metric_estimates_of(meter: Meter, ticks: Mapping[Any, Ticks], model: bytes) -> dict[str, Any]:
     """Return the figures of a round; ticks: of each worker, at the end of each round."""
     ends = [(each[0], each[-1]) for each in ticks.values()]
     n = max(map(len, ticks.values())) - 1
@@ -462,8 +462,8 @@ def fit_on_workers(
         meter = Meter()
         table = ColumnTable(source, folder, placement=hosts)
         ranker.fit(table, y, callback=step)
-        figures = figures_of(meter, ticks, save(ranker))
-        return figures | {"questions": (calls[-1] - calls[0]) / (len(calls) - 1)}
+        metrics = metric_estimates_of(meter, ticks, save(ranker))
+        return metrics | {"questions": (calls[-1] - calls[0]) / (len(calls) - 1)}
 
 
 def fit_peer_on_workers(
@@ -483,7 +483,7 @@ def fit_peer_on_workers(
         meter = Meter()
         run = {"lightgbm": _fit_lightgbm_parts, "xgboost": _fit_xgboost_parts}[system]
         model = run(client, path, parts, n_leaves, n_rounds)
-        return figures_of(meter, client.run(by_name().take_ticks), model)
+        return metric_estimates_of(meter, client.run(by_name().take_ticks), model)
 
 
 def read_part(path: Path, first: int) -> npt.NDArray[np.float32]:
@@ -581,7 +581,7 @@ def run_job(path: Path, system: str, n_rounds: int, memory_bytes: int, folder: P
         "algorithm": {"name": name, "parameters": defaults | parameters | {"n_rounds": n_rounds}},
         "objective": {"metric": "auc"},
         "validation": validation,
-        "controls": baselines.resolve(None, kind="bipartite", validation=validation),
+        "baselines": baselines.resolve(None, kind="bipartite", validation=validation),
         "seed": 0,
         "model_name": "scale",
     }
@@ -615,7 +615,7 @@ def run_job(path: Path, system: str, n_rounds: int, memory_bytes: int, folder: P
     for part, found in result["parts"].items():
         print(part, found["auc"], found["positives"], found["negatives"])
     print("artifact", result["artifact"]["sha256"], result["warnings"])
-    print("controls", json.dumps(result["controls"])[:2000])
+    print("baselines", json.dumps(result["baselines"])[:2000])
 
 
 def measure_workers(given: argparse.Namespace, folder: Path) -> None:
@@ -664,8 +664,8 @@ def _fit_on_workers(
     command += ["--rounds", str(given.rounds), "--folder", str(folder)]
     command += ["--fit", str(table), system, "on workers"]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    metrics: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return metrics
 
 
 def main() -> None:
@@ -732,16 +732,16 @@ def measure(given: argparse.Namespace, folder: Path) -> None:
             best: dict[str, Any] | None = None
             for _ in range(given.repeats):
                 if given.one_process and system not in PEERS:
-                    figures = fit(table, system, mode, given.rounds, folder)
+                    metrics = fit(table, system, mode, given.rounds, folder)
                 else:
                     python = given.peers_python if system in PEERS else sys.executable
                     command = [python, "-m", "benchmarks.scale"]
                     command += ["--rounds", str(given.rounds), "--folder", str(folder)]
                     command += ["--fit", str(table), system, mode]
                     done = subprocess.run(command, check=True, capture_output=True, text=True)
-                    figures = json.loads(done.stdout)
-                if best is None or figures["rounds"] < best["rounds"]:
-                    best = figures
+                    metrics = json.loads(done.stdout)
+                if best is None or metrics["rounds"] < best["rounds"]:
+                    best = metrics
             assert best is not None
             known.add(best.get("sha256", ""))
             alike = "–" if system in PEERS else "yes" if len(known) == 1 else "NO"

@@ -83,7 +83,7 @@ class Client(threading.Thread):
             "algorithm": {
                 "name": self._rng.choice(["rankboost", "treerank", "auc_svm", "logistic"])
             },
-            "controls": False,
+            "baselines": False,
         }
         job = self._ask("train", "POST", "/v1/jobs", headers={"Prefer": "wait=60"}, json=body)
         while job["state"] in ("queued", "running"):
@@ -98,9 +98,9 @@ class Client(threading.Thread):
         rows = {"columns": FEATURES, "data": [[0.5] * len(FEATURES)] * 1000}
         self._ask("score 1,000", "POST", f"{address}/score", json=rows)
         self._ask("metrics", "GET", f"{address}/metrics")
-        judged = {"model": job["output"]["id"], "dataset_id": dataset["id"]}
+        evaluated = {"model": job["output"]["id"], "dataset_id": dataset["id"]}
         wait = {"Prefer": "wait=60"}
-        evaluation = self._ask("evaluate", "POST", "/v1/evaluations", headers=wait, json=judged)
+        evaluation = self._ask("evaluate", "POST", "/v1/evaluations", headers=wait, json=evaluated)
         while evaluation["status"] == "processing":
             time.sleep(0.2)
             evaluation = self._ask("look", "GET", f"/v1/evaluations/{evaluation['id']}")

@@ -171,15 +171,15 @@ def measure_apart(library: str, folder: Path, threads: int) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.stumps", "--child", library, str(folder)]
     command += ["--threads", str(threads)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    figures: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
-    return figures
+    metrics: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    return metrics
 
 
 def print_table(runs: dict[str, list[dict[str, float]]]) -> None:
     """Print medians as a Markdown table."""
 
-    def middle(library: str, figure: Callable[[dict[str, float]], float]) -> float:
-        return median(figure(run) for run in runs[library]) if library in runs else nan
+    def middle(library: str, metric: Callable[[dict[str, float]], float]) -> float:
+        return median(metric(run) for run in runs[library]) if library in runs else nan
 
     def total(run: dict[str, float]) -> float:
         return run["binning"] + run["boosting"]
@@ -223,8 +223,8 @@ def main() -> None:
             library: [] for library in with_peers(LIBRARIES, PEERS)
         }
         for _ in range(arguments.repeats):
-            for library, figures in runs.items():
-                figures.append(measure_apart(library, folder, arguments.threads))
+            for library, metrics in runs.items():
+                metrics.append(measure_apart(library, folder, arguments.threads))
     print(
         f"{N_ROUNDS} rounds of stumps on {arguments.rows:,} × {arguments.features}, 10 % positive, "
         f"{MAX_BINS} bins, threads: {arguments.threads}, medians of {arguments.repeats}. "

@@ -132,12 +132,12 @@ def main() -> None:
     """Print the table, or, as one of its own processes, one part's figures."""
     arguments = parse()
     if arguments.part:
-        figures: dict[str, Any] = (
+        metrics: dict[str, Any] = (
             measure_forest()
             if arguments.part == "forest"
             else measure_tree(arguments.rows, arguments.features)
         )
-        print(json.dumps(figures))
+        print(json.dumps(metrics))
         return
     for part in ("tree", "forest"):
         for name, value in run(part, arguments).items():

@@ -341,16 +341,16 @@ def measure_apart(name: str, folder: Path, threads: int, peers_python: str) -> d
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise RuntimeError(f"{name} failed:\n{result.stderr}")
-    figures: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
+    metrics: dict[str, float] = json.loads(result.stdout.splitlines()[-1])
     y, given = np.load(folder / "y_test.npy"), np.load(scores).astype(np.float64)
-    return figures | {"auc": auc(y, given), "pauc": partial_auc(y, given, fpr_max=0.05)}
+    return metrics | {"auc": auc(y, given), "pauc": partial_auc(y, given, fpr_max=0.05)}
 
 
 def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
     """Print medians as a Markdown table."""
 
-    def middle(key: tuple[str, int], figure: str) -> float:
-        return median(run[figure] for run in runs[key]) if key in runs else nan
+    def middle(key: tuple[str, int], metric: str) -> float:
+        return median(run[metric] for run in runs[key]) if key in runs else nan
 
     print(
         "| fit | threads | s | XGBoost's / this | CPU s | XGBoost's / this | memory MB | test AUC "
@@ -360,9 +360,9 @@ def print_table(runs: dict[tuple[str, int], list[dict[str, float]]]) -> None:
     for name, threads in runs:
         key = name, threads
         times = [
-            f"{middle(key, figure):.2f} "
-            f"| {shown_ratio(middle(('xgboost, depth 6', threads), figure) / middle(key, figure))}"
-            for figure in ("seconds", "cpu_seconds")
+            f"{middle(key, metric):.2f} "
+            f"| {shown_ratio(middle(('xgboost, depth 6', threads), metric) / middle(key, metric))}"
+            for metric in ("seconds", "cpu_seconds")
         ]
         print(
             f"| {name} | {threads} | {' | '.join(times)} "
@@ -388,8 +388,8 @@ def take_turns(
         names = with_peers(names, {name: name for name in REAL_PEERS})
     runs: Runs = {(name, n_threads): [] for n_threads in threads for name in names}
     for _ in range(repeats):
-        for (name, n_threads), figures in runs.items():
-            figures.append(measure_apart(name, folder, n_threads, peers_python))
+        for (name, n_threads), metrics in runs.items():
+            metrics.append(measure_apart(name, folder, n_threads, peers_python))
     return runs
 
 

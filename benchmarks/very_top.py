@@ -144,7 +144,7 @@ def contestants(n_rounds: int) -> Iterator[tuple[str, Fit]]:
         yield "LightGBM", partial(fit_lightgbm, n_rounds=n_rounds)
 
 
-def figures_of(y: Labels, scores: Floats) -> tuple[float, ...]:
+def metric_estimates_of(y: Labels, scores: Floats) -> tuple[float, ...]:
     """Return the fraction of positives at the top, the precision, the average precision and the areas."""
     at_top = (scores[y == 1] > scores[y == 0].max()).mean()
     asked: list[Any] = [PrecisionAt(count=int(y.sum())), AveragePrecision()]
@@ -181,7 +181,7 @@ def main() -> None:
                 score = fit(table, parts)
                 seconds = time.perf_counter() - begun
                 scores = score(table.X[parts.test])
-                rows.append((*figures_of(table.y[parts.test], scores), seconds))
+                rows.append((*metric_estimates_of(table.y[parts.test], scores), seconds))
             means = np.mean(rows, axis=0)
             shown = " | ".join(f"{value:.3f}" for value in means[:-1])
             print(f"| {contestant} | {shown} | {means[-1]:.2f} |", flush=True)

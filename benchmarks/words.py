@@ -192,12 +192,12 @@ def print_crosses(
     algorithm: str, name: str, table: pa.Table, y: npt.NDArray[np.int8], most: int, n: int
 ) -> None:
     """Print what crosses change on a table, by two splits of which n rows at most are learnt from."""
-    figures: dict[int, list[list[float]]] = {0: [], most: []}
+    metrics: dict[int, list[list[float]]] = {0: [], most: []}
     found = []
     for split in range(2):
         training, test = split_rows(y, split, 3)
         X, X_test = table.take(training[:n]), table.take(test)
-        for k, of_splits in figures.items():
+        for k, of_splits in metrics.items():
             ranker: Any = ALGORITHMS[algorithm](**CROSSED[algorithm], crosses=k)
             started = time.process_time()
             ranker.fit(X, y[training[:n]] == 1)
@@ -213,7 +213,7 @@ def print_crosses(
     columns = []
     for digits, without, with_crosses in zip(
         (4, 4, 2, 0, 0),
-        *(zip(*of_splits, strict=True) for of_splits in figures.values()),
+        *(zip(*of_splits, strict=True) for of_splits in metrics.values()),
         strict=True,
     ):
         told = [f"{value:.{digits}f}".removeprefix("0") for value in (*without, *with_crosses)]

@@ -139,7 +139,7 @@ class Caller(threading.Thread):
             "name": f"m{self._random.randrange(3)}",
             "algorithm": algorithm,
             "tags": {"key": key},
-            "controls": False,
+            "baselines": False,
             **more,
         }
         if (job := self._create("/v1/jobs", key, json=body)) is not None:

@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 import rankwright
 from rankwright import types
-from rankwright.cli.figures import curve_of
+from rankwright.cli.metrics import curve_of
 from rankwright.cli.training import wait_for_job
 from rankwright.resources import Dataset, Model
 from rankwright.terminal_plot import to_terminal
@@ -104,12 +104,12 @@ def train(client: rankwright.Client, dataset: Dataset) -> tuple[Model, Model]:
     """Train boosted trees that rank, draw their curve, and train logistic regression; return both models."""
     step("Train RankBoost on trees, judged on a quarter of the rows that it never sees")
     started = time.monotonic()
-    job = client.train(dataset, "rankboost", weak_ranker="tree", name="deposits", controls=False)
+    job = client.train(dataset, "rankboost", weak_ranker="tree", name="deposits", baselines=False)
     wait_for_job(job)
     model = job.wait()
     console.print(f"  {model.name}:{model.version} after {time.monotonic() - started:.1f} s")
     console.print(to_terminal(curve_of(model)), markup=False)
-    plain = client.train(dataset, "logistic", name="deposits-logistic", controls=False).wait()
+    plain = client.train(dataset, "logistic", name="deposits-logistic", baselines=False).wait()
     return model, plain
 
 
@@ -128,7 +128,7 @@ def decide(client: rankwright.Client, model: Model, plain: Model) -> None:
         console.print(f"  {name:<20} {reached:5.0f} of {share:,.0f} who subscribe  {bar}")
     memo = {"reason": "Four callers.", "review": CALLS, "rows": CUSTOMERS}
     client.models.set_alias(
-        "deposits", "live", model, promise={"flagged": CALLS / CUSTOMERS}, memo=memo
+        "deposits", "live", model, guarantee={"flagged": CALLS / CUSTOMERS}, memo=memo
     )
     console.print("  deposits@live keeps this cut, whichever version answers")
 

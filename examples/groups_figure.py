@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import NormalDist
 
-FIGURE = Path("docs/figures/groups.svg")
-CUT, LOWEST, HIGHEST = 1.3, -4.2, 8.2
+METRIC = Path("docs/figures/groups.svg")
+CUTOFF, LOWEST, HIGHEST = 1.3, -4.2, 8.2
 GREY, BLUE, RED, DARK, PALE = "#8795a1", "#1f6feb", "#c0392b", "#1c2733", "#52606d"
 WORDS = "negatives (grey), positives (blue); higher scores to the right"
 
@@ -39,23 +39,21 @@ def draw() -> str:
         for y, (kind, fill, ink, centre) in zip((base - 66, base - 84), classes, strict=True):
             normal = NormalDist(centre)
             points = [(x, f"{_x(x):.1f},{base - 250 * normal.pdf(x):.1f}") for x in scores]
-            flagged = " ".join(point for x, point in points if x > CUT)
-            area = (
-                f"{_x(CUT):.1f},{base} {_x(CUT):.1f},{base - 250 * normal.pdf(CUT):.1f} {flagged}"
-            )
+            flagged = " ".join(point for x, point in points if x > CUTOFF)
+            area = f"{_x(CUTOFF):.1f},{base} {_x(CUTOFF):.1f},{base - 250 * normal.pdf(CUTOFF):.1f} {flagged}"
             lines += [
                 f'<polygon points="{area} {_x(HIGHEST):.1f},{base}" fill="{fill}" fill-opacity="0.3"/>',
                 f'<polyline points="{" ".join(point for _, point in points)}" fill="none"'
                 f' stroke="{fill}" stroke-width="2"/>',
-                _text(604, y, f"{1 - normal.cdf(CUT):.0%} of the {kind} flagged", ink, "end"),
+                _text(604, y, f"{1 - normal.cdf(CUTOFF):.0%} of the {kind} flagged", ink, "end"),
             ]
         lines += [
             f'<path d="M74 {base}H604" stroke="#9aa5b1"/>',
             _text(78, base - 84, name, DARK, more=bold),
         ]
     lines += [
-        f'<path d="M{_x(CUT):.1f} 62V320" stroke="{RED}" stroke-width="2" stroke-dasharray="5 4"/>',
-        _text(_x(CUT), 56, "the cut", RED, "middle"),
+        f'<path d="M{_x(CUTOFF):.1f} 62V320" stroke="{RED}" stroke-width="2" stroke-dasharray="5 4"/>',
+        _text(_x(CUTOFF), 56, "the cut", RED, "middle"),
         _text(78, 342, WORDS, PALE),
         "</svg>",
     ]
@@ -63,4 +61,4 @@ def draw() -> str:
 
 
 if __name__ == "__main__":
-    FIGURE.write_text(draw())
+    METRIC.write_text(draw())

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.metrics import RocCurve, list_curve, roc_curve
 
-FIGURE = Path("docs/figures/precision-recall.svg")
+METRIC = Path("docs/figures/precision-recall.svg")
 BLUE, RED, GREY, DARK, PALE = "#1f6feb", "#c0392b", "#c3ccd5", "#1c2733", "#52606d"
 LEFT, TOP, SIDE, LOWEST = 70.0, 56.0, 400.0, 0.2
 
@@ -48,13 +48,13 @@ def draw() -> str:
             _text(LEFT + SIDE * tick, TOP + SIDE + 20, f"{tick:g}", more='text-anchor="middle"'),
             _text(LEFT - 8, float(height.split()[1]) + 4, f"{tick:g}", more='text-anchor="end"'),
         ]
-    cuts = [_at(x, y) for x, y in zip(points.x.tolist(), points.y.tolist(), strict=True)]
+    cutoffs = [_at(x, y) for x, y in zip(points.x.tolist(), points.y.tolist(), strict=True)]
     lines += [
-        f'<polyline points="{" ".join(cuts)}" fill="none" stroke="{RED}" stroke-dasharray="5 4"/>',
+        f'<polyline points="{" ".join(cutoffs)}" fill="none" stroke="{RED}" stroke-dasharray="5 4"/>',
         f'<polyline points="{" ".join(steps)}" fill="none" stroke="{BLUE}" stroke-width="2.5"/>',
         *(
-            f'<circle cx="{cut.split()[0]}" cy="{cut.split()[1]}" r="4.5" fill="{BLUE}"/>'
-            for cut in cuts
+            f'<circle cx="{cutoff.split()[0]}" cy="{cutoff.split()[1]}" r="4.5" fill="{BLUE}"/>'
+            for cutoff in cutoffs
         ),
         _text(LEFT + SIDE / 2, TOP + SIDE + 42, "recall", more='text-anchor="middle"'),
         _text(LEFT, TOP - 10, "precision"),
@@ -74,4 +74,4 @@ def _between(curve: RocCurve, k: int, part: int) -> str:
 
 
 if __name__ == "__main__":
-    FIGURE.write_text(draw(), encoding="utf-8")
+    METRIC.write_text(draw(), encoding="utf-8")

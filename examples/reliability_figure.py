@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from core.probability import choose_calibration, reliability
 
-FIGURE = Path("docs/figures/reliability.svg")
+METRIC = Path("docs/figures/reliability.svg")
 WIDTH, HEIGHT, SIDE, LEFT, TOP = 640, 310, 240, 46, 30
 HISTOGRAM_HEIGHT = 60
 GREY, BLUE, RED, DARK = "#8795a1", "#1f6feb", "#c0392b", "#1c2733"
@@ -78,9 +78,9 @@ def draw() -> str:
     rng = np.random.default_rng(4)
     y = rng.random(4000) < 0.2
     scores = rng.normal(size=y.size) + 1.6 * y
-    learnt, judged = slice(0, 2000), slice(2000, None)
+    learnt, evaluated = slice(0, 2000), slice(2000, None)
     calibration = choose_calibration(y[learnt], scores[learnt]).calibration
-    logistic = 1.0 / (1.0 + np.exp(-scores[judged]))
+    logistic = 1.0 / (1.0 + np.exp(-scores[evaluated]))
     right = WIDTH / 2 + 10
     return "\n".join(
         [
@@ -88,12 +88,12 @@ def draw() -> str:
             f' height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="11" role="img">',
             "<title>Reliability diagrams of two maps of the same scores</title>",
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-            *_panel(0.0, "the logistic function of the score", y[judged], logistic),
+            *_panel(0.0, "the logistic function of the score", y[evaluated], logistic),
             *_panel(
                 right,
                 "the calibration",
-                y[judged],
-                calibration.probability(scores[judged]),
+                y[evaluated],
+                calibration.probability(scores[evaluated]),
             ),
             "</svg>\n",
         ]
@@ -101,4 +101,4 @@ def draw() -> str:
 
 
 if __name__ == "__main__":
-    FIGURE.write_text(draw())
+    METRIC.write_text(draw())

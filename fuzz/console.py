@@ -84,7 +84,7 @@ NAMES = (
         "rate",
         "confidence",
         "count",
-        "figure",
+        "metric",
         "fpr_max",
         "cost_false_positive",
         "prevalence",

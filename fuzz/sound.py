@@ -222,7 +222,7 @@ class World:
             "dataset_id": dataset_id,
             "name": "fuzzed",
             "algorithm": algorithm,
-            "controls": False,
+            "baselines": False,
         }
         job |= {"validation": validation, "seed": self.random.randrange(3)}
         return self._json(job, wait=True)

@@ -178,7 +178,7 @@ def drawn(seed: int) -> dict[str, Any]:
         "n": n,
         "at": (0.1, 0.5),
         "n_bootstrap": 50,
-        "figures": [metrics.figure_named(name) for name in ("average_precision", "precision@20%")],
+        "metrics": [metrics.metric_named(name) for name in ("average_precision", "precision@20%")],
         "negative": 1.0 / max(1, n - y.sum()),
         "max_points": 20,
         "n_images": 5,
@@ -190,7 +190,7 @@ def drawn(seed: int) -> dict[str, Any]:
         "fpr_min": 0.0,
         "groups": {0: scores[::2], 1: scores[1::2]},
         "name": "average_precision",
-        "figure": metrics.figure_named("average_precision"),
+        "metric": metrics.metric_named("average_precision"),
         "kind": "pointwise",
     }
     if 0 < y.sum() < n:
@@ -205,10 +205,10 @@ OWN: dict[str, dict[str, Any]] = {
     "roc_band_on_curve": {"fpr": np.array([0.05, 0.2])},
     "operating_points_on_curve": {"points": np.array([0, 1])},
     "list_curve": {"kind": "gains"},
-    "compare_lists": {"figures": [metrics.list_figure_named("ndcg@3")]},
-    "list_values": {"figures": [metrics.list_figure_named("ndcg@3")]},
-    "measure_lists": {"figures": [metrics.list_figure_named("ndcg@3")]},
-    "list_figure_named": {"name": "ndcg@3"},
+    "compare_lists": {"metrics": [metrics.list_metric_named("ndcg@3")]},
+    "list_values": {"metrics": [metrics.list_metric_named("ndcg@3")]},
+    "measure_lists": {"metrics": [metrics.list_metric_named("ndcg@3")]},
+    "list_metric_named": {"name": "ndcg@3"},
 }
 ONE_OF = ("fpr", "tpr", "threshold", "flagged", "costs")
 
@@ -240,7 +240,7 @@ def chosen(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]
     """Return the arguments for a function, by the names of its parameters."""
     parameters = inspect.signature(function).parameters
     given = {key: arguments[key] for key in parameters if key in arguments}
-    if name.startswith(("operating_point", "promise", "rows_to")):
+    if name.startswith(("operating_point", "guarantee", "rows_to")):
         for key in ONE_OF[1:]:
             given.pop(key, None)
     if name.startswith(("compare_", *SEVERAL)) and name != "compare_groups":
@@ -363,7 +363,7 @@ def go_through(session: Session, rows: Rows) -> None:
     ask("GET", "/v1/uploads")
     ask("GET", "/v1/algorithms")
     ask("GET", "/v1/algorithms/rankboost")
-    trained = {"dataset_id": dataset, "name": "people", "controls": True}
+    trained = {"dataset_id": dataset, "name": "people", "baselines": True}
     small = {"name": "rankboost", "n_rounds": 10}
     ask("POST", "/v1/jobs/validate", json=trained | {"algorithm": small})
     ask("POST", "/v1/jobs", json=trained | {"algorithm": {"name": "nothing"}})
@@ -403,10 +403,10 @@ def go_through(session: Session, rows: Rows) -> None:
         "", "?include=metrics,roc,operating_points&max_points=20&points=10", "/metrics", "/artifact",
         "/roc?max_points=20",
         "/roc?format=csv&band=simultaneous", "/operating-point?fpr=0.1", "/operating-points?points=10",
-        "/figures?figure=average_precision", "/gains", "/curves/gains", "/curves/histogram", "/calibration",
+        "/metrics?metric=average_precision", "/gains", "/curves/gains", "/curves/histogram", "/calibration",
         "/bounds", "/importance", f"/partial-dependence?feature={first}&points=5",
         f"/variable-dependence?feature={first}",
-        "/structure", "/margins", "/out-of-fold", "/controls", "/leaderboard", "/plot", "/report",
+        "/structure", "/margins", "/out-of-fold", "/baselines", "/leaderboard", "/plot", "/report",
     ):  # fmt: skip
         for ref in ("people:1", "people:2"):
             ask("GET", f"/v1/models/{ref}{path}")
@@ -416,7 +416,7 @@ def go_through(session: Session, rows: Rows) -> None:
         json={"model": "people:2", "dataset_id": other, "group_by": "word"},
     )
     for path in (
-        "", "/roc?max_points=20", "/operating-point?fpr=0.1", "/figures?figure=average_precision", "/gains",
+        "", "/roc?max_points=20", "/operating-point?fpr=0.1", "/metrics?metric=average_precision", "/gains",
         "/curves/gains",
     ):  # fmt: skip
         ask("GET", f"/v1/evaluations/{evaluation['id']}{path}")
@@ -546,10 +546,10 @@ def compare(before: Path, after: Path) -> int:
     """Print where two files differ; returns how many places, without those of speed."""
     one, other = read(before), read(after)
     for name in one["speed"].keys() & other["speed"].keys():
-        for figure, value in one["speed"][name].items():
-            now = other["speed"][name][figure]
+        for metric, value in one["speed"][name].items():
+            now = other["speed"][name][metric]
             if now > SLOWER * value and now > 0.05:
-                tell(f"slower or larger: {name}, {figure}: {value:.3g}, now {now:.3g}")
+                tell(f"slower or larger: {name}, {metric}: {value:.3g}, now {now:.3g}")
     one.pop("speed"), other.pop("speed")
     lines = list(differences(one, other))
     tell("\n".join(lines) or "no difference")

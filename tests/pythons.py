@@ -251,7 +251,7 @@ def over_http(folder: Path, table: Path) -> None:
     quick = {"RANKWRIGHT_WARM_UP": "false"}  # what is not used here need not be compiled
     with running_service(folder / "state", quick) as client:
         dataset = client.upload(table, label="y", positive="1", progress=False)
-        model = client.train(dataset, "rankboost", n_rounds=5, name="smoke", controls=False).wait()
+        model = client.train(dataset, "rankboost", n_rounds=5, name="smoke", baselines=False).wait()
         row = {"a": 1.5, "b": 0.0, "c": 0.0}
         one = client.models["smoke"].score_row(row).to_json()
         many = model.score([row, row])

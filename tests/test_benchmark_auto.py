@@ -104,13 +104,13 @@ def test_a_run_goes_on_where_it_ended_and_is_reported(
 def test_the_splits_hold_the_classes_and_no_row_judges_twice() -> None:
     y = np.array([1] * 10 + [0] * 91, dtype=np.int8)
     for repeat in (0, 1):
-        judged = []
+        evaluated = []
         for fold in range(3):
             learnt, judges = auto.split_rows(y, 3 * repeat + fold, 3)
             assert sorted([*learnt, *judges]) == list(range(101))
             assert y[judges].sum() in (3, 4)
-            judged += judges.tolist()
-        assert sorted(judged) == list(range(101))
+            evaluated += judges.tolist()
+        assert sorted(evaluated) == list(range(101))
     assert not np.array_equal(auto.split_rows(y, 0, 3)[1], auto.split_rows(y, 3, 3)[1])
 
 

@@ -23,7 +23,7 @@ WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
 QUICK = {"lists", "monotone", "reasons"}
 
 
-def check_figures(printed: str) -> None:
+def check_metrics(printed: str) -> None:
     """Check that a table has figures, and that none is NaN or infinite."""
     rows = [line for line in printed.splitlines() if line.startswith("|")]
     assert any(re.search(r"\d", line) for line in rows), printed
@@ -35,7 +35,7 @@ def measure(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     monkeypatch.setattr(sys, "argv", [name, *BENCHMARKS[name].smallest])
     importlib.import_module(f"benchmarks.{name}").main()
     printed = capsys.readouterr().out
-    check_figures(printed)
+    check_metrics(printed)
     return printed
 
 

@@ -206,7 +206,7 @@ class Progress:
         if isinstance(info, Report):
             if self._orders.end_early and info.end is not None:
                 raise info.end
-            job, info = {"fraction": info.fraction, **info.job}, info.figures
+            job, info = {"fraction": info.fraction, **info.job}, info.metrics
         if self._orders.stop.is_set():
             if self._orders.keep:
                 self._keep()

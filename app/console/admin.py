@@ -235,11 +235,11 @@ async def read_health(page: PageDep) -> Response:
     try:
         metrics = await page.client.metrics()
     except ProblemError:
-        return page.show("health.html", parts=parts, figures=None)
-    return page.show("health.html", parts=parts, figures=_figures(metrics), states=STATES)
+        return page.show("health.html", parts=parts, metrics=None)
+    return page.show("health.html", parts=parts, metrics=_metrics(metrics), states=STATES)
 
 
-def _figures(exposition: str) -> dict[str, Any]:
+def _metrics(exposition: str) -> dict[str, Any]:
     """Return the metrics that the page shows."""
     from prometheus_client.parser import text_string_to_metric_families
 

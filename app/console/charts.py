@@ -238,21 +238,21 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
 
 
 def square(
-    plot: Plot, size: float = 440.0, figures: tuple[str, str | None] | None = None
+    plot: Plot, size: float = 440.0, metrics: tuple[str, str | None] | None = None
 ) -> Markup:
     """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
 
-    `figures` are the metrics of a cut on the x axis and on the y axis, for the same script. There is none on the y axis
+    `metrics` are the metrics of a cut on the x axis and on the y axis, for the same script. There is none on the y axis
     if the cursor is a vertical line.
     """
     place = Square(left=58, top=12, side=size - 70)
     edges = {"left": place.left, "right": place.right, "top": place.top, "bottom": place.bottom}
     hints = {f"data-{name}": f"{value:g}" for name, value in edges.items()}
-    if figures is not None:
+    if metrics is not None:
         ranges = {"x-low": plot.x.low, "x-high": plot.x.high, "y-low": plot.y.low}
         hints |= {f"data-{name}": repr(end) for name, end in ranges.items()}
-        hints |= {"data-y-high": repr(plot.y.high), "data-x": figures[0]}
-        hints |= {} if figures[1] is None else {"data-y": figures[1]}
+        hints |= {"data-y-high": repr(plot.y.high), "data-x": metrics[0]}
+        hints |= {} if metrics[1] is None else {"data-y": metrics[1]}
     if plot.x.log:
         hints["data-decades"] = f"{math.log10(plot.x.low):.0f}"
     return picture(size, size, plot.title, draw(plot, place), **hints)
@@ -286,11 +286,11 @@ def bars(
             height=row - 8,
             class_="bar less" if value < 0 else "bar",
         )
-        figure = (end - 6, "end") if value < 0 else (end + 6, "start")
+        metric = (end - 6, "end") if value < 0 else (end + 6, "start")
         parts += [
             text(left, y + row / 2 + 4, shown, "end"),
             bar,
-            text(figure[0], y + row / 2 + 4, write(value), figure[1]),
+            text(metric[0], y + row / 2 + 4, write(value), metric[1]),
         ]
     bottom = top + row * len(values)
     parts.append(line(scale(0.0), top, scale(0.0), bottom, "zero"))
@@ -340,9 +340,9 @@ def dependence(
 
 
 def histogram(
-    edges: Sequence[float], counts: Sequence[int], title: str, *, cut: float | None = None
+    edges: Sequence[float], counts: Sequence[int], title: str, *, cutoff: float | None = None
 ) -> Markup:
-    """Draw the number of values in each of the equal bins between `edges`. If `cut` is given, a line marks it; outside
+    """Draw the number of values in each of the equal bins between `edges`. If `cutoff` is given, a line marks it; outside
     of the edges the line is at the nearest end.
     """
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
@@ -370,12 +370,12 @@ def histogram(
     for tick in values.ticks(8):
         parts.append(text(values(tick), bottom + 18, f"{tick:g}", "middle"))
     parts.append(line(left, bottom, width - 14, bottom, "axis"))
-    if cut is not None:
-        x = values(cut)
+    if cutoff is not None:
+        x = values(cutoff)
         anchor = "end" if x > width - 120 else "start"
         parts += [
             line(x, top - 8, x, bottom, "cross"),
-            text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cut:.4g}", anchor),
+            text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cutoff:.4g}", anchor),
         ]
     return picture(width, height, title, *parts)
 

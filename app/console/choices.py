@@ -106,8 +106,8 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bo
     datasets, sought = page.client.datasets, _sought(page, "datasets")
     found, more = await _look_through(datasets.page, sought)
     # A dataset has no aliases, and its name may be any text: what looks like a version may be part of the name.
-    if not found and not more and (cut := _VERSION.fullmatch(sought)):
-        found, more = await _look_through(datasets.page, cut[1], cut[2])
+    if not found and not more and (cutoff := _VERSION.fullmatch(sought)):
+        found, more = await _look_through(datasets.page, cutoff[1], cutoff[2])
 
     async def find(ref: str) -> tuple[str, Choice]:
         dataset = await datasets[ref].refresh()

@@ -71,7 +71,7 @@ async def create_comparison(page: PageDep) -> Response:
             form.getlist("models"),
             form.get("dataset_id", ""),
             windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
-            figures=None if capacity is None else [capacity.figure],
+            metrics=None if capacity is None else [capacity.metric],
             wait=False,
         )
     except ProblemError as error:
@@ -130,7 +130,7 @@ class Capacity(NamedTuple):
     rows: int
 
     @property
-    def figure(self) -> str:
+    def metric(self) -> str:
         """Return the name of the figure of so many first rows."""
         return f"precision@{100.0 * self.review / self.rows:.6g}%"
 
@@ -145,7 +145,7 @@ def _capacity(review: str, rows: str) -> Capacity | None:
             "what can be reviewed must be two whole numbers above 0, the first at most the second, got "
             f"{shown(review)} of {shown(rows)}"
         )
-        raise refusal(422, "Invalid request", rule, "/figures")
+        raise refusal(422, "Invalid request", rule, "/metrics")
     return Capacity(*sizes)
 
 
@@ -158,16 +158,16 @@ class FirstRows(NamedTuple):
 
 def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) -> FirstRows | None:
     """Say which model catches more where so many rows can be reviewed; None if nobody asked."""
-    figures = (comparison.result and comparison.result.figures) or []
-    found = next((each for each in figures if each.figure.startswith("precision@")), None)
-    if found is None or not found.figure.endswith("%"):
+    metrics = (comparison.result and comparison.result.metrics) or []
+    found = next((each for each in metrics if each.metric.startswith("precision@")), None)
+    if found is None or not found.metric.endswith("%"):
         return None
-    share = float(found.figure.removeprefix("precision@").removesuffix("%")) / 100.0
+    share = float(found.metric.removeprefix("precision@").removesuffix("%")) / 100.0
     try:
         asked = _capacity(page.asked("capacity") or "", page.asked("rows") or "")
     except ProblemError:
         asked = None
-    if asked is None or asked.figure != found.figure:
+    if asked is None or asked.metric != found.metric:
         asked = Capacity(100, round(100 / share))
     n = asked.review
     best = max(found.values, key=lambda each: each.value or 0.0)

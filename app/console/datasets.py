@@ -393,8 +393,8 @@ class ShownColumn:
         known = (rows or 0) - (column.missing or 0)
         of_dates = column.type == "datetime"
         if profile is not None and profile.histogram is not None:
-            edges, figure = profile.histogram.edges, date if of_dates else _figure
-            self.shown_text = f"{figure(edges[0])} to {figure(edges[-1])}"
+            edges, metric = profile.histogram.edges, date if of_dates else _metric
+            self.shown_text = f"{metric(edges[0])} to {metric(edges[-1])}"
             title = f"Distribution, {self.shown_text}"
             self.drawn = charts.columns(profile.histogram.counts, title)
         elif column.top and known:
@@ -409,7 +409,7 @@ class ShownColumn:
             self.placed = charts.placed(auc.value, auc.low, auc.high, title="AUC alone")
 
 
-def _figure(value: float) -> str:
+def _metric(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 

@@ -12,7 +12,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import (
     Drift,
     EvaluatedCurve,
-    EvaluatedCut,
+    EvaluatedCutoff,
     Evaluation,
     FeatureBin,
     FeatureDrift,
@@ -41,7 +41,7 @@ class Column(NamedTuple):
 class DriftView:
     """What the page shows of a drift."""
 
-    cut: str | None
+    cutoff: str | None
     """What the cut was planned to do, and what it does now."""
     probabilities: str | None
     """How far the probabilities are from what happened, if they are wrong."""
@@ -66,7 +66,7 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     if weighed:
         scatter = charts.scatter(weighed, "Importance and PSI of each column", (SMALL, GREAT))
     return DriftView(
-        cut=await _cut(page, found, drift),
+        cutoff=await _cutoff(page, found, drift),
         probabilities=_probabilities(drift),
         scatter=scatter,
         columns=[_column(each, each.name in dates) for each in features],
@@ -109,19 +109,19 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
     return f"above {write(of.low)}" if of.high is None else f"{write(of.low)} to {write(of.high)}"
 
 
-async def _cut(page: Page, found: Evaluation, drift: Drift) -> str | None:
+async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
     """Say what a cut that somebody has chosen was planned to do, and what it does on these rows."""
-    metrics, cut = found.metrics, found.cut
-    if not isinstance(metrics, EvaluatedCurve) or cut is None or cut.threshold is None:
+    metrics, cutoff = found.metrics, found.cutoff
+    if not isinstance(metrics, EvaluatedCurve) or cutoff is None or cutoff.threshold is None:
         return None
-    planned = await read_share(page, found.model_id, cut.threshold)
+    planned = await read_share(page, found.model_id, cutoff.threshold)
     at = metrics.operating_point
     if planned is None or at is None:
         return None
     now, rows = _flagged(metrics, drift, at), 1000.0
-    if cut.alias is not None:
-        rows = await _rows(page, found, cut.alias) or rows
-    name = f"The cut of {found.model_name}@{cut.alias}" if cut.alias else "The cut"
+    if cutoff.alias is not None:
+        rows = await _rows(page, found, cutoff.alias) or rows
+    name = f"The cut of {found.model_name}@{cutoff.alias}" if cutoff.alias else "The cut"
     low, high = (percent(end, 0) for end in (at.tpr.low, at.tpr.high))
     return (
         f"{name}: planned {planned * rows:,.0f} of {rows:,.0f} rows, now {now * rows:,.0f}; it catches "
@@ -129,7 +129,7 @@ async def _cut(page: Page, found: Evaluation, drift: Drift) -> str | None:
     )
 
 
-def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCut) -> float:
+def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> float:
     """Return the fraction of the rows that a cut flags."""
     share = metrics.positives / (metrics.positives + metrics.negatives)
     if drift.prevalence is not None and drift.prevalence.after.value is not None:

@@ -18,7 +18,7 @@ from rankwright.types import (
     EvaluatedPairs,
     Evaluation,
     Interval,
-    ListFigures,
+    ListMetrics,
     Metrics,
     NetBenefit,
     WindowArea,
@@ -75,7 +75,7 @@ FIELDS = {
         "model": "model",
         "dataset_id": "dataset_id",
         "windows": "fpr_max",
-        "figures": "capacity",
+        "metrics": "capacity",
         "group_by": "group_by",
         "at": "at_fpr",
         "amount": "amount",
@@ -152,10 +152,10 @@ async def _evaluations(
     drawn, reference, left_out, unknown = None, None, 0, 0
     if model_id:
         reference = None if gone else await _own_area(page, model_id)
-        judged = [each for each in evaluations if area(each) is not None]
-        fresh = [each for each in judged if each.seen == "new"]
-        unknown = sum(each.seen is None for each in judged)
-        left_out = len(judged) - len(fresh) - unknown
+        evaluated = [each for each in evaluations if area(each) is not None]
+        fresh = [each for each in evaluated if each.seen == "new"]
+        unknown = sum(each.seen is None for each in evaluated)
+        left_out = len(evaluated) - len(fresh) - unknown
         if estimates := _areas(fresh):
             drawn = charts.over_time(estimates, "Area over time, on new rows", reference=reference)
     return page.show(
@@ -213,12 +213,12 @@ def area(evaluation: Evaluation) -> Interval | WindowArea | None:
     if isinstance(metrics, EvaluatedPairs):
         return metrics.pair_order
     if isinstance(metrics, EvaluatedGrades):
-        return next((figure.value for figure in _grades(metrics)), None)
+        return next((metric.value for metric in _grades(metrics)), None)
     return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
 
 
-def _areas(judged: list[Evaluation]) -> list[Estimate]:
-    oldest_first = sorted(judged, key=lambda each: each.created_at)
+def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
+    oldest_first = sorted(evaluated, key=lambda each: each.created_at)
     found = ((exact(each.created_at), area(each)) for each in oldest_first)
     return [
         estimate
@@ -254,7 +254,7 @@ async def create_evaluation(page: PageDep) -> Response:
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Show the metrics on the dataset, and the changes since validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
-    found, drawn, top, judged, reliability = evaluation.data, None, None, None, None
+    found, drawn, top, evaluated, reliability = evaluation.data, None, None, None, None
     benefits: list[NetBenefit] = []
     if found.kind == "bipartite" and found.status == "ready":
         roc = await evaluation.roc(max_points=CURVE_POINTS)
@@ -262,20 +262,20 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         drawn = charts.square(plots.roc(points, "ROC curve on this dataset", found.dataset_name))
         windows = [(window.fpr_min or 0.0, window.fpr_max) for window in found.windows]
         top = await read_top_of_list(page, evaluation, windows, grouped=found.groups is not None)
-        judged = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
-        if judged is not None:
-            reliability = draw_reliability(judged)
+        evaluated = found.metrics.calibration if isinstance(found.metrics, EvaluatedCurve) else None
+        if evaluated is not None:
+            reliability = draw_reliability(evaluated)
         if isinstance(found.metrics, EvaluatedCurve):
             benefits = found.metrics.decision_curve or []
     return page.show(
         "evaluation.html",
         found=found,
-        figures=_figures(found),
+        metrics=_metrics(found),
         drift=None if found.drift is None else await view_drift(page, found, found.drift),
         seen_in_words=SEEN,
         curve=drawn,
         top=top,
-        judged=judged,
+        evaluated=evaluated,
         chart=reliability,
         benefits=benefits,
         decisions=_draw_benefits(benefits),
@@ -303,7 +303,7 @@ def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
     return charts.decision_curve(points, "Net benefit by threshold") if points else None
 
 
-class Figure(NamedTuple):
+class Metric(NamedTuple):
     """A metric with its interval, and its value for random scores if the name alone determines it."""
 
     name: str
@@ -311,43 +311,43 @@ class Figure(NamedTuple):
     chance: float | None = None
 
 
-def _lists(found: ListFigures | None) -> list[Figure]:
+def _lists(found: ListMetrics | None) -> list[Metric]:
     return [
-        Figure(
-            f"{each.figure} within queries",
+        Metric(
+            f"{each.metric} within queries",
             Interval(value=each.value, low=each.low, high=each.high),
-            0.5 if each.figure == "auc" else None,
+            0.5 if each.metric == "auc" else None,
         )
-        for each in ([] if found is None else found.figures)
+        for each in ([] if found is None else found.metrics)
     ]
 
 
-def _grades(metrics: EvaluatedGrades) -> list[Figure]:
+def _grades(metrics: EvaluatedGrades) -> list[Metric]:
     if (order := metrics.order) is None:
         return _lists(metrics.lists)
     found = [
-        Figure("C-index", order.c_index, 0.5),
-        Figure("Mean AUC of two grades", order.mean_auc, 0.5),
+        Metric("C-index", order.c_index, 0.5),
+        Metric("Mean AUC of two grades", order.mean_auc, 0.5),
     ]
-    return found if order.volume is None else [*found, Figure("All grades in order", order.volume)]
+    return found if order.volume is None else [*found, Metric("All grades in order", order.volume)]
 
 
-def _figures(evaluation: Evaluation) -> list[Figure]:
+def _metrics(evaluation: Evaluation) -> list[Metric]:
     """Return the evaluation's metrics with their intervals."""
     metrics = evaluation.metrics
-    found: list[Figure] = []
+    found: list[Metric] = []
     if isinstance(metrics, EvaluatedCurve):
-        found.append(Figure("AUC", metrics.auc, 0.5))
+        found.append(Metric("AUC", metrics.auc, 0.5))
         if metrics.gini is not None:
-            found.append(Figure("Gini", metrics.gini, 0.0))
+            found.append(Metric("Gini", metrics.gini, 0.0))
         if metrics.ks_interval is not None:
-            found.append(Figure("Kolmogorov–Smirnov distance", metrics.ks_interval, 0.0))
+            found.append(Metric("Kolmogorov–Smirnov distance", metrics.ks_interval, 0.0))
         found += [
-            Figure(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
+            Metric(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
             for each in metrics.pauc
         ]
         found += [
-            Figure(
+            Metric(
                 f"TPR at FPR {number(at.fpr)}",
                 Interval(value=at.tpr, low=at.low, high=at.high),
                 at.fpr,
@@ -356,12 +356,12 @@ def _figures(evaluation: Evaluation) -> list[Figure]:
         ]
         found += _lists(metrics.lists)
     elif isinstance(metrics, EvaluatedPairs):
-        found.append(Figure("Pairs in order", metrics.pair_order, 0.5))
+        found.append(Metric("Pairs in order", metrics.pair_order, 0.5))
     elif isinstance(metrics, EvaluatedGrades):
         found += _grades(metrics)
     elif metrics is not None:
         found += [
-            Figure(f"AUC of {each.label}", each.auc, 0.5)
+            Metric(f"AUC of {each.label}", each.auc, 0.5)
             for each in metrics.labels
             if each.auc is not None
         ]

@@ -57,7 +57,7 @@ FIRST: Mapping[str, str] = {
 """Default algorithm for each kind of dataset."""
 PLACED = ("dataset_id", "algorithm", "name", "objective", "validation", "search")
 """The fields of a request that have a place of their own on the form; the others stand below."""
-NOT_RECORDED = ("controls", "timeout_seconds", "priority", "tags")
+NOT_RECORDED = ("baselines", "timeout_seconds", "priority", "tags")
 """Those of the others that a job does not show as they were asked for."""
 TITLES: Mapping[str, str] = {
     "algorithm.name": "Algorithm",

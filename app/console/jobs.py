@@ -17,7 +17,7 @@ from rankwright.types import (
     Event,
     GradedMetrics,
     Job,
-    ListFigures,
+    ListMetrics,
     MultilabelMetrics,
     PairMetrics,
     Progress,
@@ -66,7 +66,7 @@ class EventInWords(NamedTuple):
     words: str
 
 
-class ModelFigure(NamedTuple):
+class ModelMetric(NamedTuple):
     """A metric of the job's model with its interval, and its value for random scores; None if the API does not
     have it.
     """
@@ -175,7 +175,7 @@ async def _show(
         searches=bool(job.search) or (job.algorithm or {}).get("name") == "auto",
         made=made,
         gone=gone,
-        figures=[] if metrics is None else list(_figures(metrics, job.objective or {})),
+        metrics=[] if metrics is None else list(_metric_values(metrics, job.objective or {})),
         level=None if metrics is None else metrics.level,
         missing=missing,
         best_chart=_best_over_time(job, now),
@@ -197,49 +197,49 @@ async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
     return await read_or_error(page.client.models[job.output.id].read_metrics())
 
 
-def _figures(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
+def _metric_values(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelMetric]:
     """Yield the model's AUC, or the metric that replaces it, and the metric of the job's objective."""
     if isinstance(metrics, PairMetrics):
-        yield _figure("Pairs in order", metrics.pair_order, CHANCE)
+        yield _metric_value("Pairs in order", metrics.pair_order, CHANCE)
     elif isinstance(metrics, MultilabelMetrics):
-        yield ModelFigure("Mean AUC of the labels", metrics.mean_auc, None, None, CHANCE)
+        yield ModelMetric("Mean AUC of the labels", metrics.mean_auc, None, None, CHANCE)
         for mean in metrics.mean_pauc:
             if _is_window(mean, objective):
                 title = f"Mean partial AUC, FPR {mean.fpr_min:g} to {mean.fpr_max:g}"
-                yield ModelFigure(title, mean.value, None, None, (mean.fpr_min + mean.fpr_max) / 2)
+                yield ModelMetric(title, mean.value, None, None, (mean.fpr_min + mean.fpr_max) / 2)
     elif isinstance(metrics, GradedMetrics):
         if metrics.order is not None:
-            yield _figure("C-index", metrics.order.c_index, CHANCE)
+            yield _metric_value("C-index", metrics.order.c_index, CHANCE)
         if metrics.lists is not None:
-            yield from _list_figures(metrics.lists, objective)
+            yield from _list_metrics(metrics.lists, objective)
     else:
-        yield _figure("AUC", metrics.auc, CHANCE)
+        yield _metric_value("AUC", metrics.auc, CHANCE)
         if metrics.lists is not None:
-            yield from _list_figures(metrics.lists, objective)
+            yield from _list_metrics(metrics.lists, objective)
         for area in metrics.pauc:
             # Random scores have the diagonal as their curve: its mean height is the middle of the window.
             if _is_window(area, objective):
                 title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
-                yield _figure(title, area, (area.fpr_min + area.fpr_max) / 2)
-        if (cut := metrics.operating_point) is not None:
+                yield _metric_value(title, area, (area.fpr_min + area.fpr_max) / 2)
+        if (cutoff := metrics.operating_point) is not None:
             title = f"TPR at the cut for FPR {objective['fpr']:g}"
-            yield _figure(title, cut.tpr, cut.fpr.value)
-        if (named := metrics.figure) is not None:
+            yield _metric_value(title, cutoff.tpr, cutoff.fpr.value)
+        if (named := metrics.metric) is not None:
             chance = 0.0 if named.chance is None else named.chance
-            yield _figure(_in_words(named.figure), named, chance)
+            yield _metric_value(_in_words(named.metric), named, chance)
 
 
-def _list_figures(lists: ListFigures, objective: Mapping[str, Any]) -> Iterator[ModelFigure]:
+def _list_metrics(lists: ListMetrics, objective: Mapping[str, Any]) -> Iterator[ModelMetric]:
     metric, count = objective["metric"], objective.get("count")
     name = {"average_precision": "map"}.get(metric, metric) + (f"@{count}" if count else "")
-    for each in lists.figures:
-        if each.figure in ("auc", name):
-            chance = CHANCE if each.figure == "auc" else None
-            yield _figure(f"{_in_words(each.figure)}, mean over the queries", each, chance)
+    for each in lists.metrics:
+        if each.metric in ("auc", name):
+            chance = CHANCE if each.metric == "auc" else None
+            yield _metric_value(f"{_in_words(each.metric)}, mean over the queries", each, chance)
 
 
-def _figure(title: str, found: Any, chance: float | None) -> ModelFigure:
-    return ModelFigure(title, found.value, found.low, found.high, chance)
+def _metric_value(title: str, found: Any, chance: float | None) -> ModelMetric:
+    return ModelMetric(title, found.value, found.low, found.high, chance)
 
 
 def _in_words(name: str) -> str:

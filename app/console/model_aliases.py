@@ -33,14 +33,14 @@ class Shares(NamedTuple):
 
 async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
     """Return the fractions that an alias flags; they are unknown for an alias without a cut."""
-    if alias.cut is None:
+    if alias.cutoff is None:
         return Shares(None, None, None)
-    threshold = alias.cut.threshold
-    steps = alias.history[1:2] if alias.promise and alias.promise.threshold is not None else []
+    threshold = alias.cutoff.threshold
+    steps = alias.history[1:2] if alias.guarantee and alias.guarantee.threshold is not None else []
     came_from = [
         each.model_id
         for each in steps
-        if each.model_id != alias.model_id and each.cut and each.cut.threshold == threshold
+        if each.model_id != alias.model_id and each.cutoff and each.cutoff.threshold == threshold
     ]
     now, here, *before = await asyncio.gather(
         *(read_share(page, id_, threshold) for id_ in (alias.model_id, model.id, *came_from))
@@ -106,11 +106,11 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             rule = "open the tab Decide again, and save the cut there: nothing was saved"
             raise refusal(422, "Invalid request", rule)
         segment = alias_segment(alias)
-        promise: Any = "keep"
+        guarantee: Any = "keep"
         if (keep := form.get("keep", "")) in ("flagged", "threshold"):
-            promise = await _present(page, model.name, segment, keep)
+            guarantee = await _present(page, model.name, segment, keep)
         await page.client.models.set_alias(
-            model.name, segment, model.id, promise=promise, revision=revision or None
+            model.name, segment, model.id, guarantee=guarantee, revision=revision or None
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
@@ -125,7 +125,7 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
     Raises ProblemError if it has no cut, or no threshold can keep the fraction.
     """
     found = await page.client.models.read_alias(name, alias)
-    threshold = None if found.cut is None else found.cut.threshold
+    threshold = None if found.cutoff is None else found.cutoff.threshold
     if threshold is None:
         raise refusal(
             422, "Invalid request", f"{name}@{alias} flags nothing: there is no cut to keep"

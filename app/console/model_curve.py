@@ -19,7 +19,7 @@ from rankwright.plots import Axis, Band, Window
 from rankwright.types import (
     AliasSummary,
     Calibration,
-    Cut,
+    Cutoff,
     Difference,
     Interval,
     Metrics,
@@ -45,8 +45,8 @@ from app.platform.errors import advise_on_number, shown
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
 Json = dict[str, Any]
-CUTS, CURVE_POINTS = 300, 400
-CUT_KINDS = ("fpr", "tpr", "threshold", "cost")
+CUTOFFS, CURVE_POINTS = 300, 400
+CUTOFF_KINDS = ("fpr", "tpr", "threshold", "cost")
 """What a threshold can be asked by."""
 TERMS = {
     "cost_false_positive": "The cost of a false alarm must be 0 or a number above 0",
@@ -69,7 +69,7 @@ CAPACITY = {
     },
 }
 """The fields of what can be reviewed, and what is said of a wrong value, a missing one, and one that is too great."""
-_FIGURES = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
+_METRICS = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
 NOTHING = "none"
 """The cut that flags nothing, in an address."""
 MAX_ALIASES = 50
@@ -102,9 +102,9 @@ class ShownModel:
 
     model: Model
     parts: ModelParts
-    cut: OperatingPoint | None = None
+    cutoff: OperatingPoint | None = None
     terms_problem: Json | None = None
-    cut_problem: Json | None = None
+    cutoff_problem: Json | None = None
 
     def absent(self, part: str) -> str | None:
         """Return the API's message if the model lacks a part, else None."""
@@ -117,16 +117,16 @@ async def read_parts(
     include: Sequence[str],
     how: Mapping[str, Any],
     terms: Mapping[str, Any],
-    cut: Mapping[str, Any] | None = None,
+    cutoff: Mapping[str, Any] | None = None,
 ) -> ShownModel:
     """Return a model with its parts, which are requested concurrently.
 
     If the terms or the cut are invalid, the parts are requested without them, and the result has the errors.
     """
-    how, of = {**how, "points": CUTS}, models[ref]
-    names = include if cut is None else (*include, "operating_point")
+    how, of = {**how, "points": CUTOFFS}, models[ref]
+    names = include if cutoff is None else (*include, "operating_point")
     try:
-        model = await of.read(include=names, **how, **terms, **(cut or {}))
+        model = await of.read(include=names, **how, **terms, **(cutoff or {}))
     except ProblemError as error:
         if error.status != 422:
             raise
@@ -134,7 +134,7 @@ async def read_parts(
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
     # Separate requests, so that each error appears beside its own fields.
-    terms_problem, cut_problem, point = None, None, None
+    terms_problem, cutoff_problem, point = None, None, None
     try:
         model = await of.read(include=include, **how, **terms)
     except ProblemError as error:
@@ -143,12 +143,12 @@ async def read_parts(
         terms_problem, terms = error.problem, {}
         model = await of.read(include=include, **how)
     parts = cast(ModelParts, model.included)
-    if cut is not None and parts.operating_points is not None:
+    if cutoff is not None and parts.operating_points is not None:
         try:
-            point = await models[model.id].operating_point(on=how["on"], **terms, **cut)
+            point = await models[model.id].operating_point(on=how["on"], **terms, **cutoff)
         except ProblemError as error:
-            cut_problem = error.problem
-    return ShownModel(model, parts, point, terms_problem, cut_problem)
+            cutoff_problem = error.problem
+    return ShownModel(model, parts, point, terms_problem, cutoff_problem)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class PanelQuery:
     `why` (one of `WHY`) is the reason for the cut; `errors` are the errors by field.
     """
 
-    cut: str = ""
+    cutoff: str = ""
     alias: str = ""
     review: str = ""
     rows: str = ""
@@ -173,12 +173,14 @@ class PanelQuery:
 
 def read_query(page: Page) -> PanelQuery:
     """Return the panel's query, and its errors."""
-    cut, alias, review, rows = (
-        page.asked(name) or "" for name in ("cut", "alias", "review", "rows")
+    cutoff, alias, review, rows = (
+        page.asked(name) or "" for name in ("cutoff", "alias", "review", "rows")
     )
     errors = {}
-    if cut not in ("", NOTHING) and _number(cut) is None:
-        errors["cut"] = advise_on_number(f"The cut must be a score, got {shown(cut)}", cut) + "."
+    if cutoff not in ("", NOTHING) and _number(cutoff) is None:
+        errors["cutoff"] = (
+            advise_on_number(f"The cut must be a score, got {shown(cutoff)}", cutoff) + "."
+        )
     for name, entered, other in (("review", review, rows), ("rows", rows, review)):
         if entered and _positive(entered) is None:
             errors[name] = f"{CAPACITY[name]['wrong']}, got {entered[:100]!r}."
@@ -186,7 +188,7 @@ def read_query(page: Page) -> PanelQuery:
             errors[name] = CAPACITY[name]["missing"]
     if not errors and review and cast(float, _positive(review)) > cast(float, _positive(rows)):
         errors["review"] = CAPACITY["review"]["above"]
-    return PanelQuery(cut, alias, review, rows, errors=errors)
+    return PanelQuery(cutoff, alias, review, rows, errors=errors)
 
 
 def _number(entered: str) -> float | None:
@@ -257,10 +259,10 @@ class SaveForm:
 class Panel:
     """The contents of the decision panel: charts, a table of cuts, the first cut, and the requested cut."""
 
-    cuts: OperatingPoints
+    cutoffs: OperatingPoints
     table: Json
     start: SliderPositions
-    chosen: Cut
+    chosen: Cutoff
     counts: ConfusionCounts
     words: Mapping[str, str]
     """Why a position of the slider is one: by its name, or by what the address asks."""
@@ -303,17 +305,17 @@ async def make_panel(
     save: SaveForm | None = None,
 ) -> Panel:
     """Return the decision panel. A model with these metrics has a curve."""
-    cuts, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
+    cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]
     (scores, _), (calibration, _) = await asyncio.gather(
         read_or_error(of.curve("histogram", on=on)), read_or_error(of.read_calibration())
     )
     may_save = page.can("train") and on == "validation"
-    aliases = await _aliases(page, found.model.name) if may_save or cuts.of_aliases else []
-    cuts = _at_own_thresholds(cuts, aliases)
-    start = _start(cuts, objective, query)
-    chosen = cuts.points[start.index]
+    aliases = await _aliases(page, found.model.name) if may_save or cutoffs.of_aliases else []
+    cutoffs = _at_own_thresholds(cutoffs, aliases)
+    start = _start(cutoffs, objective, query)
+    chosen = cutoffs.points[start.index]
     rows = _positive(query.rows) or 1000.0
     name, model = found.model.name, found.model
     positive = f"{model.label} = {model.positive}"
@@ -322,19 +324,22 @@ async def make_panel(
     # An alias with this cut is the first choice of a reason.
     has_it = [name for name, at in start.places.items() if name[0] == "@" and at == start.index]
     of_alias = start.name if start.name in has_it else next(iter(has_it), None)
-    pictures = [*_pictures_of_cuts(cuts, chosen), *_pictures_of_scores(cuts, start.index, scores)]
+    pictures = [
+        *_pictures_of_cutoffs(cutoffs, chosen),
+        *_pictures_of_scores(cutoffs, start.index, scores),
+    ]
     if on == "validation" and calibration is not None:
-        pictures += _picture_of_probabilities(cuts, start.index, calibration)
+        pictures += _picture_of_probabilities(cutoffs, start.index, calibration)
     errors = term_errors(found.terms_problem, terms)
     saved_as = page.asked("saved")
     saved_to = [
         each
         for each in aliases
-        if each.model_id == found.model.id and each.cut and each.cut.threshold is not None
+        if each.model_id == found.model.id and each.cutoff and each.cutoff.threshold is not None
     ]
     return Panel(
-        cuts=cuts,
-        table=_table(cuts, metrics, start),
+        cutoffs=cutoffs,
+        table=_table(cutoffs, metrics, start),
         start=start,
         chosen=chosen,
         counts=_counts(chosen, metrics),
@@ -344,7 +349,7 @@ async def make_panel(
         workload=_workload(chosen, rows, positive),
         positive=positive,
         rows=rows,
-        exceeded=_exceeded(cuts, start, query),
+        exceeded=_exceeded(cutoffs, start, query),
         linear=_drawn(roc, objective, chosen, log=False),
         log=_drawn(roc, objective, chosen, log=True),
         pictures=pictures,
@@ -354,10 +359,12 @@ async def make_panel(
         terms=terms,
         errors={**errors, **query.errors},
         problem=None if errors else found.terms_problem,
-        by=page.choice("by", CUT_KINDS),
+        by=page.choice("by", CUTOFF_KINDS),
         at=page.asked("at") or "",
-        asked=found.cut,
-        refused=place_faults(found.cut_problem, dict.fromkeys(CUT_KINDS, Field("at", "Value"))),
+        asked=found.cutoff,
+        refused=place_faults(
+            found.cutoff_problem, dict.fromkeys(CUTOFF_KINDS, Field("at", "Value"))
+        ),
         aliases=aliases if may_save else None,
         save=save,
         saved=next((each for each in saved_to if each.alias == saved_as), None),
@@ -377,28 +384,32 @@ async def _aliases(page: Page, name: str) -> list[AliasSummary]:
     return (await page.client.models.alias_page(name, limit=MAX_ALIASES)).data
 
 
-def _at_own_thresholds(cuts: OperatingPoints, aliases: Sequence[AliasSummary]) -> OperatingPoints:
+def _at_own_thresholds(
+    cutoffs: OperatingPoints, aliases: Sequence[AliasSummary]
+) -> OperatingPoints:
     """Return the cuts with the aliases' own thresholds: a threshold between two scores flags the same rows."""
-    own = {each.alias: each.cut.threshold for each in aliases if each.cut is not None}
-    places = {index: own.get(alias) for alias, index in (cuts.of_aliases or {}).items()}
-    other = {at: own for at, own in places.items() if own not in (None, cuts.points[at].threshold)}
+    own = {each.alias: each.cutoff.threshold for each in aliases if each.cutoff is not None}
+    places = {index: own.get(alias) for alias, index in (cutoffs.of_aliases or {}).items()}
+    other = {
+        at: own for at, own in places.items() if own not in (None, cutoffs.points[at].threshold)
+    }
     if not other:
-        return cuts
-    changed = cuts.to_json()
+        return cutoffs
+    changed = cutoffs.to_json()
     for at, threshold in other.items():
         changed["points"][at]["threshold"] = threshold
     return OperatingPoints.from_json(changed)
 
 
-def _verdict(cut: Cut, which: str) -> str:
+def _verdict(cutoff: Cutoff, which: str) -> str:
     """Return a sentence about the positives that a cut finds. While the cut is dragged, the script writes the same
     sentence.
     """
-    if cut.threshold is None:
+    if cutoff.threshold is None:
         return f"{which} flags no row."
     return (
-        f"{which} flags the {percent(cut.flagged.value)} of the rows with the highest scores, and catches "
-        f"{percent(cut.tpr.value, 0)} ({percent(cut.tpr.low, 0)} to {percent(cut.tpr.high, 0)}) of the positives."
+        f"{which} flags the {percent(cutoff.flagged.value)} of the rows with the highest scores, and catches "
+        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the positives."
     )
 
 
@@ -407,9 +418,9 @@ def _rate(interval: Interval | Difference) -> float:
     return cast(float, interval.value)
 
 
-def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderPositions:
+def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> SliderPositions:
     """Return the first position of the slider, its reason, and the positions of the buttons."""
-    points = cuts.points
+    points = cutoffs.points
 
     def gain(index: int) -> float:
         return _rate(points[index].tpr) - _rate(points[index].fpr)
@@ -417,41 +428,41 @@ def _start(cuts: OperatingPoints, objective: Json, query: PanelQuery) -> SliderP
     places = {"balance": max(range(len(points)), key=gain)}
     if objective["metric"] == "pauc":
         fpr_max = objective["fpr_max"] + 1e-12
-        inside = [i for i, cut in enumerate(points) if _rate(cut.fpr) <= fpr_max]
+        inside = [i for i, cutoff in enumerate(points) if _rate(cutoff.fpr) <= fpr_max]
         places["objective"] = max(inside, key=lambda i: _rate(points[i].tpr))
-    if cuts.of_objective is not None:
-        places["objective"] = cuts.of_objective
-    if cuts.least_cost is not None:
-        places["cost"] = cuts.least_cost
-    if cuts.of_flagged is not None:
-        places["capacity"] = cuts.of_flagged
-    places |= {f"@{alias}": index for alias, index in (cuts.of_aliases or {}).items()}
+    if cutoffs.of_objective is not None:
+        places["objective"] = cutoffs.of_objective
+    if cutoffs.least_cost is not None:
+        places["cost"] = cutoffs.least_cost
+    if cutoffs.of_flagged is not None:
+        places["capacity"] = cutoffs.of_flagged
+    places |= {f"@{alias}": index for alias, index in (cutoffs.of_aliases or {}).items()}
     saved = [name for name in places if name[0] == "@"]
     wanted = f"@{query.alias}"
-    threshold = _number(query.cut)
-    if query.cut == NOTHING:
+    threshold = _number(query.cutoff)
+    if query.cutoff == NOTHING:
         return SliderPositions(0, "address", places)
     if threshold is not None:
         index = min(range(1, len(points)), key=lambda i: abs(_threshold(points[i]) - threshold))
         return SliderPositions(index, query.why if query.why in WHY else "address", places)
     if wanted in places:
         return SliderPositions(places[wanted], wanted, places)
-    if cuts.of_flagged is not None:
-        cheapest = cuts.of_flagged == cuts.least_cost
-        return SliderPositions(cuts.of_flagged, "cost" if cheapest else "capacity", places)
+    if cutoffs.of_flagged is not None:
+        cheapest = cutoffs.of_flagged == cutoffs.least_cost
+        return SliderPositions(cutoffs.of_flagged, "cost" if cheapest else "capacity", places)
     if "cost" not in places and len(saved) == 1:
         return SliderPositions(places[saved[0]], saved[0], places)
     name = next(each for each in ("cost", "objective", "balance") if each in places)
     return SliderPositions(places[name], name, places)
 
 
-def _exceeded(cuts: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
+def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
     """Return a sentence if the cheapest cut flags more rows than can be reviewed, else an empty text. The script writes
     the same sentence.
     """
-    if query.share is None or cuts.least_cost is None:
+    if query.share is None or cutoffs.least_cost is None:
         return ""
-    least, rows = cuts.points[cuts.least_cost], cast(float, _positive(query.rows))
+    least, rows = cutoffs.points[cutoffs.least_cost], cast(float, _positive(query.rows))
     if _rate(least.flagged) <= query.share + 1e-12:
         return ""
     return (
@@ -460,29 +471,29 @@ def _exceeded(cuts: OperatingPoints, start: SliderPositions, query: PanelQuery) 
     )
 
 
-def _threshold(cut: Cut) -> float:
-    return math.inf if cut.threshold is None else cut.threshold
+def _threshold(cutoff: Cutoff) -> float:
+    return math.inf if cutoff.threshold is None else cutoff.threshold
 
 
-def _table(cuts: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
+def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
     """Return the cuts for the script: thresholds exactly, other values to six digits."""
-    figures = [name for name in _FIGURES if getattr(cuts.points[0], name) is not None]
-    figures_of = attrgetter(*figures)
+    names = [name for name in _METRICS if getattr(cutoffs.points[0], name) is not None]
+    values_of = attrgetter(*names)
     return {
-        "figures": figures,
-        "thresholds": [cut.threshold for cut in cuts.points],
-        "probabilities": _short(cuts.probabilities or []),
-        "cuts": [
+        "metrics": names,
+        "thresholds": [cutoff.threshold for cutoff in cutoffs.points],
+        "probabilities": _short(cutoffs.probabilities or []),
+        "cutoffs": [
             _short(
                 [
                     limit
-                    for figure in figures_of(cut)
-                    for limit in (figure.value, figure.low, figure.high)
+                    for metric in values_of(cutoff)
+                    for limit in (metric.value, metric.low, metric.high)
                 ]
             )
-            for cut in cuts.points
+            for cutoff in cutoffs.points
         ],
-        "prevalence": cuts.points[0].prevalence,
+        "prevalence": cutoffs.points[0].prevalence,
         "classes": [metrics.positive_weight, metrics.negative_weight],
         "places": start.places,
     }
@@ -492,10 +503,10 @@ def _short(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else float(f"{value:.6g}") for value in values]
 
 
-def _counts(cut: Cut, metrics: Metrics) -> ConfusionCounts:
+def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
     """Return the confusion table of a cut on the rows of the part."""
-    caught = _round(_rate(cut.tpr) * metrics.positive_weight)
-    flagged = _round(_rate(cut.fpr) * metrics.negative_weight)
+    caught = _round(_rate(cutoff.tpr) * metrics.positive_weight)
+    flagged = _round(_rate(cutoff.fpr) * metrics.negative_weight)
     return ConfusionCounts(
         true_positives=caught,
         false_negatives=_round(metrics.positive_weight) - caught,
@@ -511,10 +522,10 @@ def _round(value: float) -> int:
     return math.floor(value + 0.5)
 
 
-def _workload(cut: Cut, rows: float, positive: str) -> Workload:
+def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
     """Say what a cut does with so many rows. While the cut is dragged, the script writes the same words."""
-    positives = cut.prevalence * rows
-    flagged, caught = _round(_rate(cut.flagged) * rows), _round(_rate(cut.tpr) * positives)
+    positives = cutoff.prevalence * rows
+    flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
     return Workload(
         f"{flagged:,} flagged · {caught:,} caught · {_round(positives) - caught:,} missed",
         f"Of {rows:,.0f} rows as those of the data. About {_round(positives):,} of them have {positive}; "
@@ -522,21 +533,21 @@ def _workload(cut: Cut, rows: float, positive: str) -> Workload:
     )
 
 
-def _pictures_of_cuts(cuts: OperatingPoints, chosen: Cut) -> list[Picture]:
+def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Picture]:
     """Return the charts whose points are the cuts: they depend on the costs and on the fraction of positives."""
-    points, prevalence = cuts.points, chosen.prevalence
+    points, prevalence = cutoffs.points, chosen.prevalence
     precise = [(_rate(c.tpr), c.precision.value) for c in points if c.precision.value is not None]
     found = plots.precision_recall(
         precise, prevalence, cursor=(_rate(chosen.tpr), chosen.precision.value or 0.0)
     )
     gained = plots.gains(
-        [(_rate(cut.flagged), _rate(cut.tpr)) for cut in points],
+        [(_rate(cutoff.flagged), _rate(cutoff.tpr)) for cutoff in points],
         cursor=(_rate(chosen.flagged), _rate(chosen.tpr)),
     )
     costly = chosen.cost is not None
     what = "Cost of a row" if costly else "Share of wrong decisions"
-    cost = plots.cost_of_cuts(
-        [(_rate(cut.flagged), _cost(cut)) for cut in points],
+    cost = plots.cost_of_cutoffs(
+        [(_rate(cutoff.flagged), _cost(cutoff)) for cutoff in points],
         what,
         cursor=(_rate(chosen.flagged), _cost(chosen)),
     )
@@ -544,19 +555,19 @@ def _pictures_of_cuts(cuts: OperatingPoints, chosen: Cut) -> list[Picture]:
         Picture(
             "precision_recall",
             "Precision and recall",
-            charts.square(found, size=SIZE, figures=("tpr", "precision")),
+            charts.square(found, size=SIZE, metrics=("tpr", "precision")),
             "how many of the flagged rows are positives, by the share of the positives that is found; dashed, chance.",
         ),
         Picture(
             "gains",
             "Gains",
-            charts.square(gained, size=SIZE, figures=("flagged", "tpr")),
+            charts.square(gained, size=SIZE, metrics=("flagged", "tpr")),
             "the share of the positives that is found, by how much of the list is worked off; dashed, chance.",
         ),
         Picture(
             "cost",
             "Cost" if costly else "Wrong decisions",
-            charts.square(cost, size=SIZE, figures=("flagged", "cost" if costly else "wrong")),
+            charts.square(cost, size=SIZE, metrics=("flagged", "cost" if costly else "wrong")),
             "the mean cost of a row at each cut; dashed, rows flagged at random."
             if costly
             else "missed positives and false alarms at each cut, which count alike until you enter costs; dashed, rows "
@@ -565,42 +576,44 @@ def _pictures_of_cuts(cuts: OperatingPoints, chosen: Cut) -> list[Picture]:
     ]
 
 
-def _cost(cut: Cut) -> float:
+def _cost(cutoff: Cutoff) -> float:
     """Return the mean cost of a row; without costs, as if each error cost 1."""
-    if cut.cost is not None:
-        return cast(float, cut.cost.value)
-    return (1.0 - cut.prevalence) * _rate(cut.fpr) + cut.prevalence * (1.0 - _rate(cut.tpr))
+    if cutoff.cost is not None:
+        return cast(float, cutoff.cost.value)
+    return (1.0 - cutoff.prevalence) * _rate(cutoff.fpr) + cutoff.prevalence * (
+        1.0 - _rate(cutoff.tpr)
+    )
 
 
 def _pictures_of_scores(
-    cuts: OperatingPoints, index: int, found: ModelCurve | None
+    cutoffs: OperatingPoints, index: int, found: ModelCurve | None
 ) -> list[Picture]:
     if found is None:
         return []
     plot = plots.of_curve(found, "Scores of each class")
-    threshold = cuts.points[index].threshold
+    threshold = cutoffs.points[index].threshold
     at = plot.x.high if threshold is None else min(max(threshold, plot.x.low), plot.x.high)
     return [
         Picture(
             "histogram",
             "Scores of each class",
-            charts.square(replace(plot, cursor=(at, None)), size=SIZE, figures=("threshold", None)),
+            charts.square(replace(plot, cursor=(at, None)), size=SIZE, metrics=("threshold", None)),
             "",
         )
     ]
 
 
 def _picture_of_probabilities(
-    cuts: OperatingPoints, index: int, found: Calibration
+    cutoffs: OperatingPoints, index: int, found: Calibration
 ) -> list[Picture]:
-    if found.reliability is None or cuts.probabilities is None:
+    if found.reliability is None or cutoffs.probabilities is None:
         return []
-    at = cuts.probabilities[index]
+    at = cutoffs.probabilities[index]
     drawn = draw_reliability(
         found.reliability,
         size=SIZE,
         cursor=(1.0 if at is None else at, None),
-        figures=("probability", None),
+        metrics=("probability", None),
     )
     note = (
         "the fraction of positives at each probability; shaded, where it lies if the probabilities are right; dashed, "
@@ -609,7 +622,7 @@ def _picture_of_probabilities(
     return [Picture("reliability", "Reliability of the probabilities", drawn, note)]
 
 
-def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
+def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
     points = [(point.fpr, point.tpr) for point in shape.points]
     window = None
     if objective["metric"] == "pauc":
@@ -625,34 +638,34 @@ def _drawn(shape: Roc, objective: Json, cut: Cut, *, log: bool) -> Markup:
         x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
         window=window,
         band=Band("", limits),
-        cursor=(_rate(cut.fpr), _rate(cut.tpr)),
+        cursor=(_rate(cutoff.fpr), _rate(cutoff.tpr)),
     )
     return charts.square(plot, SIZE, ("fpr", "tpr"))
 
 
-@router.get("/{ref}/cuts")
-async def read_cuts(page: PageDep, ref: str) -> Response:
+@router.get("/{ref}/cutoffs")
+async def read_cutoffs(page: PageDep, ref: str) -> Response:
     """Return the table of cuts for other costs, and the charts that change with them; or the API's error."""
     on = page.asked("on") or "validation"
     how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(
         page.client.models, ref, ("metrics", "operating_points"), how, read_terms(page)
     )
-    metrics, cuts = found.parts.metrics, found.parts.operating_points
-    if not isinstance(metrics, Metrics) or cuts is None:
+    metrics, cutoffs = found.parts.metrics, found.parts.operating_points
+    if not isinstance(metrics, Metrics) or cutoffs is None:
         raise refusal(404, "Not found", found.absent("operating_points") or "there is no curve")
-    if cuts.of_aliases:
-        cuts = _at_own_thresholds(cuts, await _aliases(page, found.model.name))
-    start, problem = _start(cuts, found.model.objective, PanelQuery()), found.terms_problem
+    if cutoffs.of_aliases:
+        cutoffs = _at_own_thresholds(cutoffs, await _aliases(page, found.model.name))
+    start, problem = _start(cutoffs, found.model.objective, PanelQuery()), found.terms_problem
     errors = term_errors(problem, read_terms(page))
-    pictures = _pictures_of_cuts(cuts, cuts.points[start.index])
+    pictures = _pictures_of_cutoffs(cutoffs, cutoffs.points[start.index])
     drawn = {each.name: [each.title, each.drawn, each.note] for each in pictures}
     return JSONResponse(
         {
             "errors": errors,
             "problem": problem["detail"] if problem and not errors else None,
             "pictures": drawn,
-            **_table(cuts, metrics, start),
+            **_table(cutoffs, metrics, start),
         },
         headers={"Cache-Control": "no-store"},
     )

@@ -12,12 +12,12 @@ from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
-    ControlFigure,
-    Controls,
-    ControlWindow,
+    Baselines,
+    MetricBaselines,
     Model,
     ScorecardAttribute,
     ScorecardCharacteristic,
+    WindowBaselines,
 )
 from starlette.responses import Response
 
@@ -44,13 +44,13 @@ TABS = {
     "history": "History and files",
 }
 """The tabs of a model's page and their titles. The first one is the page itself."""
-DECISION = ("cut", "review", "rows", "cost_false_positive", "cost_false_negative", "prevalence")
+DECISION = ("cutoff", "review", "rows", "cost_false_positive", "cost_false_negative", "prevalence")
 """The parameters of the decision panel that the links to the tabs keep, so that nothing has to be typed again."""
 _TAB_OF = {
     "top": "decide",
     "score": "score",
     **dict.fromkeys(("scorecard", "importance", "dependence", "structure"), "explain"),
-    **dict.fromkeys(("calibration", "controls", "bounds"), "validation"),
+    **dict.fromkeys(("calibration", "baselines", "bounds"), "validation"),
     **dict.fromkeys(("aliases", "leaderboard", "versions"), "history"),
 }
 """The tab that each part belongs to."""
@@ -308,43 +308,43 @@ def _rules(found: Json) -> list[tuple[str | None, list[Json]]]:
     return [(each["label"], each["rules"]) for each in labels if each.get("rules")]
 
 
-@router.get("/{ref}/controls")
-async def read_controls(page: PageDep, ref: str) -> Response:
+@router.get("/{ref}/baselines")
+async def read_baselines(page: PageDep, ref: str) -> Response:
     """Show the model beside baselines on the same splits of the data."""
     model = await page.client.models[ref].read()
-    found, words = await read_or_error(page.client.models[model.id].controls())
-    drawn: list[tuple[ControlWindow | ControlFigure, Markup]] = []
+    found, words = await read_or_error(page.client.models[model.id].baselines())
+    drawn: list[tuple[WindowBaselines | MetricBaselines, Markup]] = []
     better: list[str] = []
-    compared: list[ControlWindow | ControlFigure] = []
+    compared: list[WindowBaselines | MetricBaselines] = []
     if found is not None:
         compared += found.windows
-        compared += [found.figure] if found.figure is not None else []
+        compared += [found.metric] if found.metric is not None else []
     for window in compared:
         estimates = [
             charts.Estimate(name, *cast(Limits, (area.value, area.low, area.high)))
             for name, area in [
                 (str(model.algorithm["name"]), window.chosen),
-                *((each.algorithm, each.area) for each in window.controls),
+                *((each.algorithm, each.area) for each in window.baselines),
             ]
         ]
         drawn.append((window, charts.forest(estimates, "Values with their intervals")))
         if found is not None and _decides(window, found):
             better += [
                 each.algorithm
-                for each in window.controls
+                for each in window.baselines
                 if cast(float, each.difference.value) < 0
                 and each.difference.adjusted_p_value is not None
                 and each.difference.adjusted_p_value <= 1 - found.level
             ]
     return await show_part(
-        page, model, "controls", found=found, words=words, windows=drawn, better=better
+        page, model, "baselines", found=found, words=words, windows=drawn, better=better
     )
 
 
-def _decides(window: ControlWindow | ControlFigure, found: Controls) -> bool:
+def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> bool:
     """Return True if the model's objective is this window, or this metric."""
-    if isinstance(window, ControlFigure) or found.figure is not None:
-        return isinstance(window, ControlFigure)
+    if isinstance(window, MetricBaselines) or found.metric is not None:
+        return isinstance(window, MetricBaselines)
     decided_on = found.decided_on
     return (window.fpr_min, window.fpr_max) == (decided_on.fpr_min, decided_on.fpr_max)
 

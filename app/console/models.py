@@ -18,7 +18,7 @@ from app.console.jobs import again_address
 from app.console.lists import describe_filters, read_list
 from app.console.model_curve import (
     CURVE_POINTS,
-    CUT_KINDS,
+    CUTOFF_KINDS,
     NOTHING,
     TERMS,
     PanelQuery,
@@ -116,7 +116,7 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 
 @router.post("/{ref}")
-async def save_cut(page: PageDep, ref: str) -> Response:
+async def save_cutoff(page: PageDep, ref: str) -> Response:
     """Save a cut to an alias, and show the cut; or show the panel as it was, with the error of the alias.
 
     `threshold` is the cut, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
@@ -127,7 +127,7 @@ async def save_cut(page: PageDep, ref: str) -> Response:
     threshold = str(form.get("threshold", "")).strip()
     model = await page.client.models[ref].read()
     query = replace(
-        read_query(page), cut=threshold or NOTHING, why=str(form.get("why", "")), errors={}
+        read_query(page), cutoff=threshold or NOTHING, why=str(form.get("why", "")), errors={}
     )
     kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
     nothing = "This cut flags nothing: choose one that flags some rows, and save that."
@@ -138,18 +138,18 @@ async def save_cut(page: PageDep, ref: str) -> Response:
         try:
             segment = alias_segment(alias)
             point = await page.client.models[model.id].operating_point(**asked)
-            promise = {"threshold": float(threshold)}
+            guarantee = {"threshold": float(threshold)}
             share = cast(float, point.flagged.value)
             if keep == "flagged" and not 0.0 < share < 1.0:
                 some = "all" if share else "none"
                 rule = f"This cut flags {some} of the validation rows: keep its threshold instead."
                 raise refusal(422, "Invalid request", rule)
             if keep == "flagged":
-                promise = {"flagged": share}
+                guarantee = {"flagged": share}
             revision = str(form.get(f"revision.{alias}", "")) or None
             memo = _memo(form, kept)
             await page.client.models.set_alias(
-                model.name, segment, model.id, promise=promise, memo=memo, revision=revision
+                model.name, segment, model.id, guarantee=guarantee, memo=memo, revision=revision
             )
         except ProblemError as refused:
             if refused.status not in (404, 412, 422):
@@ -187,10 +187,10 @@ async def _show_decide(
 ) -> Response:
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
-    cut = None
-    if by in CUT_KINDS:
+    cutoff = None
+    if by in CUTOFF_KINDS:
         # Sent unchanged: the API reports the error.
-        cut = {} if by == "cost" else {by: at or ""}
+        cutoff = {} if by == "cost" else {by: at or ""}
     terms = read_terms(page)
     found = await read_parts(
         page.client.models,
@@ -200,15 +200,15 @@ async def _show_decide(
             "on": on,
             "max_points": CURVE_POINTS,
             "band": "pointwise",
-            "flagged": query.share if cut is None else None,
+            "flagged": query.share if cutoff is None else None,
         },
         terms,
-        cut,
+        cutoff,
     )
     if by == "cost" and not (terms["cost_false_positive"] and terms["cost_false_negative"]):
         said = "Enter both costs under “What errors cost”: without them no cut costs least."
         problem = {"title": "Costs are missing", "detail": said}
-        found = replace(found, cut=None, cut_problem=problem)
+        found = replace(found, cutoff=None, cutoff_problem=problem)
     metrics = found.parts.metrics
     checked = await page.client.models[found.model.id].checks()
     panel = None

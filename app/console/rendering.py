@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from app.console.words import METRICS, figure, sentence, state, title
+from app.console.words import METRICS, metric, sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
@@ -48,7 +48,7 @@ def environment() -> Environment:
         clock=clock,
         run_time=run_time,
         title=title,
-        figure=figure,
+        metric=metric,
         state=state,
         p_value=p_value,
         points=points,

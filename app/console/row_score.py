@@ -41,7 +41,7 @@ async def read_score(page: PageDep, ref: str) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
     model = await page.client.models[ref].read()
     return await _show_score(
-        page, model, await _example(page, model), await cuts_of_aliases(page, model)
+        page, model, await _example(page, model), await cutoffs_of_aliases(page, model)
     )
 
 
@@ -51,11 +51,11 @@ async def score_row(page: PageDep, ref: str) -> Response:
     form = await page.form()
     model = await page.client.models[ref].read()
     asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
-    entered, cuts = _entered(form, model.features), await cuts_of_aliases(page, model)
+    entered, cutoffs = _entered(form, model.features), await cutoffs_of_aliases(page, model)
     status, problem, answer = 200, None, None
     try:
         row = _row(form, model)
-        answer = await _answer(page, model, row, asked["label"] or None, asked["compare"], cuts)
+        answer = await _answer(page, model, row, asked["label"] or None, asked["compare"], cutoffs)
     except ProblemError as error:
         if error.status != 422:
             raise
@@ -63,23 +63,23 @@ async def score_row(page: PageDep, ref: str) -> Response:
     if "hx-request" in page.request.headers:
         # the part of the page that sent the request shows the problem; the page itself has loaded
         status = 200
-    return await _show_score(page, model, entered, cuts, status, problem, answer, asked)
+    return await _show_score(page, model, entered, cutoffs, status, problem, answer, asked)
 
 
-async def cuts_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
+async def cutoffs_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
     """Return the thresholds of the model's aliases, by alias; None for a cut that flags no row."""
     if model.labels or not model.aliases:
         return {}
     found = await page.client.models.alias_page(model.name, limit=MAX_ALIASES)
     here = [each for each in found.data if each.model_id == model.id]
-    return {each.alias: each.cut.threshold for each in here if each.cut is not None}
+    return {each.alias: each.cutoff.threshold for each in here if each.cutoff is not None}
 
 
 async def _show_score(
     page: Page,
     model: Model,
     entered: Mapping[str, str],
-    cuts: Mapping[str, float | None],
+    cutoffs: Mapping[str, float | None],
     status: int = 200,
     problem: Json | None = None,
     answer: ScoredRow | None = None,
@@ -98,7 +98,7 @@ async def _show_score(
         entered=entered,
         as_fields=len(numbered) <= MAX_FORM_FEATURES,
         field_groups=[numbered[at : at + GROUP_SIZE] for at in range(0, len(numbered), GROUP_SIZE)],
-        references=_references(model, cuts),
+        references=_references(model, cutoffs),
         problem=problem,
         at_fault={
             each.name: at_fault[each.name] for each in model.features if each.name in at_fault
@@ -113,15 +113,17 @@ def _name_of(pointer: str) -> str:
     return pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
 
 
-def _references(model: Model, cuts: Mapping[str, float | None]) -> dict[str, str]:
+def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, str]:
     """Return the references that a score can be compared with: the form's values, and their texts."""
     if model.labels:
         return {}
     found = {"negative": "the average negative row", "average": "the average training row"}
-    of_cuts = {
-        f"cut:{alias}": f"the cut of {alias}" for alias, cut in cuts.items() if cut is not None
+    of_cutoffs = {
+        f"cut:{alias}": f"the cut of {alias}"
+        for alias, cutoff in cutoffs.items()
+        if cutoff is not None
     }
-    return found | of_cuts
+    return found | of_cutoffs
 
 
 async def _example(page: Page, model: Model) -> dict[str, str]:
@@ -234,7 +236,7 @@ async def _answer(
     row: Json,
     label: str | None,
     compare: str,
-    cuts: Mapping[str, float | None],
+    cutoffs: Mapping[str, float | None],
 ) -> ScoredRow:
     """Return the score, its position on the curve, its probability, and the reasons if the model has any."""
     of = page.client.models[model.id]
@@ -251,7 +253,10 @@ async def _answer(
         probability_low=scores.probabilities_low[0] if scores.probabilities_low else None,
         probability_high=scores.probabilities_high[0] if scores.probabilities_high else None,
         no_probability=scores.no_probability,
-        flags=[(alias, cut, cut is not None and score >= cut) for alias, cut in cuts.items()],
+        flags=[
+            (alias, cutoff, cutoff is not None and score >= cutoff)
+            for alias, cutoff in cutoffs.items()
+        ],
     )
     # The average negative is the default reference, if the model has one.
     for reference in [compare] if compare else ["negative", "average"]:
@@ -263,7 +268,7 @@ async def _answer(
                 reasons=min(MAX_REASONS, len(model.features)),
                 reference=kind,
                 direction="both",
-                threshold=cuts.get(alias),
+                threshold=cutoffs.get(alias),
             )
         except ProblemError as error:
             if error.status != 422:

@@ -18,7 +18,7 @@ from app.console import charts
 from app.console.api import at, path_segment
 from app.console.choices import offer_datasets, offer_models
 from app.console.lists import read_list
-from app.console.row_score import cuts_of_aliases
+from app.console.row_score import cutoffs_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import UploadField, describe_form, form_fields, upload_fields
 from app.console.uploads import send_form
@@ -57,7 +57,7 @@ async def _list(
     of_rows: bool = False,
 ) -> Response:
     listed = await read_list(page, "/console/batch-scores", page.client.batch_scores.page)
-    offered: dict[str, Any] = {"cuts": {}}
+    offered: dict[str, Any] = {"cutoffs": {}}
     if page.can("read"):
         chosen = given or page.query
         named = str(chosen.get("model") or chosen.get("model_id") or "")
@@ -66,7 +66,7 @@ async def _list(
             "datasets": await offer_datasets(
                 page, [str(chosen.get("dataset_id", ""))], labelled=False
             ),
-            "cuts": await _cuts(page, named),
+            "cutoffs": await _cutoffs(page, named),
         }
     written = _table_fields(page)
     labels = {name: Field(name, label) for name, label in LABELS.items()}
@@ -92,7 +92,7 @@ def _table_fields(page: Page) -> dict[str, UploadField]:
     return {name: each for name, each in upload_fields(page.request.app).items() if name in taken}
 
 
-async def _cuts(page: Page, named: str) -> dict[str, float | None]:
+async def _cutoffs(page: Page, named: str) -> dict[str, float | None]:
     """Return the thresholds of a model's aliases, by `name@alias`; empty if the model does not exist."""
     if not named:
         return {}
@@ -100,8 +100,8 @@ async def _cuts(page: Page, named: str) -> dict[str, float | None]:
         model = await page.client.models[named].read()
     except (ProblemError, ConfigurationError):
         return {}
-    found = await cuts_of_aliases(page, model)
-    return {f"{model.name}@{alias}": cut for alias, cut in found.items()}
+    found = await cutoffs_of_aliases(page, model)
+    return {f"{model.name}@{alias}": cutoff for alias, cutoff in found.items()}
 
 
 @router.post("")
@@ -154,12 +154,12 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     found = batch.data
     gone = await page.find_gone(found.model_id, found.dataset_id)
     summary, no_summary = None, None
-    cuts: dict[str, float | None] = {}
+    cutoffs: dict[str, float | None] = {}
     if found.status == "ready":
         try:
             summary = await batch.summary()
             if page.can("read") and summary.flagged is None:
-                cuts = await _cuts(page, found.model_id)
+                cutoffs = await _cutoffs(page, found.model_id)
         except ProblemError as error:
             if error.status not in (403, 409):
                 raise
@@ -170,7 +170,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         gone=gone,
         misfit=_misfit(found),
         summary=summary,
-        cuts=cuts,
+        cutoffs=cutoffs,
         no_summary=no_summary,
         charts=[] if summary is None else _histograms(summary),
         first=None if summary is None else _first_rows(summary, found.keep),
@@ -222,7 +222,7 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
                 each.edges,
                 each.counts,
                 f"How many rows have which {each.name}",
-                cut=summary.threshold,
+                cutoff=summary.threshold,
             ),
         )
         for each in summary.scores
@@ -267,8 +267,8 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
             if (text := row[f"reason_{k}_text"]) is not None:
                 error = row.get(f"reason_{k}_error")
                 reasons.append((text, row[f"reason_{k}_contribution"], error))
-        cut = summary.threshold
-        flag = None if cut is None else row["score"] >= cut
+        cutoff = summary.threshold
+        flag = None if cutoff is None else row["score"] >= cutoff
         number = None if "row_number" in keep else row.get("row_number")
         rows.append(
             FirstRow(

@@ -14,12 +14,12 @@ from rankwright.plots import Band
 from rankwright.resources import AsyncEvaluation, AsyncModel
 from rankwright.types import (
     CalibrationDrift,
-    EvaluationFigures,
     EvaluationGains,
+    EvaluationMetricEstimates,
     EvaluationOperatingPoint,
     Gain,
-    ModelFigures,
     ModelGains,
+    ModelMetricEstimates,
     OperatingPoint,
     Reliability,
 )
@@ -35,14 +35,14 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 T = TypeVar("T")
-FIGURES = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
+METRICS = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
 CONFIDENCE = "0.95"
 FIELDS = {
     "fpr": Field("limit", "Rate"),
     "tpr": Field("limit", "Rate"),
     "confidence": Field("confidence", "With confidence"),
     "count": Field("count", "First rows"),
-    "figure": Field("figure", "Another figure"),
+    "metric": Field("metric", "Another figure"),
 }
 """The fields of the form, by the parameter of the API that each one fills."""
 
@@ -55,7 +55,7 @@ class TopForm:
     limit: str
     confidence: str
     count: str
-    figure: str
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class TopOfList:
     """The top of a list. Each request of the form has an answer, or an error in `faults`."""
 
     entered: TopForm
-    promised: OperatingPoint | EvaluationOperatingPoint | None
+    guaranteed: OperatingPoint | EvaluationOperatingPoint | None
     first_rows: Sequence[Gain]
     requested_rows: Sequence[Gain]
     chart: Markup | None
-    figures: ModelFigures | EvaluationFigures | None
+    metrics: ModelMetricEstimates | EvaluationMetricEstimates | None
     faults: FormFaults
     words: str | None
     """Why there is no list at all."""
@@ -89,31 +89,31 @@ async def read_top_of_list(
         limit=page.asked("limit") or "",
         confidence=page.asked("confidence") or CONFIDENCE,
         count=page.asked("count") or "",
-        figure=page.asked("figure") or "",
+        metric=page.asked("metric") or "",
     )
     read_gains = cast(Callable[..., Awaitable[ModelGains | EvaluationGains]], of.gains)
-    read_cut = cast(
+    read_cutoff = cast(
         Callable[..., Awaitable[OperatingPoint | EvaluationOperatingPoint]], of.operating_point
     )
     gains, words = await read_or_error(read_gains())
-    promised = requested = promise_problem = rows_problem = None
+    guaranteed = requested = guarantee_problem = rows_problem = None
     if entered.limit:
         asked: Json = {entered.rate: entered.limit, "confidence": entered.confidence}
         if grouped:
             asked["by_group"] = "together"
-        promised, promise_problem = await _or_problem(read_cut(**asked))
+        guaranteed, guarantee_problem = await _or_problem(read_cutoff(**asked))
     if entered.count:
         requested, rows_problem = await _or_problem(read_gains(count=[entered.count]))
-    names = [*FIGURES, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
-    figures, figures_problem = await _figures(of, names, entered.figure)
+    names = [*METRICS, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
+    metrics, metrics_problem = await _metrics(of, names, entered.metric)
     return TopOfList(
         entered,
-        promised,
+        guaranteed,
         [] if gains is None else gains.rows,
         [] if requested is None else requested.rows,
         None if gains is None else _gains_chart(gains.rows),
-        figures,
-        place_faults(_joined(promise_problem, rows_problem, figures_problem), FIELDS),
+        metrics,
+        place_faults(_joined(guarantee_problem, rows_problem, metrics_problem), FIELDS),
         words,
     )
 
@@ -135,11 +135,13 @@ async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:
         return None, error.problem
 
 
-async def _figures(
+async def _metrics(
     of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
-) -> tuple[ModelFigures | EvaluationFigures | None, Json | None]:
+) -> tuple[ModelMetricEstimates | EvaluationMetricEstimates | None, Json | None]:
     """Return the metrics of these rows; the entered metric comes first."""
-    read = cast(Callable[..., Awaitable[ModelFigures | EvaluationFigures]], of.figures)
+    read = cast(
+        Callable[..., Awaitable[ModelMetricEstimates | EvaluationMetricEstimates]], of.metrics
+    )
     wanted = [*filter(None, [more]), *(name for name in names if name != more)]
     found, problem = await _or_problem(read(wanted))
     if found is None and more:  # the entered metric may be invalid
@@ -166,11 +168,11 @@ def draw_reliability(
     *,
     size: float = 440.0,
     cursor: tuple[float, float | None] | None = None,
-    figures: tuple[str, str | None] | None = None,
+    metrics: tuple[str, str | None] | None = None,
 ) -> Markup:
     """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
     plot = plots.of_reliability(found, "Reliability diagram", cursor=cursor)
-    return charts.square(plot, size=size, figures=figures)
+    return charts.square(plot, size=size, metrics=metrics)
 
 
 @router.get("/{ref}/top")
@@ -196,7 +198,7 @@ async def _show_calibration(
 ) -> Response:
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].read_calibration())
-    judged = None if found is None else found.reliability
+    evaluated = None if found is None else found.reliability
     offered = {}
     if page.can("train") and model.kind == "bipartite":
         found_datasets = await offer_datasets(page, [chosen])
@@ -210,8 +212,8 @@ async def _show_calibration(
         status,
         found=found,
         words=words,
-        judged=judged,
-        chart=None if judged is None else draw_reliability(judged),
+        evaluated=evaluated,
+        chart=None if evaluated is None else draw_reliability(evaluated),
         problem=problem,
         chosen=chosen,
         **offered,

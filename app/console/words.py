@@ -1,7 +1,7 @@
 """Labels of the API's parameters, states and metrics in forms and tables. The mark ⓘ (the macro `info`) shows the API's
 own name.
 
-Templates have `title`, `figure` and `state` as filters and `METRICS` as a global.
+Templates have `title`, `metric` and `state` as filters and `METRICS` as a global.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PARAMETERS: Mapping[str, str] = {
     "dataset_id": "Dataset",
     "name": "Name",
     "seed": "Random seed",
-    "controls": "Compare with simple benchmark models",
+    "baselines": "Compare with simple benchmark models",
     "label_noise": "Wrong labels",
     "timeout_seconds": "Time limit, seconds",
     "priority": "Priority in the queue",
@@ -329,22 +329,22 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-def figure(name: str) -> str:
+def metric(name: str) -> str:
     """Return the label of a metric: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
     first, _, size = name.partition("@")
     kind, _, terms = first.partition(":")
     low, _, high = terms.partition(",")
     if kind == "two_way":
         return f"Two-way area, FPR at most {low}, TPR at least {high}"
-    metric = METRICS.get(kind)
-    if metric is None:
+    known = METRICS.get(kind)
+    if known is None:
         return name
     if size:
         rows = f"{size[:-1]} %" if size.endswith("%") else f"{size} rows"
-        return f"{metric.name.removesuffix(' of the first rows')} of the first {rows}"
+        return f"{known.name.removesuffix(' of the first rows')} of the first {rows}"
     if kind == "pauc" and terms:
-        return f"{metric.name}, FPR {low} to {high}"
-    return f"{metric.name} of {terms}" if terms else metric.name
+        return f"{known.name}, FPR {low} to {high}"
+    return f"{known.name} of {terms}" if terms else known.name
 
 
 def title(name: str) -> str:

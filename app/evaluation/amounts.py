@@ -204,7 +204,7 @@ def _curve(found: Mapping[str, ValueCaught]) -> list[Json]:
     }
     columns.setdefault("amount_of_negatives", [None] * kept.size)
     columns["value"] = rows.values[kept].tolist()
-    columns["threshold"] = [finite(cut) for cut in rows.thresholds[kept].tolist()]
+    columns["threshold"] = [finite(cutoff) for cutoff in rows.thresholds[kept].tolist()]
     return [dict(zip(columns, point, strict=True)) for point in zip(*columns.values(), strict=True)]
 
 

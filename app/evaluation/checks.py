@@ -1,6 +1,6 @@
 """May a model be used? Five checks of what is stored about it; no row is read.
 
-Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_controls` pass
+Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
 if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
 difference is statistically significant, pass if intervals exclude all differences beyond a margin (`margins`), and are
 not known otherwise, with the number of rows that would decide.
@@ -23,7 +23,7 @@ from app.models import service as models
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
 
-CheckName = Literal["ranks", "beats_controls", "probabilities", "stable", "groups"]
+CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
 Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
@@ -51,14 +51,14 @@ class Check:
 def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Check]]:
     """Return the model and its checks."""
     model = models.find(session, owner, ref)
-    judged = repository.list_of_model(session, owner, model.id, LAST)
-    new = [each for each in judged if each.drift is not None and seen_of(each) == "new"]
+    evaluated = repository.list_of_model(session, owner, model.id, LAST)
+    new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
     return model, [
         _ranks(session, model),
-        _beats_controls(model),
+        _beats_baselines(model),
         _probabilities(session, model, new),
         check_stable(new[0] if new else None),
-        _groups(judged),
+        _groups(evaluated),
     ]
 
 
@@ -70,23 +70,23 @@ def _ranks(session: Session, model: Model) -> Check:
     least = min(told, key=lambda area: area["low"])
     label = f" of {least['label']}" if "label" in least else ""
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
-    figure = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high}); a random order has 0.5."
+    metric = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high}); a random order has 0.5."
     if least["low"] > 0.5:
-        return Check("ranks", True, f"It ranks better than chance: {figure}", evidence="validation")
-    words = f"The data do not show that it ranks better than chance: {figure}"
+        return Check("ranks", True, f"It ranks better than chance: {metric}", evidence="validation")
+    words = f"The data do not show that it ranks better than chance: {metric}"
     return Check("ranks", False, words, evidence="validation")
 
 
-def _beats_controls(model: Model) -> Check:
+def _beats_baselines(model: Model) -> Check:
     said = {
         True: "It ranks better than each simple benchmark model.",
         False: "The data do not show that it ranks better than simple benchmark models. Such a model is easier to "
         "explain.",
         None: "It was not compared with simple benchmark models.",
     }
-    found = model.beats_controls
+    found = model.beats_baselines
     evidence: Evidence | None = None if found is None else "validation"
-    return Check("beats_controls", found, said[found], evidence=evidence)
+    return Check("beats_baselines", found, said[found], evidence=evidence)
 
 
 def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> Check:
@@ -289,8 +289,8 @@ def _say_more(more: int | None) -> str:
     return f" About {math.ceil(more / digits) * digits:,} more rows are needed."
 
 
-def _groups(judged: Sequence[Evaluation]) -> Check:
-    for evaluation in judged:
+def _groups(evaluated: Sequence[Evaluation]) -> Check:
+    for evaluation in evaluated:
         found = groups_of(evaluation)
         tests = [
             (of["column"], each)
@@ -323,11 +323,11 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Ch
     lacking, wide = [], []
     factors: list[float | None] = []
     for grouping in found:
-        for name, allowed, figures in _figures_by_group(grouping):
-            for value, figure in figures:
-                if figure["value"] is None:
-                    lacking.append(f"{name} of {grouping['column']} {value} ({figure['reason']})")
-            known = [figure for _, figure in figures if figure["value"] is not None]
+        for name, allowed, metrics in _metrics_by_group(grouping):
+            for value, metric in metrics:
+                if metric["value"] is None:
+                    lacking.append(f"{name} of {grouping['column']} {value} ({metric['reason']})")
+            known = [metric for _, metric in metrics if metric["value"] is not None]
             for first, second in combinations(known, 2):
                 bound, off = _difference(first, second)
                 if bound >= allowed:
@@ -352,16 +352,16 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Ch
     return Check("groups", None, words, evaluation.id, "evaluation", margin, more)
 
 
-def _figures_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
+def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
     """Yield the metrics that groups must have alike: the name, the margin, and each group's value."""
     groups = grouping["groups"]
     for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
         if all(group[of] is not None for group in groups):
-            figures = [(group["value"], group[of]) for group in groups]
-            yield name, margins.BETWEEN_GROUPS, figures
+            metrics = [(group["value"], group[of]) for group in groups]
+            yield name, margins.BETWEEN_GROUPS, metrics
     if all(group["calibration"] is not None for group in groups):
-        figures = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
-        yield "calibration", margins.LOG_ODDS, figures
+        metrics = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
+        yield "calibration", margins.LOG_ODDS, metrics
 
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
 from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amounts
-from app.evaluation.metrics import JudgedModel, Overlap, load_ranker, model_of, read_rows
+from app.evaluation.metrics import EvaluatedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import (
     CURVE_POINTS,
     ComparisonInputs,
@@ -38,7 +38,7 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
 from app.training import lists
 from app.training.interpretation import score
-from core import metrics
+from core import metrics as core_metrics
 
 if TYPE_CHECKING:
     from app.datasets.matrices import Table
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 COMPARE = "compare"
 """The kind of job."""
-COMPARED_FIGURES = ("auc", "ndcg@10", "map")
+COMPARED_METRICS = ("auc", "ndcg@10", "map")
 """Figures of lists by which models are compared where the dataset has queries."""
 COMPARISONS = Output(Comparison, "cmp", "comparison")
 COMPARISONS_READ = 20
@@ -59,12 +59,12 @@ class ComparisonSpec(TypedDict):
 
     comparison_id: str
     dataset: DatasetLineage
-    figures: NotRequired[list[str]]
+    metrics: NotRequired[list[str]]
     amounts: NotRequired[AmountSpec]
     seen: NotRequired[dict[str, Seen]]
 
 
-class ComparedModel(JudgedModel):
+class ComparedModel(EvaluatedModel):
     """A model by its id."""
 
     model_id: str
@@ -76,7 +76,7 @@ class ComparisonPayload(Work):
     table: TableFile
     models: list[ComparedModel]
     windows: list[Window]
-    figures: list[str]
+    metrics: list[str]
     amounts: AmountSpec | None
     level: float
     warnings: list[str]
@@ -91,7 +91,7 @@ class Compared(TypedDict):
     n_tests: int
     p_value: float | None
     windows: list[Json]
-    figures: list[Json]
+    metrics: list[Json]
     costs: Json | None
     lists: list[Json]
     curves: list[Json]
@@ -115,7 +115,7 @@ def submit(
     spec: ComparisonSpec = {
         "comparison_id": COMPARISONS.new_id(),
         "dataset": lineage_of(dataset),
-        "figures": [*request.figures],
+        "metrics": [*request.metrics],
         "seen": seen,
     }
     if (amounts := request.amounts.spec()) is not None:
@@ -155,13 +155,13 @@ def find_worse(
     its windows, and better in none. A comparison shows nothing on rows that the other model was trained on, or may have
     been.
     """
-    judged: dict[tuple[str, str], bool] = {}
+    evaluated: dict[tuple[str, str], bool] = {}
     if pairs:
         found = repository.find_comparisons_of_pairs(session, owner, pairs, COMPARISONS_READ)
         for pair, comparison in found:
-            if pair not in judged and (lead := _lead_in(comparison, *pair)) is not None:
-                judged[pair] = lead < 0
-    return {pair for pair, worse in judged.items() if worse}
+            if pair not in evaluated and (lead := _lead_in(comparison, *pair)) is not None:
+                evaluated[pair] = lead < 0
+    return {pair for pair, worse in evaluated.items() if worse}
 
 
 def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
@@ -199,7 +199,7 @@ def prepare(
         "table": table_of(dataset, blobs),
         "models": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
-        "figures": cast(ComparisonSpec, claim.spec).get("figures", []),
+        "metrics": cast(ComparisonSpec, claim.spec).get("metrics", []),
         "amounts": cast(ComparisonSpec, claim.spec).get("amounts"),
         "level": comparison.level,
         "warnings": comparison.warnings,
@@ -220,7 +220,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
         scores.append(score(load_ranker(model), table))
         callback(number, len(models), {})
     names = [model["model_id"] for model in models]
-    found = metrics.compare(
+    found = core_metrics.compare(
         table.y,
         scores,
         [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]],
@@ -229,14 +229,14 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
         group=table.group,
         names=names,
     )
-    figures = [metrics.figure_named(name) for name in payload["figures"]]
+    metrics = [core_metrics.metric_named(name) for name in payload["metrics"]]
     compared = (
         ()
-        if not figures
-        else metrics.compare_figures(
+        if not metrics
+        else core_metrics.compare_metrics(
             table.y,
             scores,
-            figures,
+            metrics,
             level=payload["level"],
             sample_weight=table.weight,
             group=table.group,
@@ -268,7 +268,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
                 {"fpr_min": window.fpr_min, "fpr_max": window.fpr_max} | _compared(window, names)
                 for window in found.windows
             ],
-            "figures": [{"figure": each.figure.name} | _compared(each, names) for each in compared],
+            "metrics": [{"metric": each.metric.name} | _compared(each, names) for each in compared],
             "costs": _compare_costs(payload, table, scores, names),
             "lists": _compare_lists(table, scores, names, payload["level"]),
             "curves": [
@@ -282,8 +282,8 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
 
 def _doubt_areas(
     table: Table,
-    models: Sequence[JudgedModel],
-    found: metrics.Comparison,
+    models: Sequence[EvaluatedModel],
+    found: core_metrics.Comparison,
     rows: tuple[int, int],
 ) -> list[str]:
     """Say where the intervals of the models' areas may miss; `rows` are the positives and the negatives."""
@@ -303,7 +303,7 @@ def _doubt_areas(
 
 def _curve(table: Table, scores: Floats) -> list[Json]:
     """Return the ROC curve of scores of the compared rows, thinned: it is kept in the result."""
-    shown = metrics.roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
+    shown = core_metrics.roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
     ends = zip(shown.fpr.tolist(), shown.tpr.tolist(), strict=True)
     return [{"fpr": fpr, "tpr": tpr} for fpr, tpr in ends]
 
@@ -315,24 +315,24 @@ def _compare_lists(
     query = table.query
     if query is None or lists.count_informative(table.y, query, table.weight) < lists.MIN_QUERIES:
         return []
-    found = metrics.compare_lists(
+    found = core_metrics.compare_lists(
         table.y,
         scores,
         query,
-        [metrics.list_figure_named(name) for name in COMPARED_FIGURES],
+        [core_metrics.list_metric_named(name) for name in COMPARED_METRICS],
         level=level,
         sample_weight=table.weight,
         names=names,
     )
     return [
-        {"figure": each.figure.name, "queries": each.queries, "skipped": each.skipped}
+        {"metric": each.metric.name, "queries": each.queries, "skipped": each.skipped}
         | _compared(each, names)
         for each in found
     ]
 
 
 def _compared(
-    of: metrics.WindowComparison | metrics.FigureComparison | metrics.ListComparison,
+    of: core_metrics.WindowComparison | core_metrics.MetricComparison | core_metrics.ListComparison,
     names: list[str],
 ) -> Json:
     return {
@@ -352,7 +352,7 @@ def _compare_costs(
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
-    found = metrics.compare_costs(
+    found = core_metrics.compare_costs(
         table.y,
         scores,
         costs_of(amounts["costs"]),

@@ -195,12 +195,12 @@ class EvaluationFindings:
     orders: Sequence[RowOrder]
 
 
-def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path) -> Json:
+def measure_drift(before: Remembered, evaluated: EvaluationFindings, workdir: Path) -> Json:
     """Compare an evaluation, at the same level, with what `remember_validation` gave."""
     from core.metrics.estimates import holm
 
-    level, scored = before["level"], judged.scored
-    after = {_key(area): area for area in judged.areas}
+    level, scored = before["level"], evaluated.scored
+    after = {_key(area): area for area in evaluated.areas}
     areas = [
         _change(area, after[_key(area)], level) for area in before["areas"] if _key(area) in after
     ]
@@ -212,13 +212,13 @@ def measure_drift(before: Remembered, judged: EvaluationFindings, workdir: Path)
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
     probabilities = []
-    if judged.probabilities is not None and scored is not None and "effective" in before:
+    if evaluated.probabilities is not None and scored is not None and "effective" in before:
         rows = sum(scored.effective) / sum(before["effective"])
-        probabilities = _errors_of(judged.probabilities, rows)
+        probabilities = _errors_of(evaluated.probabilities, rows)
     features = None
-    if judged.trained_on is not None:
+    if evaluated.trained_on is not None:
         worth = 1.0 if scored is None else scored.worth
-        features = _moves(judged, before.get("importance", {}), worth, level)
+        features = _moves(evaluated, before.get("importance", {}), worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
@@ -277,7 +277,7 @@ def _log_odds(share: float) -> float:
 
 
 def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(area.get(name) for name in ("of", "label", "figure", "fpr_min", "fpr_max"))
+    return tuple(area.get(name) for name in ("of", "label", "metric", "fpr_min", "fpr_max"))
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
@@ -364,19 +364,19 @@ def find_errors(found: Reliability) -> list[Json]:
 
 
 def _moves(
-    judged: EvaluationFindings, importance: Mapping[str, float], worth: float, level: float
+    evaluated: EvaluationFindings, importance: Mapping[str, float], worth: float, level: float
 ) -> list[Json]:
     """How the features have moved since training."""
     from app.ingest.profile import TableReader
 
-    assert judged.trained_on is not None
-    paths, found = (judged.trained_on, judged.table), []
+    assert evaluated.trained_on is not None
+    paths, found = (evaluated.trained_on, evaluated.table), []
     with TableReader(Path(paths[0])) as old, TableReader(Path(paths[1])) as new:
         samples = [
             Sampled(table, path, order)
-            for table, path, order in zip((old, new), paths, judged.orders, strict=True)
+            for table, path, order in zip((old, new), paths, evaluated.orders, strict=True)
         ]
-        for name in judged.features:
+        for name in evaluated.features:
             columns = old.sample(name), new.sample(name)
             if columns[0].type == columns[1].type:
                 what = {"name": name, "importance": importance.get(name)}
@@ -569,9 +569,9 @@ def _name(area: Json) -> str:
         case "pair_order":
             return "fraction of pairs in order"
         case "list":
-            return f"mean {area['figure']} of a query"
+            return f"mean {area['metric']} of a query"
         case "grades":
-            return f"{area['figure']} of the grades"
+            return f"{area['metric']} of the grades"
         case "pauc":
             return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
     return f"AUC of {area['label']}" if "label" in area else "AUC"

@@ -24,37 +24,37 @@ from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.endpoints import (
     CurveFormDep,
-    CutQueryDep,
+    CutoffQueryDep,
     DefinitionQuery,
-    FiguresQuery,
     FixedPrevalenceQuery,
     GainsQueryDep,
     ListCurveFormDep,
+    MetricsQuery,
     answer_curve,
     answer_list_curve,
 )
 from app.models.schemas import (
-    CUTS_BY_GROUP,
+    CUTOFFS_BY_GROUP,
     TOGETHER,
     CalibrationRequest,
     CurveKind,
     EvaluationCurve,
-    EvaluationFigures,
     EvaluationGains,
+    EvaluationMetricEstimates,
     EvaluationOperatingPoint,
     EvaluationRoc,
-    GroupPromise,
-    PromisesByGroup,
-    figures_of,
+    GroupGuarantee,
+    GuaranteesByGroup,
+    guarantee_of,
+    metric_estimates_of,
     point_of,
-    promise_of,
 )
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Evaluation as EvaluationRow
 
 if TYPE_CHECKING:
-    from core.metrics import GroupPromises
+    from core.metrics import GroupGuarantees
 
 models_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -186,7 +186,7 @@ async def read_evaluation_operating_point(
     evaluation_id: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: CutQueryDep,
+    asked: CutoffQueryDep,
     by_group: Annotated[
         Literal["together", "each"] | None,
         Query(
@@ -213,34 +213,34 @@ async def read_evaluation_operating_point(
         return EvaluationOperatingPoint(
             evaluation_id=row.id,
             model_id=row.model_id,
-            promise=promise_of(found.promise),
-            groups=None if groups is None else _promises(row, by_group, *groups),
+            guarantee=guarantee_of(found.guarantee),
+            groups=None if groups is None else _guarantees(row, by_group, *groups),
             **dict(point_of(found.point)),
         )
 
     return await context.compute(caller.owner, work)
 
 
-def _promises(
+def _guarantees(
     row: EvaluationRow,
     by_group: str | None,
-    found: GroupPromises,
-    groups: Sequence[evaluations.PromisedGroup],
-) -> PromisesByGroup:
+    found: GroupGuarantees,
+    groups: Sequence[evaluations.GuaranteedGroup],
+) -> GuaranteesByGroup:
     assert row.metrics is not None
-    return PromisesByGroup(
+    return GuaranteesByGroup(
         column=row.metrics[BY_GROUP]["column"],
         by_group=by_group or TOGETHER,
         threshold=found.threshold,
-        note=CUTS_BY_GROUP,
+        note=CUTOFFS_BY_GROUP,
         groups=[
-            GroupPromise(
+            GroupGuarantee(
                 value=one.value,
                 threshold=one.found.threshold,
                 rows=one.found.rows,
                 needed=one.found.needed,
-                errors=None if one.found.promise is None else one.found.promise.errors,
-                broken=None if one.found.promise is None else one.found.promise.broken,
+                errors=None if one.found.guarantee is None else one.found.guarantee.errors,
+                broken=None if one.found.guarantee is None else one.found.guarantee.broken,
                 fpr=None if one.fpr is None else Interval(**one.fpr._asdict()),
                 tpr=None if one.tpr is None else Interval(**one.tpr._asdict()),
             )
@@ -249,26 +249,26 @@ def _promises(
     )
 
 
-@router.get("/{evaluation_id}/figures", summary="Compute figures of the ranking")
+@router.get("/{evaluation_id}/metric-estimates", summary="Compute figures of the ranking")
 @needs("read")
-async def read_evaluation_figures(
+async def read_evaluation_metric_estimates(
     *,
     evaluation_id: str,
     context: ContextDep,
     caller: CallerDep,
-    names: FiguresQuery,
+    names: MetricsQuery,
     definition: DefinitionQuery = "interpolated",
     fixed_prevalence: FixedPrevalenceQuery = False,
-) -> EvaluationFigures:
+) -> EvaluationMetricEstimates:
     """Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
 
-    def work() -> EvaluationFigures:
+    def work() -> EvaluationMetricEstimates:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         found = models.measured_on(
             curve, totals, names, row.level, definition, fixed_prevalence=fixed_prevalence
         )
-        return EvaluationFigures(
-            evaluation_id=row.id, model_id=row.model_id, **figures_of(found, row.level)
+        return EvaluationMetricEstimates(
+            evaluation_id=row.id, model_id=row.model_id, **metric_estimates_of(found, row.level)
         )
 
     return await context.compute(caller.owner, work)

@@ -31,7 +31,7 @@ from app.evaluation.metrics import (
     MEASURES,
     OVERLAPS,
     BipartiteMeasure,
-    JudgedModel,
+    EvaluatedModel,
     Overlap,
 )
 from app.evaluation.row_order import RowOrder, row_order
@@ -67,11 +67,11 @@ from core import metrics as core_metrics
 if TYPE_CHECKING:
     from core.metrics import (
         ClassTotals,
-        GroupPromise,
-        GroupPromises,
+        GroupGuarantee,
+        GroupGuarantees,
+        Guarantee,
         Interval,
         OperatingPoint,
-        Promise,
         RocCurve,
     )
 
@@ -103,7 +103,7 @@ class EvaluationSpec(TypedDict):
     dataset: DatasetLineage
     seen: NotRequired[Seen]
     at: NotRequired[dict[str, float]]
-    alias_cut: NotRequired[AliasThreshold]
+    alias_cutoff: NotRequired[AliasThreshold]
     grouping: NotRequired[Grouping]
     protected: NotRequired[list[Grouping]]
     amounts: NotRequired[AmountSpec]
@@ -114,7 +114,7 @@ class EvaluationPayload(Work):
 
     dataset_kind: str
     table: TableFile
-    model: JudgedModel
+    model: EvaluatedModel
     windows: list[Window]
     level: float
     threshold: float | None
@@ -142,7 +142,7 @@ def submit(
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
-    (model,), (cut,), dataset = inputs.models, inputs.cuts, inputs.dataset
+    (model,), (cutoff,), dataset = inputs.models, inputs.cutoffs, inputs.dataset
     seen = how_seen(model, dataset)
     spec: EvaluationSpec = {
         "evaluation_id": EVALUATIONS.new_id(),
@@ -152,10 +152,10 @@ def submit(
     }
     if request.groups.at is not None:
         spec["at"] = dict(request.groups.at)
-    elif cut is not None:
-        spec["alias_cut"] = {
+    elif cutoff is not None:
+        spec["alias_cutoff"] = {
             "alias": request.model.rpartition("@")[2],
-            "threshold": cut["threshold"],
+            "threshold": cutoff["threshold"],
         }
     if (grouping := grouping_of(dataset, request.groups)) is not None:
         spec["grouping"] = grouping
@@ -235,7 +235,7 @@ def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
     """Return the cut that the rows are judged at, None if there is none, and what is to be said of it."""
-    at, of_alias = spec.get("at"), spec.get("alias_cut")
+    at, of_alias = spec.get("at"), spec.get("alias_cutoff")
     if at is not None and "threshold" in at:
         return at["threshold"], []
     if at is None and of_alias is None:
@@ -310,7 +310,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
                 measure.totals,
                 measure.series(payload["table"]["path"], payload["orders"][-1]),
             )
-        judged = drift.EvaluationFindings(
+        evaluated = drift.EvaluationFindings(
             measure.areas(_windows_of(before), before["level"]),
             scored,
             found.get("calibration"),
@@ -319,7 +319,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             model["features"],
             payload["orders"],
         )
-        drifted = drift.measure_drift(before, judged, workdir)
+        drifted = drift.measure_drift(before, evaluated, workdir)
     callback(2, 2, {})
     overlaps, equal_rows = Overlap(payload["table"]["path"]).describe(model)
     return {
@@ -374,25 +374,25 @@ def roc(
 
 
 @dataclass(frozen=True)
-class PromisedGroup:
+class GuaranteedGroup:
     """The cut of one group that keeps a promise, with its rates on the group's rows; None where it has none."""
 
     value: str | None
-    found: GroupPromise
+    found: GroupGuarantee
     fpr: Interval | None
     tpr: Interval | None
 
 
 @dataclass(frozen=True)
-class CutOfEvaluation:
+class CutoffOfEvaluation:
     """An operating point of an evaluation; with a confidence what it promises, and the promises of the groups if they
     are asked for.
     """
 
     evaluation: Evaluation
     point: OperatingPoint
-    promise: Promise | None
-    groups: tuple[GroupPromises, list[PromisedGroup]] | None
+    guarantee: Guarantee | None
+    groups: tuple[GroupGuarantees, list[GuaranteedGroup]] | None
 
 
 def prepare_operating_point(
@@ -403,7 +403,7 @@ def prepare_operating_point(
     asked: Json,
     *,
     together: bool | None,
-) -> Callable[[], CutOfEvaluation]:
+) -> Callable[[], CutoffOfEvaluation]:
     """Read what an operating point of an evaluation is computed from; return what computes it, and reads nothing.
     `asked` are the keywords of `core.metrics.operating_point`. `together`: also the promises of the groups, all at once
     or each by itself; None: without them.
@@ -412,60 +412,60 @@ def prepare_operating_point(
     independent = evaluation.job.spec["independent"]
     scores = None if together is None else repository.find_group_scores(session, evaluation.id)
 
-    def compute() -> CutOfEvaluation:
-        point, promise = _cut_on(evaluation, curve, totals, independent, confidence, asked)
+    def compute() -> CutoffOfEvaluation:
+        point, guarantee = _cutoff_on(evaluation, curve, totals, independent, confidence, asked)
         groups = None
         if together is not None:
-            groups = _promises_by_group(evaluation, scores, promise, together=together)
-        return CutOfEvaluation(evaluation, point, promise, groups)
+            groups = _guarantees_by_group(evaluation, scores, guarantee, together=together)
+        return CutoffOfEvaluation(evaluation, point, guarantee, groups)
 
     return compute
 
 
-def _cut_on(
+def _cutoff_on(
     evaluation: Evaluation,
     curve: RocCurve,
     totals: ClassTotals,
     independent: bool,
     confidence: float | None,
     asked: Json,
-) -> tuple[OperatingPoint, Promise | None]:
+) -> tuple[OperatingPoint, Guarantee | None]:
     if confidence is None:
         return core_metrics.operating_point_on_curve(
             curve, totals, level=evaluation.level, **asked
         ), None
     if not independent:
         detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
-        raise models.no_promise("confidence", detail)
+        raise models.no_guarantee("confidence", detail)
     assert evaluation.metrics is not None
     rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
-    found = models.promised_on(curve, totals, rows, evaluation.level, confidence, **asked)
-    return found.point, found.promise
+    found = models.guaranteed_on(curve, totals, rows, evaluation.level, confidence, **asked)
+    return found.point, found.guarantee
 
 
-def _promises_by_group(
-    evaluation: Evaluation, stored: bytes | None, promise: Promise | None, *, together: bool
-) -> tuple[GroupPromises, list[PromisedGroup]]:
+def _guarantees_by_group(
+    evaluation: Evaluation, stored: bytes | None, guarantee: Guarantee | None, *, together: bool
+) -> tuple[GroupGuarantees, list[GuaranteedGroup]]:
     """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
-    from core.metrics.promises import counts_alike
+    from core.metrics.guarantees import counts_alike
 
-    if promise is None:
+    if guarantee is None:
         detail = "by_group needs a confidence: it asks for promised cuts"
-        raise models.no_promise("by_group", detail, code="invalid")
+        raise models.no_guarantee("by_group", detail, code="invalid")
     metrics = evaluation.metrics or {}
     groups = metrics.get(BY_GROUP, {}).get("groups")
     if groups is None:
         detail = f"evaluation {evaluation.id} has no groups: evaluate with group_by"
-        raise models.no_promise("by_group", detail)
+        raise models.no_guarantee("by_group", detail)
     if stored is None:
         detail = f"evaluation {evaluation.id} was made by a version that kept no scores by group: evaluate again"
-        raise models.no_promise("by_group", detail)
+        raise models.no_guarantee("by_group", detail)
     classes = split_scores(stored, groups)
-    of_class = 0 if promise.rate == "tpr" else 1
-    found = core_metrics.promises_on_scores(
+    of_class = 0 if guarantee.rate == "tpr" else 1
+    found = core_metrics.guarantees_on_scores(
         {number: scores[of_class] for number, scores in enumerate(classes)},
-        **{promise.rate: promise.limit},
-        confidence=promise.confidence,
+        **{guarantee.rate: guarantee.limit},
+        confidence=guarantee.confidence,
         together=together,
     )
 
@@ -477,7 +477,7 @@ def _promises_by_group(
         return core_metrics.wilson_interval(share, scores.size, evaluation.level)
 
     shown = [
-        PromisedGroup(
+        GuaranteedGroup(
             group["value"],
             one,
             flagged("negative", negatives, one.threshold),

@@ -23,14 +23,14 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from core import metrics
 from core import probability as core_probability
-from core.metrics.window import CUTS, MAX_GROUPS
+from core.metrics.window import CUTOFFS, MAX_GROUPS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics.fairness import (
         GroupComparison,
-        GroupCut,
-        GroupFigure,
+        GroupCutoff,
+        GroupMetric,
         GroupQuality,
         GroupTest,
         WorstGroup,
@@ -56,7 +56,7 @@ class Grouping(TypedDict):
 
     column: str
     type: str
-    cuts: str | None
+    cutoffs: str | None
     rate: float | None
     bands: NotRequired[bool]
 
@@ -67,7 +67,7 @@ class Groups:
 
     column: str | None = None
     at: Mapping[str, float] | None = None
-    cuts: str | None = None
+    cutoffs: str | None = None
     protected: Sequence[str] | None = None
     """None: the columns whose names say so."""
 
@@ -76,16 +76,16 @@ NO_GROUPS = Groups()
 
 
 def check_groups(
-    session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cut: bool
+    session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cutoff: bool
 ) -> None:
-    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cut` says that the model
+    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cutoff` says that the model
     was named by an alias that keeps a promise.
     """
-    if asked.column is None and asked.at is None and asked.cuts is None and not asked.protected:
+    if asked.column is None and asked.at is None and asked.cutoffs is None and not asked.protected:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = f"groups and cuts are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
-        given = {"group_by": asked.column, "at": asked.at, "cuts": asked.cuts}
+        given = {"group_by": asked.column, "at": asked.at, "cutoffs": asked.cutoffs}
         pointer = next((f"/{name}" for name, one in given.items() if one is not None), "/protected")
         raise invalid(pointer, detail, code="wrong_kind")
     if asked.at is not None:
@@ -94,19 +94,19 @@ def check_groups(
         _check_column(dataset, asked.column)
     for index, name in enumerate(asked.protected or ()):
         _check_protected(dataset, name, index)
-    if asked.cuts is None:
+    if asked.cutoffs is None:
         return
-    if asked.cuts not in CUTS:
-        detail = f"cuts must be one of {', '.join(CUTS)}, got {shown(asked.cuts)}"
-        raise invalid("/cuts", detail)
+    if asked.cutoffs not in CUTOFFS:
+        detail = f"cuts must be one of {', '.join(CUTOFFS)}, got {shown(asked.cutoffs)}"
+        raise invalid("/cutoffs", detail)
     if asked.column is None:
-        raise invalid("/cuts", "cuts are chosen by group: name the column in group_by")
-    if asked.at is not None or has_cut:
+        raise invalid("/cutoffs", "cuts are chosen by group: name the column in group_by")
+    if asked.at is not None or has_cutoff:
         return
     if target_fpr(model.objective) is None or not _has_curve(session, model):
-        rate = asked.cuts.removeprefix("equal_")
-        detail = f'cuts {asked.cuts} need a rate, and the model has no cut of its own: pass at, as {{"{rate}": 0.1}}'
-        raise invalid("/cuts", detail)
+        rate = asked.cutoffs.removeprefix("equal_")
+        detail = f'cuts {asked.cutoffs} need a rate, and the model has no cut of its own: pass at, as {{"{rate}": 0.1}}'
+        raise invalid("/cutoffs", detail)
 
 
 def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
@@ -173,7 +173,7 @@ def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
         {
             "column": each["name"],
             "type": each["type"],
-            "cuts": None,
+            "cutoffs": None,
             "rate": None,
             "bands": each["type"] == "numeric" and each["distinct"] > _FEW,
         }
@@ -219,9 +219,9 @@ def grouping_of(dataset: Dataset, asked: Groups) -> Grouping | None:
     column = find_column(dataset, asked.column)
     assert column is not None
     rate = None
-    if asked.cuts is not None and asked.at is not None:
-        rate = asked.at.get(asked.cuts.removeprefix("equal_"))
-    return {"column": asked.column, "type": column["type"], "cuts": asked.cuts, "rate": rate}
+    if asked.cutoffs is not None and asked.at is not None:
+        rate = asked.at.get(asked.cutoffs.removeprefix("equal_"))
+    return {"column": asked.column, "type": column["type"], "cutoffs": asked.cutoffs, "rate": rate}
 
 
 def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None]:
@@ -275,7 +275,7 @@ def adjust_together(found: Sequence[Json], level: float) -> None:
     ]
     adjusted = holm(np.array([test["p_value"] for test in tests], dtype=np.float64))
     for test, p_value in zip(tests, adjusted.tolist(), strict=True):
-        test.update(_judged(test, p_value, level))
+        test.update(_evaluated(test, p_value, level))
 
 
 def measure_groups(
@@ -300,7 +300,7 @@ def measure_groups(
         by,
         windows=windows,
         threshold=threshold,
-        cuts=grouping["cuts"],  # type: ignore[arg-type]  # one of them, says the check
+        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # one of them, says the check
         rate=grouping["rate"],
         level=level,
         sample_weight=weight,
@@ -338,16 +338,16 @@ def _calibration(
         return None
     points: list[ReliabilityPoint] = []
     if found.in_the_large.interval is not None:
-        judged = core_probability.reliability(
+        evaluated = core_probability.reliability(
             y, probability, sample_weight=weight, group=units, level=level
         )
-        every = reliability_record(judged)["points"]
+        every = reliability_record(evaluated)["points"]
         chosen = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
         points = [every[index] for index in chosen]
     return {
         "predicted": finite(found.predicted),
-        "observed": _figure(found.observed),
-        "in_the_large": _figure(found.in_the_large),
+        "observed": _metric(found.observed),
+        "in_the_large": _metric(found.in_the_large),
         "points": points,
     }
 
@@ -385,9 +385,9 @@ def _as_json(found: GroupComparison, column: str, values: Sequence[str | None]) 
     return {
         "column": column,
         "threshold": finite(found.threshold),
-        "cuts": found.cuts,
+        "cutoffs": found.cutoffs,
         "rate": found.rate,
-        "note": None if found.cuts is None else IN_SAMPLE,
+        "note": None if found.cutoffs is None else IN_SAMPLE,
         "groups": [
             _group(one, value, found.windows)
             for one, value in zip(found.groups, values, strict=True)
@@ -396,7 +396,7 @@ def _as_json(found: GroupComparison, column: str, values: Sequence[str | None]) 
             {
                 "positives_of": values[cross.positives_of],
                 "negatives_of": values[cross.negatives_of],
-                **_figure(cross.figure),
+                **_metric(cross.metric),
             }
             for cross in found.cross_areas
         ],
@@ -414,31 +414,31 @@ def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> J
         "rows": one.rows,
         "positives": one.positives,
         "negatives": one.negatives,
-        "auc": _figure(one.auc),
+        "auc": _metric(one.auc),
         "pauc": [
-            {"fpr_min": window[0], "fpr_max": window[1], **_figure(area)}
+            {"fpr_min": window[0], "fpr_max": window[1], **_metric(area)}
             for window, area in zip(windows, one.partial_aucs, strict=True)
         ],
-        "tpr": None if one.tpr is None else _figure(one.tpr),
-        "fpr": None if one.fpr is None else _figure(one.fpr),
-        "cut": None if one.cut is None else _cut(one.cut),
-        "cut_reason": one.cut_reason,
+        "tpr": None if one.tpr is None else _metric(one.tpr),
+        "fpr": None if one.fpr is None else _metric(one.fpr),
+        "cutoff": None if one.cutoff is None else _cutoff(one.cutoff),
+        "cutoff_reason": one.cutoff_reason,
         "calibration": None,
     }
 
 
-def _figure(figure: GroupFigure) -> Json:
+def _metric(metric: GroupMetric) -> Json:
     ends = {"value": None, "low": None, "high": None}
-    return (figure.interval._asdict() if figure.interval else ends) | {"reason": figure.reason}
+    return (metric.interval._asdict() if metric.interval else ends) | {"reason": metric.reason}
 
 
-def _cut(cut: GroupCut) -> Json:
+def _cutoff(cutoff: GroupCutoff) -> Json:
     return {
-        "threshold": finite(cut.threshold),
-        "threshold_low": finite(cut.threshold_low),
-        "threshold_high": finite(cut.threshold_high),
-        "fpr": cut.fpr._asdict(),
-        "tpr": cut.tpr._asdict(),
+        "threshold": finite(cutoff.threshold),
+        "threshold_low": finite(cutoff.threshold_low),
+        "threshold_high": finite(cutoff.threshold_high),
+        "fpr": cutoff.fpr._asdict(),
+        "tpr": cutoff.tpr._asdict(),
     }
 
 
@@ -449,10 +449,10 @@ def _what(one: GroupTest | WorstGroup) -> Json:
 
 def _test(test: GroupTest, level: float) -> Json:
     told = _what(test) | {"groups": test.groups, "p_value": test.p_value}
-    return told | _judged(told, test.adjusted_p_value, level)
+    return told | _evaluated(told, test.adjusted_p_value, level)
 
 
-def _judged(test: Json, adjusted: float | None, level: float) -> Json:
+def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
     """Return the adjusted p-value of a test, whether the groups differ by it, and the words that say so."""
     names = {
         "auc": "AUC",

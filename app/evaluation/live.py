@@ -62,10 +62,10 @@ def list_live(
 
 
 def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
-    if alias.cut is None or of is None:
+    if alias.cutoff is None or of is None:
         return None
     positives, negatives = of.positive_weight, of.negative_weight
-    flagged = alias.cut["tpr"] * positives + alias.cut["fpr"] * negatives
+    flagged = alias.cutoff["tpr"] * positives + alias.cutoff["fpr"] * negatives
     return flagged / (positives + negatives)
 
 

@@ -27,7 +27,7 @@ from app.models.service import (
     heights_of,
 )
 from app.platform.blobs import BlobStore
-from app.platform.documents import GradedOrder, ListFigures, Reliability, TableFile
+from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from app.training import lists
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from core.metrics import Interval, OperatingPoint, RocCurve
 
 
-class JudgedModel(TypedDict):
+class EvaluatedModel(TypedDict):
     """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
     trained on: None if that is gone, or is the one that judges.
     """
@@ -148,7 +148,7 @@ class BipartiteMeasure:
         areas = _areas(self._y, self._scores, self._weight, self._group, windows, level)
         return [*areas, *list_areas(self._lists(level))]
 
-    def _lists(self, level: float) -> ListFigures | None:
+    def _lists(self, level: float) -> ListMetrics | None:
         return lists.measure(
             self._y, self._scores, self._query, self._weight, graded=False, level=level
         )
@@ -167,14 +167,14 @@ class BipartiteMeasure:
             )
             point = _point(found)
         return {
-            "auc": _figures(auc),
+            "auc": _metrics(auc),
             "gini": gini_of(auc["value"], auc["low"], auc["high"]),
             "ks": self.curve.ks,
             "ks_interval": metrics.ks_interval(
                 self._y, self._scores, level=level, sample_weight=self._weight, group=self._group
             )._asdict(),
             "pauc": [
-                _figures(area)
+                _metrics(area)
                 | {"empirical": metrics.empirical_area_of(self.curve, totals.negative, *window)}
                 for area, window in zip(partial, windows, strict=True)
             ],
@@ -215,7 +215,7 @@ class BipartiteMeasure:
         """Return the scores of each group in turn: its positives', ascending, then its negatives'. None if neither
         class has rows of equal weight that were drawn one by one: then they promise nothing.
         """
-        from core.metrics.promises import counts_alike
+        from core.metrics.guarantees import counts_alike
 
         counts = (self._summary.positives, self._summary.negatives)
         if not any(map(counts_alike, self.effective, counts)):
@@ -312,7 +312,7 @@ class MultilabelMeasure:
         labels: list[Json] = []
         for k, label in enumerate(self._labels):
             found = self._of_label(k, windows, level) if self._measurable[k] else []
-            areas = [_figures(area) for area in found]
+            areas = [_metrics(area) for area in found]
             positives = int(self._part.has[:, k].sum())
             labels.append(
                 {
@@ -326,7 +326,7 @@ class MultilabelMeasure:
         measured = [label for label in labels if label["auc"]]
         return {
             "labels": labels,
-            "judged": len(measured),
+            "evaluated": len(measured),
             "mean_auc": _mean([label["auc"]["value"] for label in measured]),
             "mean_pauc": [
                 {
@@ -344,7 +344,7 @@ class MultilabelMeasure:
         return _areas(has, scores, rows.weight, rows.group, windows, level)
 
 
-def load_ranker(model: JudgedModel) -> Ranker:
+def load_ranker(model: EvaluatedModel) -> Ranker:
     """Load what `model_of` names."""
     return artifacts.load_ranker(Path(model["path"]))[0]
 
@@ -367,21 +367,21 @@ MEASURES: Mapping[str, Callable[[Ranker, TableFile, Sequence[str]], Measure]] = 
     DatasetKind.GRADED: GradedMeasure,
 }
 
-_COMPARED_FIGURES = ("auc", "ndcg@10")
+_COMPARED_METRICS = ("auc", "ndcg@10")
 """Figures of lists by which an evaluation is compared with the validation."""
 
 
-def list_areas(found: ListFigures | None) -> list[Json]:
+def list_areas(found: ListMetrics | None) -> list[Json]:
     """The figures of lists that are compared, as areas are named."""
     return [
-        {"of": "list", **{name: each[name] for name in ("figure", "value", "low", "high")}}
-        for each in cast(list[Json], [] if found is None else found["figures"])
-        if each["figure"] in _COMPARED_FIGURES
+        {"of": "list", **{name: each[name] for name in ("metric", "value", "low", "high")}}
+        for each in cast(list[Json], [] if found is None else found["metrics"])
+        if each["metric"] in _COMPARED_METRICS
     ]
 
 
 def order_areas(found: GradedOrder | None) -> list[Json]:
-    return [] if found is None else [{"of": "grades", "figure": "c_index", **found["c_index"]}]
+    return [] if found is None else [{"of": "grades", "metric": "c_index", **found["c_index"]}]
 
 
 def _areas(
@@ -417,7 +417,7 @@ def warnings_of_areas(
     return area_warnings(windows, intervals, rows, effective)
 
 
-def _figures(area: Mapping[str, Any]) -> Json:
+def _metrics(area: Mapping[str, Any]) -> Json:
     return {name: value for name, value in area.items() if name != "of"}
 
 
@@ -434,7 +434,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> JudgedModel:
+def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> EvaluatedModel:
     """Return what the fit process needs of a model that is judged on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
@@ -468,7 +468,7 @@ class Overlap:
         self._rows: dict[tuple[str, Features], Hashes] = {}
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
-    def describe(self, model: JudgedModel) -> tuple[bool | None, list[str]]:
+    def describe(self, model: EvaluatedModel) -> tuple[bool | None, list[str]]:
         """Return whether too many rows are also in the model's training table, None if that is gone, and a sentence
         if they are.
         """

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import metrics
-from app.evaluation.metrics import BipartiteMeasure, JudgedModel
+from app.evaluation.metrics import BipartiteMeasure, EvaluatedModel
 from app.evaluation.service import Inputs, find_inputs, was_trained_on
 from app.jobs import queue
 from app.jobs import service as jobs
@@ -42,7 +42,7 @@ class CalibrationPayload(Work):
     """What the fit process is given."""
 
     table: TableFile
-    model: JudgedModel
+    model: EvaluatedModel
     seed: int
 
 

@@ -44,13 +44,13 @@ from app.models.schemas import (
     MeasuredReliability,
     WindowArea,
 )
-from app.models.service import MAX_FIGURES
-from app.platform.documents import GradeRows, ListFigures, ReliabilityPoint
+from app.models.service import MAX_METRICS
+from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
 from core.base.target import MAX_WEIGHT
-from core.metrics.window import CUTS, MAX_GROUPS
+from core.metrics.window import CUTOFFS, MAX_GROUPS
 
 LEVEL = Field(
     default=DEFAULT_LEVEL,
@@ -117,7 +117,7 @@ class RateOrThreshold(Body):
         return {name: float(value) for name, value in self if value is not None}
 
 
-Cuts = Literal["equal_fpr", "equal_tpr"]
+Cutoffs = Literal["equal_fpr", "equal_tpr"]
 
 Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
@@ -176,7 +176,7 @@ class EvaluationRequest(Body):
         description="The cut whose rates are measured. Default: the present cut of the alias, if `model` is "
         "name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.",
     )
-    cuts: Cuts | None = Field(
+    cutoffs: Cutoffs | None = Field(
         default=None,
         description="Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR "
         "(`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.",
@@ -198,14 +198,14 @@ class EvaluationRequest(Body):
         """What the service takes."""
         windows = None if self.windows is None else pairs_of(self.windows)
         at = None if self.at is None else self.at.given()
-        groups = Groups(self.group_by, at, self.cuts, self.protected)
+        groups = Groups(self.group_by, at, self.cutoffs, self.protected)
         amounts = amounts_of(self.amount, self.costs)
         return EvaluationInputs(
             self.model, self.dataset_id, windows, float(self.level), groups, amounts
         )
 
 
-class JudgedCut(Resource):
+class EvaluationCutoff(Resource):
     """The cut that the rows were judged at, and where it comes from."""
 
     threshold: float | None = Field(description="Null: no row is flagged.")
@@ -216,8 +216,8 @@ class JudgedCut(Resource):
     alias: str | None = Field(description="The alias, if the cut is an alias's.")
 
 
-class EvaluatedCut(Resource):
-    """The rates on these rows at the threshold of `cut`."""
+class EvaluatedCutoff(Resource):
+    """The rates on these rows at the threshold of `cutoff`."""
 
     threshold: float | None
     fpr: Interval
@@ -276,8 +276,8 @@ class EvaluatedCurve(Resource):
     )
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
-    operating_point: EvaluatedCut | None = Field(
-        description="At the threshold of `cut`; null without one."
+    operating_point: EvaluatedCutoff | None = Field(
+        description="At the threshold of `cutoff`; null without one."
     )
     positives: int
     negatives: int
@@ -299,7 +299,7 @@ class EvaluatedCurve(Resource):
         "threshold. The rows must have the prevalence of those that decisions are made on. Null if the model had no "
         "calibration, and for evaluations that were made before it was added.",
     )
-    lists: ListFigures | None = Field(
+    lists: ListMetrics | None = Field(
         default=None,
         description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
     )
@@ -311,13 +311,13 @@ class EvaluatedGrades(Resource):
     grades: list[GradeRows] = Field(
         description="The rows of each grade, without those of weight 0."
     )
-    lists: ListFigures | None = Field(description="Figures within queries. Null without queries.")
+    lists: ListMetrics | None = Field(description="Figures within queries. Null without queries.")
     order: GradedOrder | None = Field(
         description="Figures of all rows as one list. Null with queries."
     )
 
 
-class GroupFigure(Interval):
+class GroupMetric(Interval):
     """A figure of one group, or the reason why it has none."""
 
     reason: str | None = Field(
@@ -325,14 +325,14 @@ class GroupFigure(Interval):
     )
 
 
-class GroupArea(GroupFigure):
+class GroupArea(GroupMetric):
     """Partial AUC within one group, over a window of FPR within the group."""
 
     fpr_min: float
     fpr_max: float
 
 
-class GroupCut(Resource):
+class GroupCutoff(Resource):
     """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
 
     threshold: float | None = Field(description="Null: no row is flagged.")
@@ -348,8 +348,8 @@ class GroupCalibration(Resource):
     """The positives that the served probabilities predict in a group, and those that there are."""
 
     predicted: float | None = Field(description="Mean probability. Null if no row has a weight.")
-    observed: GroupFigure = Field(description="Fraction of positives.")
-    in_the_large: GroupFigure = Field(
+    observed: GroupMetric = Field(description="Fraction of positives.")
+    in_the_large: GroupMetric = Field(
         description="Log odds to add to every probability so that as many positives are predicted as there are. 0 lies "
         "outside of the interval: the group's probabilities are too low (above 0) or too high."
     )
@@ -367,22 +367,22 @@ class EvaluatedGroup(Resource):
     rows: int = Field(description="Number of rows of weight above 0.")
     positives: int
     negatives: int
-    auc: GroupFigure
+    auc: GroupMetric
     pauc: list[GroupArea]
-    tpr: GroupFigure | None = Field(
+    tpr: GroupMetric | None = Field(
         description="Fraction of the group's positives at or above `threshold`. Null without a cut."
     )
-    fpr: GroupFigure | None = Field(
+    fpr: GroupMetric | None = Field(
         description="Fraction of the group's negatives at or above `threshold`. Null without a cut."
     )
-    cut: GroupCut | None = Field(description="Null unless `cuts` was asked for.")
-    cut_reason: str | None = Field(description="Why the group has no cut of its own.")
+    cutoff: GroupCutoff | None = Field(description="Null unless `cutoffs` was asked for.")
+    cutoff_reason: str | None = Field(description="Why the group has no cut of its own.")
     calibration: GroupCalibration | None = Field(
         default=None, description="Null if the model had no calibration."
     )
 
 
-class CrossGroupAuc(GroupFigure):
+class CrossGroupAuc(GroupMetric):
     """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts half
     (Kallus & Zhou 2019).
     """
@@ -431,7 +431,7 @@ class EvaluatedGroups(Resource):
 
     column: str
     threshold: float | None = Field(description="The cut that all groups are judged at, if any.")
-    cuts: Annotated[str, one_of(CUTS)] | None = Field(
+    cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
         description="How the groups' own cuts were chosen. Null: there are none."
     )
     rate: float | None = Field(
@@ -587,7 +587,9 @@ class EvaluatedLabels(Resource):
     """Quality of the ranking of a model with several labels."""
 
     labels: list[EvaluatedLabel]
-    judged: int = Field(description="Number of labels that have an AUC. The means are over these.")
+    evaluated: int = Field(
+        description="Number of labels that have an AUC. The means are over these."
+    )
     mean_auc: float
     mean_pauc: list[MeanArea]
 
@@ -600,7 +602,7 @@ class AreaDrift(Resource):
             description="`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."
         )
     )
-    figure: str | None = Field(
+    metric: str | None = Field(
         default=None, description="The name of the figure, such as ndcg@10; null for areas."
     )
     label: str | None = Field(
@@ -778,11 +780,11 @@ class Evaluation(Resource):
     level: float
     group_by: str | None = Field(default=None, description="The column that names the groups.")
     at: RateOrThreshold | None = Field(default=None, description="The cut that was asked for.")
-    cut: JudgedCut | None = Field(
+    cutoff: EvaluationCutoff | None = Field(
         default=None,
         description="The cut that the rows were judged at. Null if there is none, and until the evaluation is ready.",
     )
-    cuts: Annotated[str, one_of(CUTS)] | None = Field(
+    cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
         default=None, description="The groups' own cuts that were asked for."
     )
     amount: str | None = Field(default=None, description="The column of amounts.")
@@ -823,22 +825,22 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | Eva
 }
 
 
-def _cut_of(row: EvaluationRow) -> JudgedCut | None:
+def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
     point = (row.metrics or {}).get("operating_point")
     if point is None:
         return None
     spec, alias, source = row.job.spec, None, "objective"
     if "at" in spec:
         source = "at"
-    elif promised := spec.get("alias_cut"):
-        source, alias = "alias", promised["alias"]
-    return JudgedCut(threshold=point["threshold"], source=source, alias=alias)
+    elif guaranteed := spec.get("alias_cutoff"):
+        source, alias = "alias", guaranteed["alias"]
+    return EvaluationCutoff(threshold=point["threshold"], source=source, alias=alias)
 
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
     kept = same_fields(Evaluation) - {
-        *("group_by", "at", "cut", "cuts", "groups", "protected"),
+        *("group_by", "at", "cutoff", "cutoffs", "groups", "protected"),
         *("amount", "costs", "amounts", "seen"),
     }
     shown = {name: getattr(row, name) for name in kept}
@@ -848,8 +850,8 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
     asked = {
         "group_by": grouping.get("column"),
         "at": spec.get("at"),
-        "cut": _cut_of(row),
-        "cuts": grouping.get("cuts"),
+        "cutoff": _cutoff_of(row),
+        "cutoffs": grouping.get("cutoffs"),
         "groups": (row.metrics or {}).get(BY_GROUP),
         "protected": (row.metrics or {}).get(PROTECTED, []),
         "amount": money.get("column"),
@@ -880,7 +882,7 @@ class ModelCheck(Resource):
     """One question about a model, and the answer of what is stored."""
 
     name: Annotated[str, one_of(get_args(CheckName))] = Field(
-        description="`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks "
+        description="`ranks`: its validation shows that it ranks better than chance. `beats_baselines`: it ranks "
         "significantly better than each control. `probabilities`: they agree with what happened, on the newest rows "
         "that were evaluated with this calibration, else on held-out rows of the calibration. `stable`: its newest "
         "evaluation on new rows found no change, and excludes a drop beyond `margin`. `groups`: no test of its newest "
@@ -932,9 +934,9 @@ class ComparisonRequest(Body):
         default=[NewWindow(fpr_max=1.0)],
         description="Windows of false positive rates; [0, 1] is the whole AUC.",
     )
-    figures: Annotated[list[Text], Field(max_length=MAX_FIGURES)] = Field(
+    metrics: Annotated[list[Text], Field(max_length=MAX_METRICS)] = Field(
         default_factory=list,
-        description="Other figures to compare by, each by its name in …/figures, such as `average_precision`, "
+        description="Other figures to compare by, each by its name in …/metric-estimates, such as `average_precision`, "
         "`precision@100` or `two_way:0.1,0.8`. Default: none.",
     )
     level: float = LEVEL
@@ -951,7 +953,7 @@ class ComparisonRequest(Body):
             self.dataset_id,
             pairs_of(self.windows),
             float(self.level),
-            self.figures,
+            self.metrics,
             amounts_of(self.amount, self.costs),
         )
 
@@ -1030,10 +1032,10 @@ class ComparedWindow(_Compared):
     )
 
 
-class ComparedFigure(_Compared):
+class ComparedMetric(_Compared):
     """The models by one figure, and their differences."""
 
-    figure: str = Field(description="The name of the figure.")
+    metric: str = Field(description="The name of the figure.")
     values: list[ComparedValue]
     differences: list[ComparedPair] = Field(
         description="The adjusted p-values are Holm's over all pairs and figures, apart from the windows."
@@ -1069,7 +1071,7 @@ class ComparedCosts(Resource):
     differences: list[ComparedCostPair]
 
 
-class ComparedLists(ComparedFigure):
+class ComparedLists(ComparedMetric):
     """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
 
     queries: int = Field(description="Number of queries in which it has a value.")
@@ -1109,8 +1111,8 @@ class ComparisonResult(Resource):
         "if none has."
     )
     windows: list[ComparedWindow]
-    figures: list[ComparedFigure] = Field(
-        default_factory=list, description="The comparison by each of the `figures` of the request."
+    metrics: list[ComparedMetric] = Field(
+        default_factory=list, description="The comparison by each of the `metrics` of the request."
     )
     costs: ComparedCosts | None = Field(
         default=None, description="The comparison by costs. Null if none were asked for."

@@ -22,8 +22,8 @@ from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.evaluation.metrics import OVERLAPS
 from app.evaluation.repository import DriftedModel
 from app.models.objectives import Window
-from app.models.service import figures_named, find_named, find_to_use
-from app.platform.documents import AliasCut
+from app.models.service import find_named, find_to_use, metrics_named
+from app.platform.documents import AliasCutoff
 from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session
 from app.platform.tables import (
@@ -34,7 +34,7 @@ from app.platform.tables import (
     Model,
 )
 from app.training.bipartite import windows_of
-from core import metrics
+from core import metrics as core_metrics
 from core.errors import InvalidParameter
 from core.metrics.window import WHOLE, check_window
 
@@ -59,7 +59,7 @@ class Inputs:
     """Models on a dataset, as the check found them, and the cuts of the aliases that they were named by."""
 
     models: Sequence[Model]
-    cuts: Sequence[AliasCut | None]
+    cutoffs: Sequence[AliasCutoff | None]
     dataset: Dataset
 
 
@@ -87,7 +87,7 @@ def find_inputs(
     for model in models:
         _check_fits(model, dataset)
     check_pairs_ready(dataset, "/dataset_id")
-    return Inputs(models, [each.cut for each in found], dataset)
+    return Inputs(models, [each.cutoff for each in found], dataset)
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
@@ -251,8 +251,8 @@ def check_evaluation(
     check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
-    has_cut = inputs.cuts[0] is not None
-    check_groups(session, inputs.models[0], inputs.dataset, request.groups, has_cut=has_cut)
+    has_cutoff = inputs.cutoffs[0] is not None
+    check_groups(session, inputs.models[0], inputs.dataset, request.groups, has_cutoff=has_cutoff)
     check_amounts(inputs.dataset, request.amounts)
     if given is not None:
         refuse_windows(inputs.dataset)
@@ -273,7 +273,7 @@ class ComparisonInputs:
     dataset_id: str
     windows: Sequence[Window] = (WHOLE,)
     level: float = DEFAULT_LEVEL
-    figures: Sequence[str] = ()
+    metrics: Sequence[str] = ()
     amounts: Amounts = NO_AMOUNTS
 
 
@@ -283,7 +283,7 @@ def check_comparison(
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
     check_level(request.level)
     windows = check_windows(request.windows)
-    figures = figures_named(request.figures, "/figures")
+    metrics = metrics_named(request.metrics, "/metrics")
     if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
         detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
         raise invalid("/models", detail)
@@ -299,21 +299,23 @@ def check_comparison(
     check_amounts(dataset, request.amounts)
     if request.amounts.column is not None and request.amounts.costs is None:
         raise invalid("/costs", "models are compared by what errors cost: pass costs with amount")
-    for number, figure in enumerate(figures):
-        count = getattr(figure, "count", None)
-        if dataset.weight is not None and (count is not None or isinstance(figure, metrics.Ndcg)):
+    for number, metric in enumerate(metrics):
+        count = getattr(metric, "count", None)
+        if dataset.weight is not None and (
+            count is not None or isinstance(metric, core_metrics.Ndcg)
+        ):
             detail = (
-                f"the rows of dataset {dataset.id} have weights, and {figure.name} needs rows that count alike: ask "
+                f"the rows of dataset {dataset.id} have weights, and {metric.name} needs rows that count alike: ask "
                 "for a share, such as precision@1%, or for average_precision"
             )
-            raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
+            raise invalid(f"/metrics/{number}", detail, code="invalid_parameter")
         if (
-            isinstance(figure, metrics.PrecisionAt | metrics.Lift)
+            isinstance(metric, core_metrics.PrecisionAt | core_metrics.Lift)
             and count is not None
             and count > (dataset.rows or 0)
         ):
-            detail = f"{figure.name} needs {count:g} rows, dataset {dataset.id} has {dataset.rows}"
-            raise invalid(f"/figures/{number}", detail, code="invalid_parameter")
+            detail = f"{metric.name} needs {count:g} rows, dataset {dataset.id} has {dataset.rows}"
+            raise invalid(f"/metrics/{number}", detail, code="invalid_parameter")
     for number, model in enumerate(models):
         if model.id in [other.id for other in models[:number]]:
             detail = f"models must differ, {model.name}:{model.version} occurs twice"

@@ -34,19 +34,19 @@ class Report(Mapping[str, float]):
     fit early and keep the model so far. It is None while there is no model to keep.
     """
 
-    figures: Mapping[str, float]
+    metrics: Mapping[str, float]
     job: Mapping[str, Any]
     fraction: float
     end: type[BaseException] | None = None
 
     def __getitem__(self, name: str) -> float:
-        return self.figures[name]
+        return self.metrics[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.figures)
+        return iter(self.metrics)
 
     def __len__(self) -> int:
-        return len(self.figures)
+        return len(self.metrics)
 
 
 def clocked(

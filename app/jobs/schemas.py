@@ -167,7 +167,7 @@ class Job(Resource):
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
-    controls: dict[str, Any] | None = Field(
+    baselines: dict[str, Any] | None = Field(
         description="`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the "
         "job's time that they may take; null: no limit."
     )
@@ -223,7 +223,7 @@ class Job(Resource):
             objective=spec.get("objective"),
             validation=spec.get("validation"),
             search=spec.get("search"),
-            controls=spec.get("controls"),
+            baselines=spec.get("baselines"),
             **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,

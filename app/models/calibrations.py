@@ -56,7 +56,7 @@ class CalibrationRecord(TypedDict):
     reliability_file: str | None
     method: str
     prevalence: float
-    learnt_on: str
+    trained_on: str
     rows: int
     positives: int
     log_losses: dict[str, float]
@@ -64,7 +64,7 @@ class CalibrationRecord(TypedDict):
 
 def learn(
     workdir: Path,
-    learnt_on: str,
+    trained_on: str,
     y: npt.NDArray[np.int8],
     scores: Floats,
     weight: Floats | None,
@@ -107,14 +107,14 @@ def learn(
     file = None
     if (held_out := chosen.held_out) is not None:
         file = RELIABILITY_FILE
-        judged = core_probability.reliability(
+        evaluated = core_probability.reliability(
             held_out.y,
             held_out.probability,
             sample_weight=held_out.weight,
             group=held_out.group,
             random_state=seed,
         )
-        record = reliability_record(judged)
+        record = reliability_record(evaluated)
         record["later"] = held_out.later
         record["periods"] = _periods(chosen.periods)
         (workdir / file).write_text(json.dumps(record))
@@ -131,7 +131,7 @@ def learn(
         "reliability_file": file,
         "method": chosen.calibration.method,
         "prevalence": chosen.calibration.prevalence,
-        "learnt_on": learnt_on,
+        "trained_on": trained_on,
         "rows": round(share * len(y)),
         "positives": round(share * int(np.count_nonzero(y))),
         "log_losses": chosen.log_loss,
@@ -219,7 +219,7 @@ def row_of(
     """Return the row of a calibration that a job has learnt; its time is set as it is written."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
-    judged = record["reliability_file"]
+    evaluated = record["reliability_file"]
     return ModelCalibration(
         model_id=model_id,
         version=version,
@@ -227,11 +227,11 @@ def row_of(
         dataset=dataset,
         method=record["method"],
         prevalence=record["prevalence"],
-        learnt_on=record["learnt_on"],
+        trained_on=record["trained_on"],
         rows=record["rows"],
         positives=record["positives"],
         log_losses=record["log_losses"],
-        reliability=None if judged is None else json.loads((workdir / judged).read_text()),
+        reliability=None if evaluated is None else json.loads((workdir / evaluated).read_text()),
         **columns,
     )
 

@@ -32,8 +32,8 @@ from app.models.schemas import (
     CurveKind,
     Model,
     ModelCurve,
-    ModelFigures,
     ModelGains,
+    ModelMetricEstimates,
     ModelPage,
     ModelParts,
     OperatingPoint,
@@ -46,15 +46,15 @@ from app.models.schemas import (
     alias_of,
     bounds_of,
     calibration_of,
-    cuts_of,
-    figures_of,
+    cutoffs_of,
     finite,
     gains_of,
+    guarantee_of,
     listed_of,
+    metric_estimates_of,
     metrics_of,
     model_of,
     point_of,
-    promise_of,
     reason_codes_of,
 )
 from app.models.service import PartName
@@ -66,7 +66,7 @@ from core import metrics
 from core.metrics.window import MIN_WIDTH
 
 if TYPE_CHECKING:
-    from core.metrics import ClassTotals, Costs, Promise, RocCurve
+    from core.metrics import ClassTotals, Costs, Guarantee, RocCurve
     from core.metrics import OperatingPoint as CurvePoint
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -252,7 +252,7 @@ def put_alias(
 ) -> Alias:
     """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
 
-    With a `promise`, scores under `name@alias` have a `flag`: the score is at least the threshold by
+    With a `guarantee`, scores under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
 
@@ -264,7 +264,7 @@ def put_alias(
         name,
         alias,
         body.model_id,
-        promise=body.new_promise(),
+        guarantee=body.new_guarantee(),
         memo=None if body.memo is None else body.memo.as_stored(),
         author=caller.key_name,
         if_revision=_revision(if_match),
@@ -540,7 +540,7 @@ CostTermsDep = Annotated[CostTerms, Depends(_terms)]
 
 
 @dataclass(frozen=True)
-class CutQuery:
+class CutoffQuery:
     """The cut that is asked for: at a rate, a threshold or a share of the rows, or of least cost; and how sure its rate
     must be.
     """
@@ -575,7 +575,7 @@ Flagged = Annotated[
 ]
 
 
-async def _cut_query(
+async def _cutoff_query(
     terms: CostTermsDep,
     fpr: Annotated[
         float | None,
@@ -607,11 +607,11 @@ async def _cut_query(
             "rows. The threshold is then more careful. Too few rows are refused: the error says how many are needed.",
         ),
     ] = None,
-) -> CutQuery:
-    return CutQuery(fpr, tpr, threshold, flagged, confidence, terms)
+) -> CutoffQuery:
+    return CutoffQuery(fpr, tpr, threshold, flagged, confidence, terms)
 
 
-CutQueryDep = Annotated[CutQuery, Depends(_cut_query)]
+CutoffQueryDep = Annotated[CutoffQuery, Depends(_cutoff_query)]
 
 
 @router.get("/{ref}/operating-point", summary="Read one operating point")
@@ -621,35 +621,35 @@ async def read_operating_point(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: CutQueryDep,
+    asked: CutoffQueryDep,
     on: CurvePart = "validation",
 ) -> OperatingPoint:
     """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr`, `threshold` and
     `flagged`; or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per
-    row. With `confidence` the rate is promised: see `promise`.
+    row. With `confidence` the rate is promised: see `guarantee`.
     """
 
     def work() -> OperatingPoint:
         of = context.db.reading(models.roc, caller.owner, ref, on)
-        found = models.cut_on(of, confidence=asked.confidence, **asked.keywords())
+        found = models.cutoff_on(of, confidence=asked.confidence, **asked.keywords())
         return _point_of(of.model, on, *found)
 
     return await context.compute(caller.owner, work)
 
 
 def _point_of(
-    model: ModelRow, on: Part, point: CurvePoint, promise: Promise | None
+    model: ModelRow, on: Part, point: CurvePoint, guarantee: Guarantee | None
 ) -> OperatingPoint:
     return OperatingPoint(
         model_id=model.id,
         on=on,
         approximate=models.is_approximate(model, on),
-        promise=promise_of(promise),
+        guarantee=guarantee_of(guarantee),
         **dict(point_of(point)),
     )
 
 
-MaxCuts = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
+MaxCutoffs = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
 
 
 @router.get(
@@ -665,7 +665,7 @@ async def read_operating_points(
     caller: CallerDep,
     terms: CostTermsDep,
     on: CurvePart = "validation",
-    points: MaxCuts = 200,
+    points: MaxCutoffs = 200,
     flagged: Flagged = None,
 ) -> Response:
     """Many thresholds at once, each with the same figures as in `…/operating-point`: for a slider, or a table to choose
@@ -673,9 +673,9 @@ async def read_operating_points(
     the list.
     """
 
-    def read(session: Session) -> tuple[Callable[[], models.CutsAlong], ModelCalibration | None]:
+    def read(session: Session) -> tuple[Callable[[], models.CutoffsAlong], ModelCalibration | None]:
         measured = models.roc(session, caller.owner, ref, on)
-        compute = models.prepare_cuts(
+        compute = models.prepare_cutoffs(
             session,
             measured,
             max_points=points,
@@ -687,16 +687,16 @@ async def read_operating_points(
 
     def work() -> Response:
         compute, calibration = context.db.reading(read)
-        return json_response(_cuts_of(compute(), calibration, on))
+        return json_response(_cutoffs_of(compute(), calibration, on))
 
     return await context.compute(caller.owner, work)
 
 
-def _cuts_of(
-    found: models.CutsAlong, calibration: ModelCalibration | None, on: Part
+def _cutoffs_of(
+    found: models.CutoffsAlong, calibration: ModelCalibration | None, on: Part
 ) -> OperatingPoints:
     thresholds = [point.threshold for point in found.points]
-    return cuts_of(found, on, calibrations.probabilities_at(calibration, thresholds))
+    return cutoffs_of(found, on, calibrations.probabilities_at(calibration, thresholds))
 
 
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
@@ -753,8 +753,8 @@ async def read_model(
     on: CurvePart = "validation",
     max_points: MaxPoints = 1000,
     band: BandParameter = None,
-    points: MaxCuts = 200,
-    cut: CutQueryDep,
+    points: MaxCutoffs = 200,
+    cutoff: CutoffQueryDep,
 ) -> Response:
     """What the model is, and how it was made. With `include`, the answer also has its metrics, its curve and its
     operating points, on the rows of `on`. `included.absent` says which of them the model lacks, and why.
@@ -763,12 +763,12 @@ async def read_model(
         return await run_in_threadpool(
             lambda: json_response(model_of(*context.db.reading(models.get, caller.owner, ref)))
         )
-    costs = {"costs": cut.terms.costs(), "prevalence": cut.terms.prevalence}
+    costs = {"costs": cutoff.terms.costs(), "prevalence": cutoff.terms.prevalence}
     requested = models.PartsQuery(
         include,
         on,
-        point={"confidence": cut.confidence, **cut.keywords()},
-        cuts={"max_points": points, "flagged": cut.flagged, **costs},
+        point={"confidence": cutoff.confidence, **cutoff.keywords()},
+        cutoffs={"max_points": points, "flagged": cutoff.flagged, **costs},
     )
 
     form = CurveForm(max_points, "json", band)
@@ -788,7 +788,9 @@ async def read_model(
         answer.included = ModelParts(
             metrics=None if found.metrics is None else metrics_of(found.metrics),
             roc=None,
-            operating_points=None if found.cuts is None else _cuts_of(found.cuts, calibration, on),
+            operating_points=None
+            if found.cutoffs is None
+            else _cutoffs_of(found.cutoffs, calibration, on),
             operating_point=None if found.point is None else _point_of(model, on, *found.point),
             absent=[
                 AbsentPart(part=part, code=error.code, detail=error.detail)
@@ -805,12 +807,12 @@ async def read_model(
     return await context.compute(caller.owner, work)
 
 
-FiguresQuery = Annotated[
+MetricsQuery = Annotated[
     list[str],
     Query(
-        alias="figure",
+        alias="metric",
         min_length=1,
-        max_length=models.MAX_FIGURES,
+        max_length=models.MAX_METRICS,
         description="What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of "
         "the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and `ndcg@10`; `auc`; "
         "`gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs strictly in order; "
@@ -838,32 +840,32 @@ FixedPrevalenceQuery = Annotated[
 ]
 
 
-@router.get("/{ref}/figures", summary="Compute figures of the ranking")
+@router.get("/{ref}/metric-estimates", summary="Compute figures of the ranking")
 @needs("read")
-async def read_figures(
+async def read_metric_estimates(
     *,
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    names: FiguresQuery,
+    names: MetricsQuery,
     on: CurvePart = "validation",
     definition: DefinitionQuery = "interpolated",
     fixed_prevalence: FixedPrevalenceQuery = False,
-) -> ModelFigures:
+) -> ModelMetricEstimates:
     """Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
     model's curve on one part.
     """
 
-    def work() -> ModelFigures:
+    def work() -> ModelMetricEstimates:
         of = context.db.reading(models.roc, caller.owner, ref, on)
         found = models.measured_on(
             of.curve, of.totals, names, of.level, definition, fixed_prevalence=fixed_prevalence
         )
-        return ModelFigures(
+        return ModelMetricEstimates(
             model_id=of.model.id,
             on=on,
             approximate=models.is_approximate(of.model, on),
-            **figures_of(found, of.level),
+            **metric_estimates_of(found, of.level),
         )
 
     return await context.compute(caller.owner, work)
@@ -998,7 +1000,7 @@ def answer_list_curve(
             "prevalence": prevalence,
             "exact": len(shown.x) == len(whole.x),
             "total_points": len(whole.x),
-            "points": [{"x": x, "y": y, "threshold": finite(cut)} for x, y, cut in rows],
+            "points": [{"x": x, "y": y, "threshold": finite(cutoff)} for x, y, cutoff in rows],
         }
     )
 

@@ -19,8 +19,8 @@ from core.metrics.window import MIN_WIDTH, WHOLE, check_window
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics.functionals.base import Figure
-    from core.metrics.lists import ListFigure
+    from core.metrics.functionals.base import Metric
+    from core.metrics.lists import ListMetric
 
 
 Window = tuple[float, float]
@@ -31,7 +31,7 @@ LIST_METRICS: Mapping[str, str] = {
     "ndcg": "ndcg",
     "precision": "precision",
 }
-"""Metrics of an objective that lists have -> their names as figures of lists (`core.metrics.list_figure_named`)."""
+"""Metrics of an objective that lists have -> their names as figures of lists (`core.metrics.list_metric_named`)."""
 
 TPR_WINDOW_START = 0.5
 """Start of the window that trains the TPR at a rate, as a fraction of that rate.
@@ -70,7 +70,7 @@ def window_of(objective: Objective) -> Window:
     return WHOLE
 
 
-def figure_of(objective: Objective) -> Figure | None:
+def metric_of(objective: Objective) -> Metric | None:
     """Return the figure of the top of the list that the objective names; None for areas and rates."""
     match objective["metric"]:
         case "average_precision":
@@ -86,13 +86,13 @@ def figure_of(objective: Objective) -> Figure | None:
     return None
 
 
-def list_figure_of(objective: Objective) -> ListFigure:
+def list_metric_of(objective: Objective) -> ListMetric:
     """Return the figure of lists that the objective names, one of `LIST_METRICS`; a count is of each list.
 
     Raises InvalidParameter for a count that is out of range.
     """
     name, count = LIST_METRICS[objective["metric"]], objective.get("count")
-    return metrics.list_figure_named(name if count is None else f"{name}@{count}")
+    return metrics.list_metric_named(name if count is None else f"{name}@{count}")
 
 
 def without_count(objective: Objective, rows: int | None) -> Objective:
@@ -105,11 +105,11 @@ def without_count(objective: Objective, rows: int | None) -> Objective:
     return {"metric": objective["metric"], "share": share}
 
 
-def figure_among(objective: Objective, rows: float) -> Figure | None:
+def metric_among(objective: Objective, rows: float) -> Metric | None:
     """Return the figure of the objective on validation rows of this total weight: a count is at most all of them."""
     if "count" in objective:
         objective = {**objective, "count": min(objective["count"], int(rows))}
-    return figure_of(objective)
+    return metric_of(objective)
 
 
 def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
@@ -121,8 +121,8 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
     if objective["metric"] == "tpr":
         fpr = float(objective["fpr"])
         return metrics.operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
-    if (figure := figure_of(objective)) is not None:
-        return metrics.value_of_figure(figure, y, scores, weight)
+    if (metric := metric_of(objective)) is not None:
+        return metrics.value_of_metric(metric, y, scores, weight)
     return metrics.partial_auc(y, scores, *window_of(objective), sample_weight=weight)
 
 

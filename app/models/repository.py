@@ -11,7 +11,7 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
-from app.platform.documents import AliasCut, AliasPromise, DecisionMemo
+from app.platform.documents import AliasCutoff, AliasGuarantee, DecisionMemo
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -81,10 +81,10 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
 
 def find_by_alias(
     session: Session, owner: str, name: str, alias: str
-) -> tuple[Model, AliasCut | None] | None:
+) -> tuple[Model, AliasCutoff | None] | None:
     """Return the model that the alias points to, and the cut by which it keeps the alias's promise if there is one."""
     row = session.execute(
-        select(Model, ModelAlias.cut)
+        select(Model, ModelAlias.cutoff)
         .join(ModelAlias, ModelAlias.model_id == Model.id)
         .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
     ).one_or_none()
@@ -121,8 +121,8 @@ def list_page(
         statement = statement.where(newer_one)
     keys: dict[str, Any] = {"name": (Model.name, Model.version)}
     if only.sort.endswith("auc"):
-        judged = (ModelMetrics.model_id == Model.id) & (ModelMetrics.part == "validation")
-        statement = statement.outerjoin(ModelMetrics, judged)
+        evaluated = (ModelMetrics.model_id == Model.id) & (ModelMetrics.part == "validation")
+        statement = statement.outerjoin(ModelMetrics, evaluated)
         last = (
             -1.0 if only.sort.startswith("-") else 2.0
         )  # without a figure they are last in both orders
@@ -359,14 +359,14 @@ def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelA
 
 def flagging(
     session: Session, owner: str, model_id: str, limit: int
-) -> Sequence[tuple[str, AliasCut]]:
+) -> Sequence[tuple[str, AliasCutoff]]:
     """Return (alias, cut) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
     statement = (
-        select(ModelAlias.alias, ModelAlias.cut)
+        select(ModelAlias.alias, ModelAlias.cutoff)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
         .order_by(ModelAlias.updated_at.desc(), ModelAlias.alias)
     )
-    found = [(alias, cut) for alias, cut in session.execute(statement) if cut is not None]
+    found = [(alias, cutoff) for alias, cutoff in session.execute(statement) if cutoff is not None]
     return found[:limit]
 
 
@@ -431,11 +431,14 @@ def move(session: Session, alias: ModelAlias, model_id: str) -> None:
     session.flush()
 
 
-def keep_promise(
-    session: Session, alias: ModelAlias, promise: AliasPromise | None, cut: AliasCut | None
+def keep_guarantee(
+    session: Session,
+    alias: ModelAlias,
+    guarantee: AliasGuarantee | None,
+    cutoff: AliasCutoff | None,
 ) -> None:
     """Store the promise of a locked alias, and the cut by which its model keeps it."""
-    alias.promise, alias.cut = promise, cut
+    alias.guarantee, alias.cutoff = guarantee, cutoff
     session.flush()
 
 
@@ -463,8 +466,8 @@ def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
             alias=alias.alias,
             revision=alias.revision,
             model_id=alias.model_id,
-            promise=alias.promise,
-            cut=alias.cut,
+            guarantee=alias.guarantee,
+            cutoff=alias.cutoff,
             memo=alias.memo,
             author=alias.author,
             at=alias.updated_at,

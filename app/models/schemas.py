@@ -27,20 +27,20 @@ from app.models.calibrations import LEARNT_ON
 from app.models.reason_codes import MAX_ENTRIES, Dictionary
 from app.models.service import (
     AliasState,
-    CutsAlong,
+    CutoffsAlong,
     Listed,
     PartName,
-    figure_record,
     is_approximate,
+    metric_record,
 )
 from app.platform import documents
 from app.platform.documents import (
-    AliasCut,
+    AliasCutoff,
     CalibrationPeriods,
     CalibrationShape,
     FoldChosen,
     GradeRows,
-    ListFigures,
+    ListMetrics,
     MonotoneProof,
     ReasonDirection,
     ReliabilityPoint,
@@ -179,7 +179,7 @@ class Cost(Interval):
     false_negative: float
 
 
-class Cut(Resource):
+class Cutoff(Resource):
     """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is flagged."""
 
     threshold: float | None
@@ -208,7 +208,7 @@ class Cut(Resource):
     cost: Cost | None = Field(description="Mean cost per row, if costs were given.")
 
 
-class RatePromise(Resource):
+class RateGuarantee(Resource):
     """What the threshold promises of future rows that are drawn like these."""
 
     rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The rate that is promised.")
@@ -231,10 +231,10 @@ class RatePromise(Resource):
     )
 
 
-class OperatingPoint(Cut):
+class OperatingPoint(Cutoff):
     """One threshold and its consequences on one part of the data."""
 
-    promise: RatePromise | None = Field(
+    guarantee: RateGuarantee | None = Field(
         default=None, description="The promise, if a `confidence` was requested; otherwise null."
     )
 
@@ -245,10 +245,10 @@ class OperatingPoint(Cut):
 
 TOGETHER, EACH = "together", "each"
 TOGETHER_OR_EACH = (TOGETHER, EACH)
-CUTS_BY_GROUP = "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is allowed."
+CUTOFFS_BY_GROUP = "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is allowed."
 
 
-class GroupPromise(Resource):
+class GroupGuarantee(Resource):
     """A cut for the rows of one group that keeps the promise among them."""
 
     value: str | None = Field(
@@ -275,7 +275,7 @@ class GroupPromise(Resource):
     )
 
 
-class PromisesByGroup(Resource):
+class GuaranteesByGroup(Resource):
     """Cuts that keep one promise in every group."""
 
     column: str
@@ -285,19 +285,19 @@ class PromisesByGroup(Resource):
     threshold: float | None = Field(
         description="The single cut that keeps the promise in every group. Null if a group has too few rows."
     )
-    groups: list[GroupPromise]
+    groups: list[GroupGuarantee]
     note: str = Field(description="What must be known of cuts by group.")
 
 
-class EvaluationOperatingPoint(Cut):
+class EvaluationOperatingPoint(Cutoff):
     """One threshold and its consequences on the rows of an evaluation."""
 
-    promise: RatePromise | None = Field(
+    guarantee: RateGuarantee | None = Field(
         default=None, description="The promise, if a `confidence` was requested; otherwise null."
     )
     evaluation_id: str
     model_id: str
-    groups: PromisesByGroup | None = Field(
+    groups: GuaranteesByGroup | None = Field(
         default=None, description="Cuts by group, if `by_group` asked for them; otherwise null."
     )
 
@@ -329,11 +329,11 @@ class OperatingPoints(Resource):
         description="For each of `points`, the probability of a row with exactly this score, by the calibration that "
         "the model is served with; null where nothing is flagged. Null if the model has no calibration."
     )
-    points: list[Cut]
+    points: list[Cutoff]
 
 
-def cuts_of(
-    found: CutsAlong, on: Part, probabilities: list[float | None] | None
+def cutoffs_of(
+    found: CutoffsAlong, on: Part, probabilities: list[float | None] | None
 ) -> OperatingPoints:
     """Show cuts along a curve, and the probabilities of their thresholds."""
     of = found.of
@@ -353,7 +353,7 @@ def cuts_of(
     )
 
 
-def point_of(point: metrics.OperatingPoint) -> Cut:
+def point_of(point: metrics.OperatingPoint) -> Cutoff:
     """Show a cut; what is not finite becomes null."""
     cost = None
     if point.cost is not None:
@@ -364,7 +364,7 @@ def point_of(point: metrics.OperatingPoint) -> Cut:
             false_positive=point.cost.costs.false_positive,
             false_negative=point.cost.costs.false_negative,
         )
-    return Cut(
+    return Cutoff(
         threshold=finite(point.threshold),
         threshold_low=finite(point.threshold_low),
         threshold_high=finite(point.threshold_high),
@@ -380,9 +380,11 @@ def point_of(point: metrics.OperatingPoint) -> Cut:
     )
 
 
-def promise_of(promise: metrics.Promise | None) -> RatePromise | None:
+def guarantee_of(guarantee: metrics.Guarantee | None) -> RateGuarantee | None:
     """Show a promise."""
-    return None if promise is None else RatePromise.model_validate(promise, from_attributes=True)
+    return (
+        None if guarantee is None else RateGuarantee.model_validate(guarantee, from_attributes=True)
+    )
 
 
 def _shown(interval: metrics.Interval) -> Interval:
@@ -394,10 +396,10 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-class MeasuredFigure(Interval):
+class MetricEstimate(Interval):
     """A figure of the ranking, with its interval and a test against chance."""
 
-    figure: str = Field(description="The name of the figure, as it was asked for.")
+    metric: str = Field(description="The name of the figure, as it was asked for.")
     chance: float | None = Field(
         description="The figure of scores that say nothing. Null if that is 0."
     )
@@ -411,14 +413,14 @@ class MeasuredFigure(Interval):
     )
 
 
-class Figures(Resource):
+class MetricEstimates(Resource):
     """Figures of a ranking on some rows."""
 
     level: float = Field(description="Confidence level of each interval by itself.")
-    figures: list[MeasuredFigure]
+    metrics: list[MetricEstimate]
 
 
-class ModelFigures(Figures):
+class ModelMetricEstimates(MetricEstimates):
     """Figures of a model on one part of its data."""
 
     model_id: str
@@ -426,7 +428,7 @@ class ModelFigures(Figures):
     approximate: bool = Field(description=APPROXIMATE)
 
 
-class EvaluationFigures(Figures):
+class EvaluationMetricEstimates(MetricEstimates):
     """Figures of a model on the rows of an evaluation."""
 
     evaluation_id: str
@@ -476,11 +478,11 @@ class EvaluationGains(Gains):
     model_id: str
 
 
-def figures_of(found: Sequence[metrics.FigureEstimate], level: float) -> dict[str, Any]:
+def metric_estimates_of(found: Sequence[metrics.MetricEstimate], level: float) -> dict[str, Any]:
     """Show figures: the fields of `Figures`."""
     return {
         "level": level,
-        "figures": [MeasuredFigure.model_validate(figure_record(each)) for each in found],
+        "metrics": [MetricEstimate.model_validate(metric_record(each)) for each in found],
     }
 
 
@@ -563,7 +565,7 @@ class CalibrationSummary(Resource):
     method: Annotated[str, one_of(CALIBRATION_METHODS)] = Field(
         description="`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."
     )
-    learnt_on: Annotated[str, one_of(LEARNT_ON)] = Field(
+    trained_on: Annotated[str, one_of(LEARNT_ON)] = Field(
         description="`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated "
         "model, on the scale of the served ranker. `dataset`: a later dataset."
     )
@@ -702,8 +704,8 @@ class ModelSummary(Resource):
     selected_by: dict[str, Any] | None = Field(
         description="The objective by which a search chose the parameters. Null without a search."
     )
-    beats_controls: bool | None = Field(
-        description="True if its area is significantly greater than that of every control: see …/controls. Null "
+    beats_baselines: bool | None = Field(
+        description="True if its area is significantly greater than that of every control: see …/baselines. Null "
         "without controls."
     )
     dataset_id: str
@@ -759,7 +761,7 @@ class Model(ModelSummary):
         description="The labels of a model with several labels; otherwise null."
     )
     search: Search | None
-    operating_point: Cut | None = Field(
+    operating_point: Cutoff | None = Field(
         description="For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other "
         "objectives and without validation."
     )
@@ -934,7 +936,7 @@ _Share = Annotated[float, Field(gt=0, lt=1)]
 _KEPT = ("fpr", "tpr", "flagged", "threshold")
 
 
-class AliasPromise(Body):
+class AliasGuarantee(Body):
     """What every version behind an alias is to keep: exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
 
     fpr: _Share | None = Field(
@@ -1028,7 +1030,7 @@ class AliasTarget(Body):
         "`name@alias`.",
         examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
     )
-    promise: AliasPromise | None = Field(
+    guarantee: AliasGuarantee | None = Field(
         default=None,
         description="What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the "
         "alias keeps the promise that it has.",
@@ -1039,14 +1041,14 @@ class AliasTarget(Body):
         description="Why the alias is moved. It belongs to this revision alone, and stays in the history.",
     )
 
-    def new_promise(self) -> documents.AliasPromise | Literal["keep"] | None:
+    def new_guarantee(self) -> documents.AliasGuarantee | Literal["keep"] | None:
         """Return the promise to store; "keep" if the request has none."""
-        if "promise" not in self.model_fields_set:
+        if "guarantee" not in self.model_fields_set:
             return "keep"
-        if self.promise is None:
+        if self.guarantee is None:
             return None
-        given = self.promise
-        kept: documents.AliasPromise = {
+        given = self.guarantee
+        kept: documents.AliasGuarantee = {
             "fpr": given.fpr,
             "tpr": given.tpr,
             "confidence": given.confidence,
@@ -1058,7 +1060,7 @@ class AliasTarget(Body):
         return kept
 
 
-class CurrentPromise(Resource):
+class CurrentGuarantee(Resource):
     """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most the fraction
     `flagged` of the rows, or scores of at least `threshold`. The others are null.
     """
@@ -1090,8 +1092,8 @@ class AliasStep(Resource):
 
     revision: int
     model_id: str
-    promise: CurrentPromise | None
-    cut: AliasCut | None
+    guarantee: CurrentGuarantee | None
+    cutoff: AliasCutoff | None
     memo: StoredMemo | None
     author: str | None
     at: Timestamp
@@ -1104,10 +1106,10 @@ class AliasSummary(Resource):
     alias: str
     revision: int
     model_id: str
-    promise: CurrentPromise | None = Field(
+    guarantee: CurrentGuarantee | None = Field(
         description="What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."
     )
-    cut: AliasCut | None = Field(description="How the present version keeps the promise.")
+    cutoff: AliasCutoff | None = Field(description="How the present version keeps the promise.")
     memo: StoredMemo | None = Field(description="Why the alias was moved, as the caller said.")
     author: str | None = Field(
         description="Name of the key that moved the alias. Null: the alias was moved without a key."
@@ -1243,14 +1245,14 @@ class Metrics(Resource):
     ks: float | None = Field(description=KS + " Null without a curve.")
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
-    operating_point: Cut | None = Field(
+    operating_point: Cutoff | None = Field(
         description="For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on "
         "the validation rows."
     )
-    figure: MeasuredFigure | None = Field(
+    metric: MetricEstimate | None = Field(
         None,
         description="For an objective such as `average_precision` or `precision`: its figure on this part, from the "
-        "curve, as …/figures has it. A count of first rows is one of the validation rows. Null for others, and "
+        "curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for others, and "
         "for `ndcg` under repeated cross-validation.",
     )
     positives: int
@@ -1260,7 +1262,7 @@ class Metrics(Resource):
     ties: float = Field(
         description="Fraction of the pairs of a positive and a negative that have equal scores."
     )
-    lists: ListFigures | None = Field(
+    lists: ListMetrics | None = Field(
         default=None,
         description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
     )
@@ -1315,7 +1317,7 @@ class GradedMetrics(Resource):
     grades: list[GradeRows] = Field(
         description="The rows of each grade, without those of weight 0."
     )
-    lists: ListFigures | None = Field(
+    lists: ListMetrics | None = Field(
         description="Figures within queries. Null without queries, and with fewer than two queries that have rows of "
         "different grades."
     )
@@ -1350,7 +1352,9 @@ class MultilabelMetrics(Resource):
     on: Part
     level: float = Field(description="Confidence level of the intervals.")
     labels: list[LabelMetrics]
-    judged: int = Field(description="Number of labels that have an AUC. The means are over these.")
+    evaluated: int = Field(
+        description="Number of labels that have an AUC. The means are over these."
+    )
     mean_auc: float | None
     mean_pauc: list[MeanArea]
 

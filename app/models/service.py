@@ -14,9 +14,9 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from app.models import repository
-from app.models.objectives import figure_among, target_fpr, without_count
+from app.models.objectives import metric_among, target_fpr, without_count
 from app.platform.audit import allow_over_quota
-from app.platform.documents import AliasCut, AliasPromise, DecisionMemo, ListFigures
+from app.platform.documents import AliasCutoff, AliasGuarantee, DecisionMemo, ListMetrics
 from app.platform.documents import Interval as StoredInterval
 from app.platform.errors import (
     NAME,
@@ -48,7 +48,7 @@ from core.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from core.metrics.curve import Definition
-    from core.metrics.functionals.base import Figure
+    from core.metrics.functionals.base import Metric
     from core.metrics.gains import ListCurveKind
 
 VALIDATION = "validation"
@@ -67,37 +67,37 @@ class ResolvedModel(NamedTuple):
     """A model, and the cut of the alias that it was asked for by, if the alias keeps a promise."""
 
     model: Model
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
 
 
 def find(session: Session, owner: str, ref: str) -> Model:
     """Return the owner's model by id, `name` (the latest version), `name@alias` or `name:version`; raises NotFound."""
-    return find_with_cut(session, owner, ref).model
+    return find_with_cutoff(session, owner, ref).model
 
 
-def find_with_cut(session: Session, owner: str, ref: str) -> ResolvedModel:
+def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
     """Return the same as `find`, with the cut of the alias; raises NotFound."""
-    model, cut = None, None
+    model, cutoff = None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
     elif match := _REF.fullmatch(ref):
         name, alias, version = match.groups()
         if alias is not None:
-            model, cut = repository.find_by_alias(session, owner, name, alias) or (None, None)
+            model, cutoff = repository.find_by_alias(session, owner, name, alias) or (None, None)
         elif version is not None:
             model = repository.find_version(session, owner, name, int(version))
         else:
             model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
-    return ResolvedModel(model, cut)
+    return ResolvedModel(model, cutoff)
 
 
-def flag_threshold(cut: AliasCut | None) -> float | None:
+def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
     """Return the score from which a cut flags, inf if it flags none; None without a cut."""
-    if cut is None:
+    if cutoff is None:
         return None
-    return math.inf if cut["threshold"] is None else cut["threshold"]
+    return math.inf if cutoff["threshold"] is None else cutoff["threshold"]
 
 
 def get(
@@ -258,7 +258,7 @@ def set_alias(
     alias: str,
     ref: str,
     *,
-    promise: AliasPromise | Literal["keep"] | None = "keep",
+    guarantee: AliasGuarantee | Literal["keep"] | None = "keep",
     memo: DecisionMemo | None = None,
     author: str | None = None,
     if_revision: int | None,
@@ -267,7 +267,7 @@ def set_alias(
     """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
-    `promise` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it. `memo`
+    `guarantee` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it. `memo`
     and `author` belong to this revision alone.
     """
     check_name("alias", alias)
@@ -284,9 +284,11 @@ def set_alias(
         assert current is not None
         repository.move(session, current, model.id)
     assert current is not None
-    kept = current.promise if promise == "keep" else promise
-    cut = None if kept is None else _cut_to_keep(session, model, kept, given=promise != "keep")
-    repository.keep_promise(session, current, kept, cut)
+    kept = current.guarantee if guarantee == "keep" else guarantee
+    cutoff = (
+        None if kept is None else _cutoff_to_keep(session, model, kept, given=guarantee != "keep")
+    )
+    repository.keep_guarantee(session, current, kept, cutoff)
     repository.note_decision(session, current, author, memo)
     repository.add_to_history(session, current, HISTORY_SHOWN)
     session.flush()
@@ -308,20 +310,22 @@ def remove_alias(
     repository.remove(session, current)
 
 
-def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given: bool) -> AliasCut:
+def _cutoff_to_keep(
+    session: Session, model: Model, guarantee: AliasGuarantee, *, given: bool
+) -> AliasCutoff:
     """Return the cut of the validation curve by which a model keeps a promise; raises Invalid.
 
     `given` says that the promise is part of the request.
     """
     try:
-        threshold, point = _kept_on(curve_on(session, model, VALIDATION), promise)
+        threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
     except (NotFound, Invalid) as error:
         detail = f"{model.name}:{model.version} cannot keep the promise: {error.detail}"
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         parameter = first.pop("parameter", None)
-        pointer = f"/promise/{parameter}" if given and parameter else "/model_id"
+        pointer = f"/guarantee/{parameter}" if given and parameter else "/model_id"
         errors = [first | {"pointer": pointer, "detail": detail}]
-        code = "no_promise" if isinstance(error, NotFound) else error.code
+        code = "no_guarantee" if isinstance(error, NotFound) else error.code
         raise Invalid(detail, code=code, errors=errors) from error
     return {
         "threshold": threshold if math.isfinite(threshold) else None,
@@ -331,20 +335,20 @@ def _cut_to_keep(session: Session, model: Model, promise: AliasPromise, *, given
 
 
 def _kept_on(
-    measured: PartCurve, promise: AliasPromise
+    measured: PartCurve, guarantee: AliasGuarantee
 ) -> tuple[float, core_metrics.OperatingPoint]:
     """Return the threshold that keeps a promise on a curve, inf if it flags nothing, and its operating point."""
-    if (threshold := promise.get("threshold")) is not None:
+    if (threshold := guarantee.get("threshold")) is not None:
         return threshold, point_on(measured, threshold=threshold)
-    if (share := promise.get("flagged")) is not None:
+    if (share := guarantee.get("flagged")) is not None:
         point = point_on(measured, flagged=share)
         return point.threshold, point
-    point, _ = cut_on(
+    point, _ = cutoff_on(
         measured,
         threshold=None,
-        fpr=promise["fpr"],
-        tpr=promise["tpr"],
-        confidence=promise["confidence"],
+        fpr=guarantee["fpr"],
+        tpr=guarantee["tpr"],
+        confidence=guarantee["confidence"],
     )
     return point.threshold, point
 
@@ -507,9 +511,9 @@ def prepare_metrics(session: Session, model: Model, part: str) -> Callable[[], d
         *found,
         measured,
         point_of_objective=prepare_point_of_objective(session, model, part),
-        figure=None
+        metric=None
         if measured is None or model.query is not None
-        else _figure_of_objective(session, measured),
+        else _metric_of_objective(session, measured),
         lists=lists_of(repository.find_list_metrics(session, model.id, part)),
     )
 
@@ -522,8 +526,8 @@ def _metrics_of(
     measured: PartCurve | None,
     *,
     point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
-    figure: Figure | None,
-    lists: ListFigures | None,
+    metric: Metric | None,
+    lists: ListMetrics | None,
 ) -> dict[str, Any]:
     return {
         "model_id": model.id,
@@ -552,7 +556,7 @@ def _metrics_of(
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": point_of_objective(),
-        "figure": None if measured is None else _measured_figure(measured, figure),
+        "metric": None if measured is None else _measured_metric(measured, metric),
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
@@ -562,38 +566,38 @@ def _metrics_of(
     }
 
 
-def _figure_of_objective(session: Session, measured: PartCurve) -> Figure | None:
+def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None:
     """Return the figure that the model's objective names, on a part; None for areas and rates.
 
     A count is of the validation rows; of the training rows it is the same share.
     """
     objective, rows = measured.model.objective, float(sum(measured.rows))
     if "count" in objective and measured.part != "validation":
-        judged = repository.find_metrics(session, measured.model.id, "validation")
-        if judged is None:
+        evaluated = repository.find_metrics(session, measured.model.id, "validation")
+        if evaluated is None:
             return None
-        objective = without_count(objective, judged[0].positives + judged[0].negatives)
-    return figure_among(objective, rows)
+        objective = without_count(objective, evaluated[0].positives + evaluated[0].negatives)
+    return metric_among(objective, rows)
 
 
-def _measured_figure(measured: PartCurve, figure: Figure | None) -> FigureRecord | None:
-    if figure is None:
+def _measured_metric(measured: PartCurve, metric: Metric | None) -> MetricRecord | None:
+    if metric is None:
         return None
     try:
         found = core_metrics.measure_on_curve(
-            measured.curve, measured.totals, [figure], level=measured.level
+            measured.curve, measured.totals, [metric], level=measured.level
         )
     except (
         InvalidParameter
     ):  # NDCG where each row was scored several times: a rank has no fractions
         return None
-    return figure_record(found[0])
+    return metric_record(found[0])
 
 
-class FigureRecord(TypedDict):
+class MetricRecord(TypedDict):
     """A figure by its name, with its interval and its test against chance."""
 
-    figure: str
+    metric: str
     value: float
     low: float
     high: float
@@ -602,11 +606,11 @@ class FigureRecord(TypedDict):
     adjusted_p_value: float | None
 
 
-def figure_record(found: core_metrics.FigureEstimate) -> FigureRecord:
+def metric_record(found: core_metrics.MetricEstimate) -> MetricRecord:
     """Return a figure as JSON has it."""
     value, low, high = found.interval
     return {
-        "figure": found.figure.name,
+        "metric": found.metric.name,
         "value": value,
         "low": low,
         "high": high,
@@ -616,11 +620,11 @@ def figure_record(found: core_metrics.FigureEstimate) -> FigureRecord:
     }
 
 
-def lists_of(row: ModelListMetrics | None) -> ListFigures | None:
+def lists_of(row: ModelListMetrics | None) -> ListMetrics | None:
     """Return the figures of lists of a part; None where its rows have no queries."""
     if row is None or row.queries is None:
         return None
-    return {"level": row.level, "queries": row.queries, "figures": row.figures}
+    return {"level": row.level, "queries": row.queries, "metrics": row.metrics}
 
 
 class CurveHeight(TypedDict):
@@ -701,7 +705,7 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
             }
             for label in labels
         ],
-        "judged": len(measured),
+        "evaluated": len(measured),
         "mean_auc": _mean([label.auc["value"] for label in measured if label.auc]),
         "mean_pauc": [
             {
@@ -733,9 +737,9 @@ def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def cut_on(
+def cutoff_on(
     measured: PartCurve, *, confidence: float | None, **asked: Any
-) -> tuple[core_metrics.OperatingPoint, core_metrics.Promise | None]:
+) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
     """Return the operating point at a false or true positive rate, a threshold, or the least cost.
 
     With a confidence, the rate is promised of the population, and the promise is returned, too. `asked` are the
@@ -746,20 +750,20 @@ def cut_on(
         return point_on(measured, **asked), None
     if part != VALIDATION:
         detail = f"on must be {VALIDATION} with a confidence: a promise needs rows that the model has not learnt from"
-        raise no_promise("on", f"{detail}, got {part}")
+        raise no_guarantee("on", f"{detail}, got {part}")
     if is_approximate(measured.model, part):
-        raise no_promise(
+        raise no_guarantee(
             "confidence",
             f"a cut of model {measured.model.id} cannot be promised: it was cross-validated, so its own scores are of "
             "rows that it has learnt from. Evaluate it on other rows, and ask the evaluation",
         )
-    found = promised_on(
+    found = guaranteed_on(
         measured.curve, measured.totals, measured.rows, measured.level, confidence, **asked
     )
-    return found.point, found.promise
+    return found.point, found.guarantee
 
 
-def promised_on(
+def guaranteed_on(
     curve: core_metrics.RocCurve,
     totals: core_metrics.ClassTotals,
     rows: tuple[int, int],
@@ -771,60 +775,60 @@ def promised_on(
     threshold: float | None,
     flagged: float | None = None,
     **terms: Any,
-) -> core_metrics.PromisedPoint:
+) -> core_metrics.GuaranteedPoint:
     """Return the cut that keeps a promise, from a stored curve of rows that the model has not learnt from.
 
     Raises Invalid, with the number of rows that are needed, if no cut can be promised.
     """
     for name, given in (("threshold", threshold), ("flagged", flagged)):
         if given is not None:
-            raise no_promise(name, f"{name} cannot be given with a confidence, got {given:g}")
+            raise no_guarantee(name, f"{name} cannot be given with a confidence, got {given:g}")
     if fpr is None and tpr is None and terms.get("costs") is not None:
         raise _invalid_query(
             "confidence",
             "costs alone and a confidence exclude each other: a confidence promises fpr or tpr, got none of them",
         )
     try:
-        return core_metrics.promised_point_on_curve(
+        return core_metrics.guaranteed_point_on_curve(
             curve, totals, rows, fpr=fpr, tpr=tpr, confidence=confidence, level=level, **terms
         )
     except core_metrics.TooFewRows as error:
-        raise no_promise(
+        raise no_guarantee(
             "tpr" if fpr is None else "fpr", str(error), code=error.code, needed=error.needed
         ) from error
-    except core_metrics.NoPromise as error:
-        raise no_promise("confidence", str(error)) from error
+    except core_metrics.NoGuarantee as error:
+        raise no_guarantee("confidence", str(error)) from error
     except InvalidParameter as error:
         raise _invalid_query("tpr" if fpr is None else "fpr", str(error)) from error
 
 
-MAX_FIGURES = 20
+MAX_METRICS = 20
 """Most figures that one question may name."""
 MAX_SIZES = 100
 """Most sizes of a list in one gains table."""
 
 
-def figures_named(
+def metrics_named(
     names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
-) -> list[Figure]:
+) -> list[Metric]:
     """Return the figures of these names; raises Invalid that names the one that is none, or twice there.
 
-    The names are those of the query parameter `figure`, unless a `pointer` says where in the body they stand. With
+    The names are those of the query parameter `metric`, unless a `pointer` says where in the body they stand. With
     definition="empirical" the areas among them are the strict ones.
     """
-    found: list[Figure] = []
+    found: list[Metric] = []
     for number, name in enumerate(names):
         try:
-            figure = core_metrics.figure_named(name)
-            if definition == "empirical" and isinstance(figure, core_metrics.WindowArea):
-                figure = core_metrics.EmpiricalArea(figure.fpr_min, figure.fpr_max)
-            if figure in found:
-                raise InvalidParameter(f"figures must differ, {figure.name} occurs twice")
+            metric = core_metrics.metric_named(name)
+            if definition == "empirical" and isinstance(metric, core_metrics.WindowArea):
+                metric = core_metrics.EmpiricalArea(metric.fpr_min, metric.fpr_max)
+            if metric in found:
+                raise InvalidParameter(f"figures must differ, {metric.name} occurs twice")
         except InvalidParameter as error:
             if pointer is None:
-                raise _invalid_query("figure", str(error)) from error
+                raise _invalid_query("metric", str(error)) from error
             raise invalid(f"{pointer}/{number}", str(error), code="invalid_parameter") from error
-        found.append(figure)
+        found.append(metric)
     return found
 
 
@@ -836,15 +840,15 @@ def measured_on(
     definition: Definition = "interpolated",
     *,
     fixed_prevalence: bool = False,
-) -> tuple[core_metrics.FigureEstimate, ...]:
+) -> tuple[core_metrics.MetricEstimate, ...]:
     """Return the figures of these names, from a stored curve; raises Invalid."""
-    figures = figures_named(names, definition=definition)
+    metrics = metrics_named(names, definition=definition)
     try:
         return core_metrics.measure_on_curve(
-            curve, totals, figures, level=level, fixed_prevalence=fixed_prevalence
+            curve, totals, metrics, level=level, fixed_prevalence=fixed_prevalence
         )
     except InvalidParameter as error:
-        raise _invalid_query("figure", str(error)) from error
+        raise _invalid_query("metric", str(error)) from error
 
 
 def gains_on(
@@ -912,17 +916,17 @@ def _invalid_query(parameter: str, detail: str) -> Invalid:
     )
 
 
-def no_promise(parameter: str, detail: str, code: str = "no_promise", **more: int) -> Invalid:
+def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
     """Return the refusal of a promise; `more` says what a program should know beside the detail."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
-MAX_ALIAS_CUTS = 20
+MAX_ALIAS_CUTOFFS = 20
 """Most aliases whose cuts are among the operating points along a curve."""
 
 
 @dataclass(frozen=True)
-class CutsAlong:
+class CutoffsAlong:
     """Operating points along a curve, those that flag fewest first.
 
     `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
@@ -936,16 +940,16 @@ class CutsAlong:
     of_aliases: dict[str, int]
 
 
-def prepare_cuts(
+def prepare_cutoffs(
     session: Session, measured: PartCurve, *, max_points: int, **asked: Any
-) -> Callable[[], CutsAlong]:
+) -> Callable[[], CutoffsAlong]:
     """Read what operating points along a curve depend on; return what computes them, and reads nothing. `asked` are
-    further keywords of `_cuts_on`.
+    further keywords of `_cutoffs_on`.
     """
     model = measured.model
-    most = min(MAX_ALIAS_CUTS, max_points // 2)
+    most = min(MAX_ALIAS_CUTOFFS, max_points // 2)
     return partial(
-        _cuts_on,
+        _cutoffs_on,
         measured,
         prepare_point_of_objective(session, model, measured.part),
         repository.flagging(session, model.owner, model.id, most),
@@ -954,16 +958,16 @@ def prepare_cuts(
     )
 
 
-def _cuts_on(
+def _cutoffs_on(
     measured: PartCurve,
     point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
-    flagging: Sequence[tuple[str, AliasCut]],
+    flagging: Sequence[tuple[str, AliasCutoff]],
     *,
     max_points: int,
     costs: core_metrics.Costs | None,
     prevalence: float | None,
     flagged: float | None = None,
-) -> CutsAlong:
+) -> CutoffsAlong:
     """Return operating points along a curve. Among them are that of the objective, the least costly one, the best that
     flags at most `flagged` of the rows, and the cuts of the aliases of the model.
     """
@@ -984,16 +988,17 @@ def _cuts_on(
         best = point_on(measured, flagged=flagged, costs=costs, prevalence=prevalence)
         required["of_flagged"] = place(best.threshold)
     of_aliases = {
-        alias: 0 if cut["threshold"] is None else place(cut["threshold"]) for alias, cut in flagging
+        alias: 0 if cutoff["threshold"] is None else place(cutoff["threshold"])
+        for alias, cutoff in flagging
     }
     kept = [*required.values(), *of_aliases.values()]
-    indices = core_metrics.cuts_along(curve, max_points, kept)
+    indices = core_metrics.cutoffs_along(curve, max_points, kept)
     points = core_metrics.operating_points_on_curve(
         curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
     )
     at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
     by_alias = {name: int(np.searchsorted(indices, index)) for name, index in of_aliases.items()}
-    return CutsAlong(
+    return CutoffsAlong(
         measured,
         points,
         at.get("least_cost"),
@@ -1007,13 +1012,13 @@ def _cuts_on(
 class PartsQuery:
     """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
 
-    `point` are the keywords of `cut_on`, and `cuts` those of `prepare_cuts`.
+    `point` are the keywords of `cutoff_on`, and `cutoffs` those of `prepare_cutoffs`.
     """
 
     names: frozenset[PartName]
     part: str
     point: Mapping[str, Any]
-    cuts: Mapping[str, Any]
+    cutoffs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -1022,8 +1027,8 @@ class MeasuredParts:
 
     metrics: dict[str, Any] | None
     curve: PartCurve | None
-    cuts: CutsAlong | None
-    point: tuple[core_metrics.OperatingPoint, core_metrics.Promise | None] | None
+    cutoffs: CutoffsAlong | None
+    point: tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None] | None
     absent: Mapping[PartName, NotFound]
 
 
@@ -1040,7 +1045,7 @@ def prepare_parts(
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
     rows = repository.find_curve(session, model.id, asked.part)
     absent: dict[PartName, NotFound] = {}
-    compute_metrics, compute_cuts, measured = None, None, None
+    compute_metrics, compute_cutoffs, measured = None, None, None
     if "metrics" in asked.names:
         try:
             compute_metrics = prepare_metrics(session, model, asked.part)
@@ -1052,7 +1057,7 @@ def prepare_parts(
         except NotFound as error:
             absent |= dict.fromkeys(sorted(of_curve), error)
     if measured is not None and "operating_points" in asked.names:
-        compute_cuts = prepare_cuts(session, measured, **asked.cuts)
+        compute_cutoffs = prepare_cutoffs(session, measured, **asked.cutoffs)
     aliases = list(repository.pointing_at(session, model.owner, model.id))
     compute_chosen = prepare_point_of_objective(session, model)
     del rows
@@ -1061,8 +1066,8 @@ def prepare_parts(
         found = MeasuredParts(
             None if compute_metrics is None else compute_metrics(),
             measured,
-            None if compute_cuts is None else compute_cuts(),
-            cut_on(measured, **asked.point)
+            None if compute_cutoffs is None else compute_cutoffs(),
+            cutoff_on(measured, **asked.point)
             if measured is not None and "operating_point" in asked.names
             else None,
             absent,
@@ -1119,7 +1124,7 @@ def find_named(session: Session, owner: str, ref: str, position: dict[str, Any])
     `{"pointer": "/model"}`.
     """
     try:
-        return find_with_cut(session, owner, ref)
+        return find_with_cutoff(session, owner, ref)
     except NotFound as error:
         raise NotFound(error.detail, errors=[position | {"detail": error.detail}]) from error
 

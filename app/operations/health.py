@@ -200,14 +200,14 @@ class MetricsCollector(Collector):
         """Yield all metrics; while the database is unavailable, only the metric that says so."""
         up = GaugeMetricFamily("rankwright_database_up", "1 if the database answers, else 0.")
         try:
-            figures = [*self._figures()]
+            metrics = [*self._metrics()]
         except Unavailable:
-            figures = []
-        up.add_metric([], float(bool(figures)))
+            metrics = []
+        up.add_metric([], float(bool(metrics)))
         yield up
-        yield from figures
+        yield from metrics
 
-    def _figures(self) -> Iterator[Metric]:
+    def _metrics(self) -> Iterator[Metric]:
         settings = self._settings
         limits = {
             "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),

@@ -68,10 +68,10 @@ class GradeRows(TypedDict):
     rows: int
 
 
-class ListFigure(TypedDict):
+class ListMetric(TypedDict):
     """A figure of lists: its mean over the queries in which it has a value."""
 
-    figure: Annotated[
+    metric: Annotated[
         str,
         Field(
             description="The name of the figure; auc is the fraction of the pairs of a query that are in order.",
@@ -94,12 +94,12 @@ class ListFigure(TypedDict):
     ]
 
 
-class ListFigures(TypedDict):
+class ListMetrics(TypedDict):
     """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
 
     level: Annotated[float, Field(description="Confidence level of the intervals.")]
     queries: Annotated[int, Field(description="Number of queries.")]
-    figures: list[ListFigure]
+    metrics: list[ListMetric]
 
 
 class GradedOrder(TypedDict):
@@ -292,7 +292,7 @@ class SeemingArea(Interval):
     """An AUC by rows that are drawn at random, with its interval."""
 
 
-class Control(TypedDict):
+class Baseline(TypedDict):
     """A control: a simple benchmark model fitted on the same splits."""
 
     algorithm: str
@@ -331,7 +331,7 @@ class AreaDifference(Interval):
     """None if the window holds too few rows for a test."""
 
 
-class ControlArea(TypedDict):
+class BaselineArea(TypedDict):
     """A baseline's area in one window, and how the chosen ranker's differs from it."""
 
     algorithm: str
@@ -339,19 +339,19 @@ class ControlArea(TypedDict):
     difference: AreaDifference
 
 
-class ControlWindow(Window):
+class WindowBaselines(Window):
     """The chosen ranker and the baselines in one window."""
 
     chosen: Interval
-    controls: list[ControlArea]
+    baselines: list[BaselineArea]
 
 
-class ControlFigure(TypedDict):
+class MetricBaselines(TypedDict):
     """The values of the chosen ranker and the baselines in the metric of the objective."""
 
-    figure: str
+    metric: str
     chosen: Interval
-    controls: list[ControlArea]
+    baselines: list[BaselineArea]
 
 
 class BestMargin(TypedDict):
@@ -497,7 +497,7 @@ class Reliability(TypedDict):
     points: list[ReliabilityPoint]
 
 
-class AliasPromise(TypedDict):
+class AliasGuarantee(TypedDict):
     """The rule that every version behind an alias keeps: the FPR is at most `fpr`, or the TPR is at least `tpr`; or it
     flags at most the fraction `flagged` of the rows, or the scores of at least `threshold`. Exactly one is set; the
     others are None or absent.
@@ -513,7 +513,7 @@ class AliasPromise(TypedDict):
     threshold: NotRequired[float]
 
 
-class AliasCut(TypedDict):
+class AliasCutoff(TypedDict):
     """The threshold by which a version keeps the promise, and its rates on the validation rows."""
 
     threshold: Annotated[

@@ -37,13 +37,11 @@ from sqlalchemy.orm import (
 )
 
 from app.platform.documents import (
-    AliasCut,
-    AliasPromise,
+    AliasCutoff,
+    AliasGuarantee,
+    Baseline,
     BatchSummary,
     BestMargin,
-    Control,
-    ControlFigure,
-    ControlWindow,
     DatasetLineage,
     DecisionMemo,
     FeatureImportance,
@@ -53,8 +51,9 @@ from app.platform.documents import (
     Interval,
     LabelValues,
     LeaderboardRow,
-    ListFigure,
+    ListMetric,
     Member,
+    MetricBaselines,
     ModelFeature,
     MonotoneProof,
     Objective,
@@ -66,6 +65,7 @@ from app.platform.documents import (
     TableDialect,
     Validation,
     Window,
+    WindowBaselines,
 )
 from app.platform.sql import Base, Json, contains
 
@@ -644,7 +644,7 @@ class Model(Trashable):
     optimised_for: Mapped[Document[Objective]]
     selected_by: Mapped[Document[Objective] | None]
     search: Mapped[Document[SearchRecord] | None]
-    beats_controls: Mapped[bool | None]
+    beats_baselines: Mapped[bool | None]
     features: Mapped[Document[list[ModelFeature]]]
     label: Mapped[str | None]
     query: Mapped[str | None] = mapped_column("query_column")
@@ -695,8 +695,8 @@ class ModelAlias(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int]
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
-    promise: Mapped[Document[AliasPromise] | None]
-    cut: Mapped[Document[AliasCut] | None]
+    guarantee: Mapped[Document[AliasGuarantee] | None]
+    cutoff: Mapped[Document[AliasCutoff] | None]
     memo: Mapped[Document[DecisionMemo] | None]
     author: Mapped[str | None]
     updated_at: Mapped[float]
@@ -712,8 +712,8 @@ class ModelAliasHistory(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
     model_id: Mapped[str]
-    promise: Mapped[Document[AliasPromise] | None]
-    cut: Mapped[Document[AliasCut] | None]
+    guarantee: Mapped[Document[AliasGuarantee] | None]
+    cutoff: Mapped[Document[AliasCutoff] | None]
     memo: Mapped[Document[DecisionMemo] | None]
     author: Mapped[str | None]
     at: Mapped[float]
@@ -817,9 +817,9 @@ class ModelListMetrics(Base):
     part: Mapped[str] = mapped_column(primary_key=True)
     level: Mapped[float]
     queries: Mapped[int | None]
-    figures: Mapped[Document[list[ListFigure]]]
+    metrics: Mapped[Document[list[ListMetric]]]
     grades: Mapped[Document[list[GradeRows]] | None]
-    order: Mapped[Document[GradedOrder] | None] = mapped_column("order_figures")
+    order: Mapped[Document[GradedOrder] | None] = mapped_column("order_metrics")
 
 
 class ModelCurve(Base):
@@ -841,7 +841,7 @@ class ModelCalibration(Base):
 
     The model's `calibration_version` names the served one. `parameters` are those of `core.probability`'s
     `Calibration`; `low` and `high` have the scores, followed by the values, of the two step functions; all are
-    little-endian float64. `learnt_on` is `validation`, `out_of_fold` or `dataset`.
+    little-endian float64. `trained_on` is `validation`, `out_of_fold` or `dataset`.
     """
 
     __tablename__ = "model_calibrations"
@@ -853,7 +853,7 @@ class ModelCalibration(Base):
     low: Mapped[bytes]
     high: Mapped[bytes]
     prevalence: Mapped[float]
-    learnt_on: Mapped[str]
+    trained_on: Mapped[str]
     dataset: Mapped[Document[DatasetLineage] | None]
     rows: Mapped[int]
     positives: Mapped[int]
@@ -912,18 +912,18 @@ class ModelOutOfFold(Base):
     fold_aucs: Mapped[Document[list[FoldAuc]]]
 
 
-class ModelControls(Base):
+class ModelBaselines(Base):
     """The comparison of a model with baselines on the same splits; `skipped` says why there are none.
 
     `windows` also has the metric of the objective, if the objective is a metric.
     """
 
-    __tablename__ = "model_controls"
+    __tablename__ = "model_baselines"
 
     model_id: Mapped[OfModel]
     level: Mapped[float]
-    controls: Mapped[Document[list[Control]]]
-    windows: Mapped[Document[list[ControlWindow | ControlFigure]]]
+    baselines: Mapped[Document[list[Baseline]]]
+    windows: Mapped[Document[list[WindowBaselines | MetricBaselines]]]
     decided_on: Mapped[Document[Window]]
     skipped: Mapped[str | None]
 

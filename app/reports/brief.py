@@ -15,7 +15,7 @@ from app.reports.service import Facts, NamedPoint
 
 CHECKS = {
     "ranks": "Does it rank?",
-    "beats_controls": "Does it beat simple benchmark models?",
+    "beats_baselines": "Does it beat simple benchmark models?",
     "probabilities": "Are its probabilities right?",
     "stable": "Is it as good on newer rows?",
     "groups": "Does it treat groups alike?",
@@ -23,7 +23,7 @@ CHECKS = {
 """The question of each check."""
 _ANSWERS = {True: "yes", False: "no", None: "not known"}
 MAX_GROUPINGS = 3
-MAX_CUTS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
+MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
 """Most cuts, columns that moved, groups and warnings on these pages."""
 
 Json = Mapping[str, Any]
@@ -45,11 +45,11 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         Section("May it be used?", [Table(("question", "answer", "margin", "why"), rows)]),
     ]
     if facts.curve_part is not None:
-        sections.append(Section("The cut", list(_cuts(facts))))
-    if (judged := _evaluation(facts, "stable")) is not None and judged.drift is not None:
-        sections.append(Section("What has changed", list(_drift(judged, judged.drift))))
-    if (judged := _evaluation(facts, "groups")) is not None:
-        sections.append(Section("Groups", list(_groups(judged))))
+        sections.append(Section("The cut", list(_cutoffs(facts))))
+    if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
+        sections.append(Section("What has changed", list(_drift(evaluated, evaluated.drift))))
+    if (evaluated := _evaluation(facts, "groups")) is not None:
+        sections.append(Section("Groups", list(_groups(evaluated))))
     said: list[Block] = [Paragraph("No warning was raised.")]
     if limits:
         said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
@@ -69,7 +69,7 @@ def _data(facts: Facts) -> Paragraph:
     seems = next(
         (
             each
-            for each in (facts.controls.controls if facts.controls else ())
+            for each in (facts.baselines.baselines if facts.baselines else ())
             if each.get("random_split")
         ),
         None,
@@ -87,35 +87,35 @@ def _data(facts: Facts) -> Paragraph:
     return Paragraph(words)
 
 
-def _cuts(facts: Facts) -> Iterator[Block]:
+def _cutoffs(facts: Facts) -> Iterator[Block]:
     """Yield the cuts of the aliases with their memos; without any, say so and show the usual cuts."""
     assert facts.curve_part is not None
-    decided = [cut for cut in facts.cuts if cut.alias is not None]
+    decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
     if decided:
-        for cut in decided[:MAX_CUTS]:
-            yield Paragraph(" ".join(_decision(cut)))
-        yield from document.list_more(decided, MAX_CUTS, " cuts")
+        for cutoff in decided[:MAX_CUTOFFS]:
+            yield Paragraph(" ".join(_decision(cutoff)))
+        yield from document.list_more(decided, MAX_CUTOFFS, " cuts")
     else:
         yield Paragraph("No cut has been saved for this model. These are usual ones.")
-    head = ["cut", "threshold", "rows flagged", "positives caught (TPR)", "FPR", "precision"]
-    shown = (decided or list(facts.cuts))[:MAX_CUTS]
-    yield Table(head, [_cut(cut) for cut in shown])
+    head = ["cutoff", "threshold", "rows flagged", "positives caught (TPR)", "FPR", "precision"]
+    shown = (decided or list(facts.cutoffs))[:MAX_CUTOFFS]
+    yield Table(head, [_cutoff(cutoff) for cutoff in shown])
     metrics = facts.metrics[facts.curve_part.part]
     yield Pictures([*list(facts.plots())[:1], gains_plot(facts.curve_part, metrics)])
 
 
-def _cut(cut: NamedPoint) -> list[str]:
-    point = cut.point
+def _cutoff(cutoff: NamedPoint) -> list[str]:
+    point = cutoff.point
     rates = (point.flagged, point.tpr, point.fpr, point.precision)
-    return [cut.asked, document.score(point.threshold), *map(document.share, rates)]
+    return [cutoff.asked, document.score(point.threshold), *map(document.share, rates)]
 
 
-def _decision(cut: NamedPoint) -> Iterator[str]:
+def _decision(cutoff: NamedPoint) -> Iterator[str]:
     """Say who chose a cut, why, and what it does with the rows that come."""
-    alias, point = cut.alias, cut.point
+    alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
-    yield f"{cut.asked} was moved to this model on {document.moment(alias.updated_at)}{by}."
+    yield f"{cutoff.asked} was moved to this model on {document.moment(alias.updated_at)}{by}."
     memo = alias.memo
     if memo is None:
         yield "No reason was given."
@@ -143,9 +143,9 @@ def _capacity(memo: DecisionMemo, flagged: float, tpr: float, prevalence: float)
     )
 
 
-def _drift(judged: Evaluation, drift: Json) -> Iterator[Block]:
+def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
     yield Paragraph(
-        f"On {judged.dataset_name}, evaluated {document.moment(judged.created_at)}: {drift['summary']}"
+        f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {drift['summary']}"
     )
     compared = [*drift["areas"], *filter(None, [drift["prevalence"]])]
     names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}
@@ -158,7 +158,7 @@ def _drift(judged: Evaluation, drift: Json) -> Iterator[Block]:
         ]
         for each in compared
     ]
-    yield Table(("figure", "at validation", "there", ""), rows)
+    yield Table(("metric", "at validation", "there", ""), rows)
     moved = [each for each in drift["features"] or () if each["changed"]]
     if moved:
         shown = [
@@ -173,9 +173,9 @@ def _importance(share: float | None) -> str:
     return "—" if share is None else f"{share:.1%}"
 
 
-def _groups(judged: Evaluation) -> Iterator[Block]:
-    for found in groups_of(judged)[:MAX_GROUPINGS]:
-        yield Paragraph(f"By {found['column']}, on {judged.dataset_name}.")
+def _groups(evaluated: Evaluation) -> Iterator[Block]:
+    for found in groups_of(evaluated)[:MAX_GROUPINGS]:
+        yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}.")
         yield from _by_column(found)
 
 
@@ -184,7 +184,7 @@ def _by_column(found: Json) -> Iterator[Block]:
         [
             "no value" if each["value"] is None else each["value"],
             f"{each['positives']:,} of {each['positives'] + each['negatives']:,}",
-            *(_figure(each.get(name)) for name in ("auc", "tpr", "fpr")),
+            *(_metric(each.get(name)) for name in ("auc", "tpr", "fpr")),
         ]
         for each in found["groups"][:MAX_GROUPS]
     ]
@@ -192,6 +192,6 @@ def _by_column(found: Json) -> Iterator[Block]:
     yield from document.list_more(found["groups"], MAX_GROUPS, " groups")
 
 
-def _figure(found: Json | None) -> str:
+def _metric(found: Json | None) -> str:
     """Return a figure of a group; a dash where it has too few rows."""
     return "—" if found is None or found.get("value") is None else document.interval(found, 3)

@@ -57,7 +57,7 @@ class Tile:
     """A key figure, with its name and a note."""
 
     name: str
-    figure: str
+    metric: str
     note: str
 
 
@@ -123,7 +123,7 @@ def count(number: float | None) -> str:
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
 
 
-def figure(value: float | None, digits: int = 4) -> str:
+def number(value: float | None, digits: int = 4) -> str:
     """Return a rate or an area in words."""
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
@@ -136,7 +136,7 @@ def interval(value: core_metrics.Interval | Json | None, digits: int = 4) -> str
     if isinstance(value, core_metrics.Interval):
         value = value._asdict()
     ends = value["low"], value["high"]
-    shown = figure(value["value"], digits)
+    shown = number(value["value"], digits)
     if any(end is None or not math.isfinite(end) for end in ends):
         return shown
     return f"{shown} ({ends[0]:.{digits}f}–{ends[1]:.{digits}f})"

@@ -14,7 +14,7 @@ from app.models.schemas import (
     AliasSummary,
     AnyMetrics,
     Calibration,
-    Cut,
+    Cutoff,
     Model,
     Part,
     calibration_of,
@@ -25,10 +25,10 @@ from app.models.schemas import (
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
-from app.training.schemas import Controls, FoldAuc, Leaderboard, controls_of, leaderboard_of
+from app.training.schemas import Baselines, FoldAuc, Leaderboard, baselines_of, leaderboard_of
 
 
-class AskedCut(Cut):
+class RequestedCutoff(Cutoff):
     """An operating point, and the rate that was asked for."""
 
     asked: str = Field(examples=["FPR ≤ 0.05"])
@@ -95,13 +95,13 @@ class Report(Resource):
     decisions: list[AliasSummary] = Field(
         description="The aliases of the model, with their cuts and memos, the last moved first."
     )
-    operating_points: list[AskedCut] = Field(
+    operating_points: list[RequestedCutoff] = Field(
         description="Operating points on the validation rows, the cuts of the aliases first."
     )
     fold_aucs: list[FoldAuc] | None = Field(
         description="AUC of each fold of a cross-validated model; otherwise null."
     )
-    controls: Controls | None = Field(
+    baselines: Baselines | None = Field(
         description="Comparison with simple benchmark models. Null if the model was trained without controls."
     )
     leaderboard: Leaderboard | None = Field(
@@ -131,12 +131,13 @@ def report_of(facts: Facts) -> Report:
         checks=[ModelCheck.model_validate(each) for each in facts.checks],
         decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
-            AskedCut(asked=cut.asked, **dict(point_of(cut.point))) for cut in facts.cuts
+            RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
+            for cutoff in facts.cutoffs
         ],
         fold_aucs=None
         if folds is None
         else [FoldAuc.model_validate(fold) for fold in folds.fold_aucs],
-        controls=None if facts.controls is None else controls_of(facts.model, facts.controls),
+        baselines=None if facts.baselines is None else baselines_of(facts.model, facts.baselines),
         leaderboard=None
         if facts.leaderboard is None
         else leaderboard_of(facts.model, facts.leaderboard),

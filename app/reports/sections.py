@@ -7,12 +7,12 @@ from typing import Any
 
 from app import __version__
 from app.models.service import PartCurve
-from app.platform.documents import Control, LeaderboardRow
+from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
     DatasetKind,
     Model,
+    ModelBaselines,
     ModelCalibration,
-    ModelControls,
     ModelImportance,
     ModelLeaderboard,
 )
@@ -43,8 +43,8 @@ MAX_DATA_FEATURES = 100
 
 def data(facts: Facts) -> list[Block]:
     """Return the section on the dataset, its label and its features."""
-    cut = document.list_more(facts.model.features, MAX_DATA_FEATURES, " features")
-    return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cut]
+    cutoff = document.list_more(facts.model.features, MAX_DATA_FEATURES, " features")
+    return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cutoff]
 
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
@@ -192,7 +192,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     rows = [
         [
             document.settings(candidate["parameters"]),
-            document.figure(candidate["value"]),
+            document.number(candidate["value"]),
             "chosen" if candidate["parameters"] == search["chosen"] else "",
         ]
         for candidate in search["candidates"][:MAX_CANDIDATES]
@@ -266,34 +266,34 @@ MAX_BASELINES = 50
 Json = dict[str, Any]
 
 
-def controls(found: ModelControls, beats: bool | None) -> list[Block]:
+def baselines(found: ModelBaselines, beats: bool | None) -> list[Block]:
     """Return the section on baselines: each baseline on each window, and whether the model is significantly better."""
     blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
     if found.windows:
         head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
-    if baseline_notes := [line for each in found.controls if (line := _baseline_note(each))]:
+    if baseline_notes := [line for each in found.baselines if (line := _baseline_note(each))]:
         blocks.append(Items(baseline_notes))
     return blocks
 
 
-def _baseline_note(control: Control) -> str | None:
+def _baseline_note(baseline: Baseline) -> str | None:
     """Return a sentence if a baseline failed or was fitted on a sample."""
-    if control["failed"]:
-        return f"{control['algorithm']} could not be fitted: {control['failed']}"
-    rows, of_rows = control["rows"], control["of_rows"]
+    if baseline["failed"]:
+        return f"{baseline['algorithm']} could not be fitted: {baseline['failed']}"
+    rows, of_rows = baseline["rows"], baseline["of_rows"]
     if rows is not None and of_rows is not None and rows < of_rows:
-        return f"{control['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
+        return f"{baseline['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
     return None
 
 
-def _baselines_in_words(found: ModelControls, beats: bool | None) -> Iterator[str]:
+def _baselines_in_words(found: ModelBaselines, beats: bool | None) -> Iterator[str]:
     if found.skipped is not None:
         yield f"None were fitted: {found.skipped}."
     if beats is None:
         return
     yield "Simple benchmark models were fitted on the same divisions of the rows, and compared in pairs."
-    decided_on = next((each for each in found.windows if "figure" in each), found.decided_on)
+    decided_on = next((each for each in found.windows if "metric" in each), found.decided_on)
     measure, level = _measure(decided_on), 1.0 - found.level
     if beats:
         yield f"By {measure} the model is better than each of them (adjusted p below {level:.2g})."
@@ -301,16 +301,16 @@ def _baselines_in_words(found: ModelControls, beats: bool | None) -> Iterator[st
         yield f"By {measure} it is not shown to be better than every one of them: a plainer model may do as well."
 
 
-def _baseline_rows(found: ModelControls) -> Iterator[list[str]]:
+def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
     for window in found.windows:
         named = _measure(window)
         yield [named, "this model", document.interval(window["chosen"]), "", "", ""]
-        for control in window["controls"]:
-            difference = control["difference"]
+        for baseline in window["baselines"]:
+            difference = baseline["difference"]
             yield [
                 named,
-                control["algorithm"],
-                document.interval(control["area"]),
+                baseline["algorithm"],
+                document.interval(baseline["area"]),
                 document.signed(difference),
                 document.p_value(difference["p_value"]),
                 document.p_value(difference["adjusted_p_value"]),
@@ -319,8 +319,8 @@ def _baseline_rows(found: ModelControls) -> Iterator[list[str]]:
 
 def _measure(compared: Mapping[str, Any]) -> str:
     """Return the name of a figure, or that of the area over a window."""
-    if "figure" in compared:
-        return str(compared["figure"])
+    if "metric" in compared:
+        return str(compared["metric"])
     fpr_min, fpr_max = compared["fpr_min"], compared["fpr_max"]
     whole = (fpr_min, fpr_max) == (0.0, 1.0)
     return "AUC" if whole else f"partial AUC on {document.window(compared)}"
@@ -356,7 +356,7 @@ def _candidate(each: LeaderboardRow) -> list[str]:
     rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",
-        document.figure(each["value"]),
+        document.number(each["value"]),
         f"{each['seconds']:.3g} s{rows}",
         f"{each['state']}: {each['reason']}",
     ]
@@ -412,17 +412,17 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
         )
         return
     if kind == DatasetKind.MULTILABEL:
-        note = f"over {metrics['judged']} of {len(metrics['labels'])} labels, {rows} rows"
-        yield Tile("Mean AUC", document.figure(metrics["mean_auc"]), note)
+        note = f"over {metrics['evaluated']} of {len(metrics['labels'])} labels, {rows} rows"
+        yield Tile("Mean AUC", document.number(metrics["mean_auc"]), note)
         for found in metrics["mean_pauc"]:
             yield Tile(
-                f"Mean partial AUC, {document.window(found)}", document.figure(found["value"]), note
+                f"Mean partial AUC, {document.window(found)}", document.number(found["value"]), note
             )
         return
     if (lists := metrics.get("lists")) is not None:
-        for each in lists["figures"]:
-            if each["figure"] in _LIST_TILES:
-                yield _tile(f"{_LIST_TILES[each['figure']]} of a query, mean", each)
+        for each in lists["metrics"]:
+            if each["metric"] in _LIST_TILES:
+                yield _tile(f"{_LIST_TILES[each['metric']]} of a query, mean", each)
     if kind == DatasetKind.GRADED:
         if (order := metrics["order"]) is not None:
             yield _tile("C-index", order["c_index"])
@@ -433,10 +433,10 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     yield _tile("AUC", metrics["auc"])
     yield _tile("Gini", metrics["gini"])
     if metrics["ks"] is not None:
-        yield Tile("KS", document.figure(metrics["ks"]), "greatest difference of TPR and FPR")
+        yield Tile("KS", document.number(metrics["ks"]), "greatest difference of TPR and FPR")
     for found in metrics["pauc"]:
         yield _tile(f"Partial AUC, {document.window(found)}", found)
-    if (named := metrics["figure"]) is not None:
+    if (named := metrics["metric"]) is not None:
         yield _tile(document.objective(facts.model.objective).capitalize(), named)
     total = metrics["positives"] + metrics["negatives"]
     note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
@@ -447,7 +447,7 @@ def _tile(name: str, found: Json) -> Tile:
     note = ""
     if found["low"] is not None and found["high"] is not None:
         note = f"{found['low']:.4f}–{found['high']:.4f}"
-    return Tile(name, document.figure(found["value"]), note)
+    return Tile(name, document.number(found["value"]), note)
 
 
 def evaluation(facts: Facts) -> list[Block]:
@@ -458,7 +458,7 @@ def evaluation(facts: Facts) -> list[Block]:
     head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
     notes = [f"Intervals hold at a level of {level:.0%}."]
     if facts.out_of_fold is not None:
-        aucs = ", ".join(document.figure(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
+        aucs = ", ".join(document.number(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
         notes.append(f"AUC fold by fold: {aucs}.")
     return [Table(head, list(_rows(facts))), Paragraph(" ".join(notes))]
 
@@ -472,8 +472,8 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
 
     if kind == DatasetKind.PREFERENCES:
         yield row("pairs in order", document.interval, "pair_order")
-        yield row("misranked, ties counted whole", document.figure, "misrank_fraction")
-        yield row("tied pairs", document.figure, "ties")
+        yield row("misranked, ties counted whole", document.number, "misrank_fraction")
+        yield row("tied pairs", document.number, "ties")
         yield row("pairs", document.count, "pairs")
         yield row("items", document.count, "items")
         effective = "pairs that tell as much without a common item"
@@ -502,7 +502,7 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
     if any(part["positive_weight"] != part["positives"] for part in parts):
         yield row("weight of the positives", document.count, "positive_weight")
         yield row("weight of the negatives", document.count, "negative_weight")
-    yield row("tied pairs", document.figure, "ties")
+    yield row("tied pairs", document.number, "ties")
 
 
 _LIST_TILES = {"auc": "AUC", "ndcg@10": "NDCG@10"}
@@ -517,14 +517,14 @@ def _list_rows(parts: list[Json]) -> Iterator[list[str]]:
     """The figures within queries, where a part has them."""
     measured = [part.get("lists") for part in parts]
     names = [
-        each["figure"]
-        for each in next((one for one in measured if one), {"figures": []})["figures"]
+        each["metric"]
+        for each in next((one for one in measured if one), {"metrics": []})["metrics"]
     ]
     for name in names:
         shown = []
         for found in measured:
-            figures = {each["figure"]: each for each in (found or {"figures": []})["figures"]}
-            shown.append(document.interval(figures.get(name)))
+            metrics = {each["metric"]: each for each in (found or {"metrics": []})["metrics"]}
+            shown.append(document.interval(metrics.get(name)))
         yield [f"{name} within queries, mean", *shown]
     if names:
         yield ["queries", *(document.count(found and found["queries"]) for found in measured)]
@@ -556,7 +556,7 @@ def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
             f"positives, {label['label']}",
             *(document.count(part["labels"][k]["positives"]) for part in parts),
         ]
-    yield ["mean AUC", *(document.figure(part["mean_auc"]) for part in parts)]
+    yield ["mean AUC", *(document.number(part["mean_auc"]) for part in parts)]
 
 
 _MIN_ROWS = 30
@@ -571,14 +571,14 @@ def document_of(facts: Facts) -> Document:
     if window := list(facts.plots())[1:]:  # the whole curve is on the first pages
         sections.append(Section("The curve of the objective's window", [Pictures(window)]))
     sections.append(Section("How good it is", evaluation(facts)))
-    if facts.cuts:
-        sections.append(Section("Operating points", _cuts(facts)))
+    if facts.cutoffs:
+        sections.append(Section("Operating points", _cutoffs(facts)))
     if facts.curve_part is not None:
         sections.append(Section("Top of the list", _top(facts, facts.curve_part)))
     if facts.calibration is not None:
         sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
-    if facts.controls is not None:
-        compared = controls(facts.controls, model.beats_controls)
+    if facts.baselines is not None:
+        compared = baselines(facts.baselines, model.beats_baselines)
         sections.append(Section("Against simple benchmark models", compared))
     if facts.leaderboard is not None:
         cost = facts.model.parameters.get("score_microseconds")
@@ -641,7 +641,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 f"The model was judged on {metrics[name]} {name} only, so the intervals are wide: read these, not the "
                 "figures alone."
             )
-    if facts.model.beats_controls is False:
+    if facts.model.beats_baselines is False:
         yield "The model is not shown to be better than simple benchmark models on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
@@ -650,11 +650,11 @@ def _cautions(facts: Facts) -> Iterator[str]:
             yield f"The AUC on the training rows is higher by {gap:.3f}: the model has partly memorised them."
 
 
-def _cuts(facts: Facts) -> list[Table | Paragraph]:
+def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
     head = ["asked for", "threshold", "FPR", "TPR", "precision", "lift", "at exactly this rate"]
     rows = []
-    for cut in facts.cuts:
-        point = cut.point
+    for cutoff in facts.cutoffs:
+        point = cutoff.point
         exactly = "—"
         if point.tpr_at_fpr is not None:
             exactly = f"TPR {document.interval(point.tpr_at_fpr, 3)}"
@@ -663,7 +663,7 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
         ends = f"{document.score(point.threshold_low)} to {document.score(point.threshold_high)}"
         rows.append(
             [
-                cut.asked,
+                cutoff.asked,
                 f"{document.score(point.threshold)} ({ends})",
                 document.interval(point.fpr, 3),
                 document.interval(point.tpr, 3),
@@ -672,7 +672,7 @@ def _cuts(facts: Facts) -> list[Table | Paragraph]:
                 exactly,
             ]
         )
-    share = facts.cuts[0].point.prevalence
+    share = facts.cutoffs[0].point.prevalence
     note = (
         "Rows with a score at or above the threshold are flagged. Precision and lift hold where "
         f"{share:.2%} of the rows are positive, as here; GET …/operating-point takes another prevalence, and costs."
@@ -718,37 +718,37 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
         f"did not see, {found.positives:,} of them positive. They are for a population in which {found.prevalence:.2%} "
         "of the rows are positive; prevalence= asks for another."
     )
-    judged = found.reliability
-    if judged is None:
+    evaluated = found.reliability
+    if evaluated is None:
         return [Paragraph(method), Paragraph("There were too few rows to judge them.")]
     rows = []
-    for name, score in (("Brier score", judged["brier"]), ("log loss", judged["log"])):
+    for name, score in (("Brier score", evaluated["brier"]), ("log loss", evaluated["log"])):
         parts = (score["score"], score["miscalibration"], score["discrimination"])
         values = (*parts, score["uncertainty"])
         rows.append([name, *("∞" if value is None else f"{value:.4f}" for value in values)])
     lines = [
         f"{name}: {document.interval(interval, 2)}; {right} is right"
         for name, interval, right in (
-            ("calibration in the large, in log odds", judged["in_the_large"], 0),
-            ("slope", judged["slope"], 1),
+            ("calibration in the large, in log odds", evaluated["in_the_large"], 0),
+            ("slope", evaluated["slope"], 1),
         )
         if interval is not None
     ]
-    if (shape := judged.get("shape")) is not None:
+    if (shape := evaluated.get("shape")) is not None:
         lines.append(
             f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; 0 is right"
         )
-    if (periods := judged.get("periods")) is not None:
+    if (periods := evaluated.get("periods")) is not None:
         levels = ", ".join(f"{each['value']:+.2f}" for each in periods["levels"])
         lines.append(f"level by time window, in log odds: {levels}")
     where = (
         "Tested on the last time window, with a calibration fitted on the windows before"
-        if judged.get("later")
+        if evaluated.get("later")
         else "Cross-fitted on these rows, which does not test later rows"
     )
     note = f"{where}. Score = miscalibration − discrimination + uncertainty. {'. '.join(lines)}."
     head = ["score", "value", "miscalibration", "discrimination", "uncertainty"]
-    plot = reliability_plot(model, judged)
+    plot = reliability_plot(model, evaluated)
     return [Paragraph(method), Table(head, rows), Paragraph(note), Pictures([plot])]
 
 

@@ -30,8 +30,8 @@ from app.platform.tables import (
     Job,
     Model,
     ModelAlias,
+    ModelBaselines,
     ModelCalibration,
-    ModelControls,
     ModelImportance,
     ModelLeaderboard,
     ModelOutOfFold,
@@ -79,9 +79,9 @@ class Facts:
     metrics: dict[str, Json]
     part: str | None
     curve_part: PartCurve | None
-    cuts: tuple[NamedPoint, ...]
+    cutoffs: tuple[NamedPoint, ...]
     importance: ModelImportance | None
-    controls: ModelControls | None
+    baselines: ModelBaselines | None
     leaderboard: ModelLeaderboard | None
     out_of_fold: ModelOutOfFold | None
     calibration: ModelCalibration | None
@@ -144,7 +144,7 @@ def prepare_plot(
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     """Find a model and all data on it; return what computes its figures, and reads nothing."""
     model, checks = check_model(session, owner, ref)
-    judged = (
+    evaluated = (
         evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
         for each in checks
         if each.evaluation_id
@@ -165,14 +165,14 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         model=model,
         decisions=decisions,
         checks=checks,
-        evaluations={each.id: each for each in judged if each is not None},
+        evaluations={each.id: each for each in evaluated if each is not None},
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
         part=next(iter(compute_metrics), None),
         curve_part=curve_part,
         importance=model_rows.find_importance(session, model.id),
-        controls=session.get(ModelControls, model.id),
+        baselines=session.get(ModelBaselines, model.id),
         leaderboard=session.get(ModelLeaderboard, model.id),
         out_of_fold=session.get(ModelOutOfFold, model.id),
         calibration=calibrations.find_served(session, model),
@@ -181,14 +181,14 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     )
     return lambda: known(
         metrics={part: compute() for part, compute in compute_metrics.items()},
-        cuts=() if curve_part is None else tuple(_cuts(curve_part, decisions)),
+        cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )
 
 
-def _cuts(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
+def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
     """Yield the cuts of the aliases, that of the objective, and then the usual ones."""
     for alias in decisions:
-        threshold = None if alias.cut is None else alias.cut["threshold"]
+        threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:
             point = models.point_on(curve_part, threshold=threshold)
             yield NamedPoint(f"{alias.name}@{alias.alias}", point, alias)

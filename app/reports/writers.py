@@ -92,7 +92,7 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
             for item in items:
                 yield f"- {_plain(item)}"
         case Tiles(tiles):
-            rows = [[tile.name, tile.figure, tile.note] for tile in tiles]
+            rows = [[tile.name, tile.metric, tile.note] for tile in tiles]
             yield from _markdown_table(Table(("", "", ""), rows))
         case Table():
             yield from _markdown_table(block)

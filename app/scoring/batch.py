@@ -49,7 +49,7 @@ ROW_COLUMN = "row_number"
 REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
 """Where the `ReasonOptions` stand there, and the revision of the dictionary that tells the reasons."""
 """Characters of the name of a file."""
-CUT = "cut"
+CUTOFF = "cutoff"
 """Where the cut of the alias stands among the options, if it keeps a promise."""
 _DROPPED = "dropped"
 NOTHING_KEPT = TableOptions()
@@ -209,7 +209,7 @@ def _check_reasons(
         check_reason_options(
             options,
             labels=model.labels is not None,
-            cut=found.cut is not None,
+            cutoff=found.cutoff is not None,
             references=stored_references(session, model),
         )
     except Invalid as error:
@@ -259,7 +259,7 @@ def _insert(
     given: _SentRows,
 ) -> BatchScore:
     model, dataset, upload = found.model, given.dataset, given.upload
-    kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUT: found.cut}
+    kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUTOFF: found.cutoff}
     if reasons is not None:
         codes = repository.find_reason_codes(session, model.owner, model.name)
         kept[REASON_OPTIONS] = reasons.as_json()

@@ -46,8 +46,8 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.object_]
 
 REASONS, REFERENCE = "reasons", "reference"
-NEGATIVE, AVERAGE, CUT = "negative", "average", "cut"
-REFERENCES = (NEGATIVE, AVERAGE, CUT)
+NEGATIVE, AVERAGE, CUTOFF = "negative", "average", "cutoff"
+REFERENCES = (NEGATIVE, AVERAGE, CUTOFF)
 RAISES, LOWERS, BOTH = "raises", "lowers", "both"
 DIRECTIONS = (RAISES, LOWERS, BOTH)
 MAX_REASONS = 20
@@ -119,7 +119,7 @@ class ReasonFields(TextFields):
     reference: Annotated[str, Choice(words=dict.fromkeys(REFERENCES))] = Field(
         default=NEGATIVE,
         description="What the score is compared with. `negative`: the average negative row. `average`: the average "
-        "training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.",
+        "training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.",
     )
     direction: Annotated[str, Choice(words=dict.fromkeys(DIRECTIONS))] = Field(
         default=RAISES,
@@ -144,7 +144,7 @@ class ReasonFields(TextFields):
                 ]
             )
             return None
-        if self.threshold is not None and self.reference != CUT:
+        if self.threshold is not None and self.reference != CUTOFF:
             detail = f"threshold needs reference=cut, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
         return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
@@ -298,19 +298,19 @@ def stored_references(session: Session, model: Model) -> Collection[str]:
 def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str]:
     """Return the references of a model whose average rows are not stored."""
     found = [AVERAGE] if is_sum or AVERAGE in samples else []
-    return [*found, NEGATIVE, CUT] if all(of in samples for of in CLASSES) else found
+    return [*found, NEGATIVE, CUTOFF] if all(of in samples for of in CLASSES) else found
 
 
 def check_options(
-    options: ReasonOptions, *, labels: bool, cut: bool, references: Collection[str]
+    options: ReasonOptions, *, labels: bool, cutoff: bool, references: Collection[str]
 ) -> None:
     """Raise Invalid for reasons that a model cannot give, before the model is loaded.
 
-    `cut` is True if the request names an alias that keeps a promise. `references` are the ones that the model can have.
+    `cutoff` is True if the request names an alias that keeps a promise. `references` are the ones that the model can have.
     """
     if labels:
         raise _refusal(REASONS, "reasons need a model with one score per row", "not_additive")
-    if options.reference == CUT and options.threshold is None and not cut:
+    if options.reference == CUTOFF and options.threshold is None and not cutoff:
         raise _refusal(
             REFERENCE,
             "reference=cut needs a threshold, or an alias that keeps a promise",
@@ -396,7 +396,7 @@ def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Esti
     samples = reading(_read_samples, owner, served.model_id)
     options = ReasonOptions(1, AVERAGE)
     check_options(
-        options, labels=False, cut=False, references=_references_of(samples, is_sum=False)
+        options, labels=False, cutoff=False, references=_references_of(samples, is_sum=False)
     )
     return _estimates_against(served, options, samples, None)[0]
 
@@ -426,19 +426,19 @@ def make_reasoner(
     `types` are the types of the features, if their index reads all features as numbers. `layout` is the layout of the
     entries, and `is_sum` says whether scores have parts by feature; None if unknown.
     """
-    cut = options.threshold if options.threshold is not None else served.flag_threshold
+    cutoff = options.threshold if options.threshold is not None else served.flag_threshold
     is_sum = _is_sum(served) if is_sum is None else is_sum
     references: Collection[str] = REFERENCES
     if sources.average_rows is None or not is_sum:
         references = _references_of(sources.samples, is_sum=is_sum)
     check_options(
-        options, labels=served.labels is not None, cut=cut is not None, references=references
+        options, labels=served.labels is not None, cutoff=cutoff is not None, references=references
     )
     measure: _Parts | Estimates
     if is_sum:
-        measure, described = _parts_against(served, options, sources.average_rows, cut)
+        measure, described = _parts_against(served, options, sources.average_rows, cutoff)
     else:
-        measure, described = _estimates_against(served, options, sources.samples, cut)
+        measure, described = _estimates_against(served, options, sources.samples, cutoff)
     described["direction"] = options.direction
     described["dictionary"] = sources.revision
     types = types or served.features.types
@@ -449,7 +449,7 @@ def make_reasoner(
 
 
 def _parts_against(
-    served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cut: float | None
+    served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
 ) -> tuple[_Parts, Json]:
     """Return the `_Parts` of scores that are sums, against the requested reference, and their description."""
 
@@ -464,11 +464,11 @@ def _parts_against(
     on = {"on": rows.part, "rows": rows.rows}
     if options.reference == NEGATIVE:
         return relative_to(negative, on)
-    return relative_to(_reference_at(cut, negative, positive), on)
+    return relative_to(_reference_at(cutoff, negative, positive), on)
 
 
 def _estimates_against(
-    served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cut: float | None
+    served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
 ) -> tuple[Estimates, Json]:
     """Return the `Estimates` of scores that are not sums, against the requested reference, and their description."""
 
@@ -487,28 +487,28 @@ def _estimates_against(
     first = of(AVERAGE if options.reference == AVERAGE else CLASSES[0])
     part = samples[AVERAGE if options.reference == AVERAGE else CLASSES[0]].part
     on = {"on": part, "rows": len(first.X), "method": ROWS}
-    if options.reference != CUT:
+    if options.reference != CUTOFF:
         return first, {"kind": options.reference, "score": first.score, **on}
     last, nothing = of(CLASSES[1]), np.zeros(n_features)
     ends = (explain.Reference(each.score, nothing) for each in (first, last))
-    _reference_at(cut, *ends)
-    assert cut is not None
-    far = (cut - first.score) / (last.score - first.score)
+    _reference_at(cutoff, *ends)
+    assert cutoff is not None
+    far = (cutoff - first.score) / (last.score - first.score)
     weight = np.concatenate([(1.0 - far) * first.weight, far * last.weight])
     X = np.concatenate([first.X, last.X])
     estimates = Estimates(served.ranker, served.features.names, X, weight)
-    estimates.score = cut  # apart from rounding it is the mean
-    return estimates, {"kind": CUT, "score": cut, **on}
+    estimates.score = cutoff  # apart from rounding it is the mean
+    return estimates, {"kind": CUTOFF, "score": cutoff, **on}
 
 
-def _reference_at(cut: float | None, negative: Reference, positive: Reference) -> Reference:
+def _reference_at(cutoff: float | None, negative: Reference, positive: Reference) -> Reference:
 
-    assert cut is not None
-    if not math.isfinite(cut):
+    assert cutoff is not None
+    if not math.isfinite(cutoff):
         detail = "the cut of the alias flags no score, so that there is no distance to it"
         raise _refusal(REFERENCE, detail, "no_reference")
     try:
-        return explain.reference_at(cut, negative, positive)
+        return explain.reference_at(cutoff, negative, positive)
     except InvalidParameter as error:
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 

@@ -211,7 +211,7 @@ class ReasonReference(Resource):
     """What reasons compare a score with, and how they are told."""
 
     kind: Annotated[str, one_of(REFERENCES)] = Field(
-        description="`negative`: the average of the negatives. `average`: the average training row. `cut`: a score, as "
+        description="`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, as "
         "the point with that score on the line between the average negative and the average positive."
     )
     score: float = Field(description="The score of the reference.", examples=[-0.81])
@@ -430,7 +430,7 @@ class BatchScoreRequest(Body):
         le=MAX_REASONS,
         description=ReasonFields.model_fields["reasons"].description,
     )
-    reference: Literal["negative", "average", "cut"] | None = Field(
+    reference: Literal["negative", "average", "cutoff"] | None = Field(
         default=None, description=ReasonFields.model_fields["reference"].description
     )
     direction: Literal["raises", "lowers", "both"] | None = Field(

@@ -28,7 +28,7 @@ from app.models.calibrations import ServedCalibration
 from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCut, TableDialect
+from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.preload import preload
@@ -153,14 +153,14 @@ class _ModelRead(NamedTuple):
     served: Served | None
     curve: ModelCurve | None
     calibration: ModelCalibration | None
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
 
 
 class _Meaning(NamedTuple):
     """The model that a reference named, and the threshold of an alias."""
 
     model_id: str
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
 
 
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
@@ -228,9 +228,9 @@ class ModelCache:
         def look_up() -> _Meaning:
             found = self._reading(self._read_row, owner, ref)
             read.append(found)
-            return _Meaning(found.model.id, found.cut)
+            return _Meaning(found.model.id, found.cutoff)
 
-        model_id, cut = cast(_Meaning, self._memory.ask((owner, ref), look_up))
+        model_id, cutoff = cast(_Meaning, self._memory.ask((owner, ref), look_up))
         if not read:
             served = self._loaded(owner, model_id)
             read_at = time.monotonic()  # the next request need not wait for the database, too
@@ -242,7 +242,11 @@ class ModelCache:
             return None
         if ref == model_id:
             self.recent.put((owner, ref), served, read_at)
-        return served if cut is None else replace(served, flag_threshold=models.flag_threshold(cut))
+        return (
+            served
+            if cutoff is None
+            else replace(served, flag_threshold=models.flag_threshold(cutoff))
+        )
 
     def _loaded(self, owner: str, model_id: str) -> Served:
         with self._lock:
@@ -274,12 +278,12 @@ class ModelCache:
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
         """Return the model and its loaded form; if it is not loaded, the inputs of loading."""
-        model, cut = models.find_with_cut(session, owner, ref)
+        model, cutoff = models.find_with_cutoff(session, owner, ref)
         served = self._get(model)
         if served is not None:
-            return _ModelRead(model, served, None, None, cut)
+            return _ModelRead(model, served, None, None, cutoff)
         curve = repository.find_curve(session, model.id, models.VALIDATION)
-        return _ModelRead(model, None, curve, calibrations.find_served(session, model), cut)
+        return _ModelRead(model, None, curve, calibrations.find_served(session, model), cutoff)
 
     def _get(self, model: Model) -> Served | None:
         key = (model.owner, model.id)

@@ -25,7 +25,7 @@ from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCut, BatchSummary, ModelFeature, StoredReasonEntry
+from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature, StoredReasonEntry
 from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -33,7 +33,7 @@ from app.platform.tables import BatchScore, Model
 from app.scoring.batch import (
     BATCH_SCORE,
     BATCH_SCORES,
-    CUT,
+    CUTOFF,
     DICTIONARY,
     PROBABILITY_OPTIONS,
     REASON_OPTIONS,
@@ -96,7 +96,7 @@ class ScoringModel(TypedDict):
     labels: list[str] | None
     curve: str | None
     calibration: CalibrationFile | None
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     reasons: ReasonsFile | None
 
 
@@ -169,7 +169,7 @@ def _model(
         "labels": None if model.labels is None else [label["name"] for label in model.labels],
         "curve": None if curve is None else _CURVE_FILE,
         "calibration": None if found is None else calibrations.write_file(found, workdir),
-        "cut": batch.read_options.get(CUT),
+        "cutoff": batch.read_options.get(CUTOFF),
         "reasons": _reasons(session, model, batch.read_options, workdir),
     }
 
@@ -317,14 +317,14 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 writer.write([drop_unused_words(column) for column in part.columns])
         ignored = [] if payload["typed"] else reader.unread(source.names)[:MAX_IGNORED]
     names_of_first, first = ([], None) if first_table is None else first_rows(first_table)
-    cut = served.flag_threshold
+    cutoff = served.flag_threshold
     summary: BatchSummary = {
         "scores": [
             histogram.describe(name)
             for histogram, name in zip(histograms, served.labels or [SCORE], strict=True)
         ],
-        "flagged": None if cut is None else count_flagged,
-        "threshold": cut if cut is not None and np.isfinite(cut) else None,
+        "flagged": None if cutoff is None else count_flagged,
+        "threshold": cutoff if cutoff is not None and np.isfinite(cutoff) else None,
         "ignored": ignored,
         "columns": names_of_first,
         "first": first,
@@ -366,9 +366,9 @@ class ScoringProgress:
         read, whole = self._source.progress()
         read += whole if self._last else 0
         done = self._before + (read - self._before) * self._told // max(self._block, 1)
-        figures = {"rows": self.rows + (0 if self._last else self._told)}
-        figures |= {"rows with reasons": self._told} if self._last else {}
-        self._callback(done, self._parts * whole, figures)
+        metrics = {"rows": self.rows + (0 if self._last else self._told)}
+        metrics |= {"rows with reasons": self._told} if self._last else {}
+        self._callback(done, self._parts * whole, metrics)
 
     def end(self) -> None:
         """Report that the block is scored."""
@@ -495,7 +495,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         model["sha256"],
         model["labels"],
         calibration=None if stored is None else calibrations.read_file(stored, workdir),
-        flag_threshold=models.flag_threshold(model["cut"]),
+        flag_threshold=models.flag_threshold(model["cutoff"]),
     )
     if (asked := model["reasons"]) is None:
         return served

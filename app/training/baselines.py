@@ -1,4 +1,4 @@
-"""Baselines (`controls` over HTTP): simple benchmark models on the same splits, and whether the ranker beats them.
+"""Baselines (`baselines` over HTTP): simple benchmark models on the same splits, and whether the ranker beats them.
 
 A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
 nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.models.objectives import figure_of, window_of
+from app.models.objectives import metric_of, window_of
 from app.platform.documents import (
-    ControlArea,
+    BaselineArea,
     Interval,
     Objective,
     Parameters,
@@ -38,8 +38,8 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics import Comparison, Difference, FigureComparison
-    from core.metrics.functionals.base import Figure
+    from core.metrics import Comparison, Difference, MetricComparison
+    from core.metrics.functionals.base import Metric
 
 
 BASELINES = ("logistic", "auc_svm")
@@ -93,7 +93,7 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
     `auto` counts them within its budget, of which `reserved_for` is theirs. It leaves `finishing` seconds of it to what
     comes after them.
     """
-    fraction = spec["controls"]["share"]
+    fraction = spec["baselines"]["share"]
     seconds = math.inf if fraction is None else max(fraction * spent, MIN_SECONDS)
     if spec["algorithm"]["name"] == AUTO:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
@@ -103,8 +103,8 @@ def seconds_for(spec: TrainSpec, spent: float, finishing: float = 0.0) -> float:
 
 def reserved_for(spec: TrainSpec) -> float:
     """Return the seconds that `auto` leaves of its budget to its baselines; 0 without any."""
-    controls = spec.get("controls")
-    if controls is None or not controls["algorithms"] or spec["algorithm"]["name"] != AUTO:
+    baselines = spec.get("baselines")
+    if baselines is None or not baselines["algorithms"] or spec["algorithm"]["name"] != AUTO:
         return 0.0
     budget: float = spec["algorithm"]["parameters"]["budget_seconds"]
     return RESERVED_FRACTION * budget
@@ -190,19 +190,19 @@ def compare_with(
         return comparison, []
     names, columns = [CHOSEN, *scores], [chosen, *scores.values()]
     compared = _compare(held_out, columns, windows, names, folder)
-    figures = _compare_figures(held_out, columns, figure_of(objective), names)
+    metrics = _compare_metrics(held_out, columns, metric_of(objective), names)
     differences = [each.differences for each in compared.windows]
-    differences += [each.differences for each in figures]
+    differences += [each.differences for each in metrics]
     against = [[pair for pair in pairs if pair.first == CHOSEN] for pairs in differences]
     whole = adjust_present([each.p_value for window in against for each in window])
     adjusted = [whole[at : at + len(scores)] for at in range(0, len(whole), len(scores))]
-    decided_on = len(windows) if figures else windows.index(window_of(objective))
+    decided_on = len(windows) if metrics else windows.index(window_of(objective))
     comparison["windows"] = [
         {
             "fpr_min": window.fpr_min,
             "fpr_max": window.fpr_max,
             "chosen": as_record(window.values[0]),
-            "controls": [
+            "baselines": [
                 _area_of(as_record(area), difference, p)
                 for area, difference, p in zip(window.values[1:], pairs, ps, strict=True)
             ],
@@ -211,26 +211,26 @@ def compare_with(
     ]
     comparison["windows"] += [
         {
-            "figure": each.figure.name,
+            "metric": each.metric.name,
             "chosen": as_record(each.values[0]),
-            "controls": [
+            "baselines": [
                 _area_of(as_record(value), difference, p)
                 for value, difference, p in zip(
                     each.values[1:], against[-1], adjusted[-1], strict=True
                 )
             ],
         }
-        for each in figures
+        for each in metrics
     ]
     comparison["beats"] = all(
         each.value > 0.0 and p is not None and p < 1.0 - LEVEL
         for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
     )
-    missing = [each.warning for each in figures if each.warning is not None]
+    missing = [each.warning for each in metrics if each.warning is not None]
     return comparison, [*compared.warnings, *missing]
 
 
-def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> ControlArea:
+def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> BaselineArea:
     return {
         "algorithm": difference.second,
         "area": area,
@@ -291,29 +291,29 @@ def _compare(
     )
 
 
-def _compare_figures(
-    held_out: HeldOutRows, scores: Sequence[Floats], figure: Figure | None, names: list[str]
-) -> tuple[FigureComparison, ...]:
+def _compare_metrics(
+    held_out: HeldOutRows, scores: Sequence[Floats], metric: Metric | None, names: list[str]
+) -> tuple[MetricComparison, ...]:
     """Return the comparison by one figure; nothing without one."""
-    if figure is None:
+    if metric is None:
         return ()
     y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
     if folds is None:
-        return metrics.compare_figures(
+        return metrics.compare_metrics(
             y,
             scores,
-            [figure],
+            [metric],
             level=LEVEL,
             sample_weight=weight,
             group=group,
             names=names,
             adjust="none",
         )
-    return metrics.cross_validated_compare_figures(
+    return metrics.cross_validated_compare_metrics(
         y,
         scores,
         folds.fold,
-        [figure],
+        [metric],
         repeat=folds.repeat,
         row=folds.row,
         level=LEVEL,

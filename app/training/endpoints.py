@@ -30,12 +30,12 @@ from app.training.records import TrainSpec
 from app.training.schemas import (
     Algorithm,
     Algorithms,
-    Controls,
+    Baselines,
     JobCheck,
     JobRequest,
     Leaderboard,
     OutOfFold,
-    controls_of,
+    baselines_of,
     leaderboard_of,
 )
 
@@ -126,7 +126,7 @@ def _check(
         "objective": spec["objective"],
         "validation": spec["validation"],
         "search": spec["search"],
-        "controls": spec["controls"],
+        "baselines": spec["baselines"],
         **train.as_spec(),
         "estimate": estimate,
         "warnings": [*datasets.notes_on(spec, datasets.find(session, owner, train.dataset_id))],
@@ -214,14 +214,14 @@ def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
 
 
 @validation_router.get(
-    "/{ref}/controls", summary="Read the comparison with simple benchmark models"
+    "/{ref}/baselines", summary="Read the comparison with simple benchmark models"
 )
 @needs("read")
-def read_controls(*, ref: str, context: ContextDep, caller: CallerDep) -> Controls:
+def read_baselines(*, ref: str, context: ContextDep, caller: CallerDep) -> Baselines:
     """The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
     the model. 404 if the model was trained without controls.
     """
-    return controls_of(*context.db.reading(service.read_controls, caller.owner, ref))
+    return baselines_of(*context.db.reading(service.read_baselines, caller.owner, ref))
 
 
 @validation_router.get("/{ref}/leaderboard", summary="Read the leaderboard of auto")

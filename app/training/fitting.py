@@ -259,7 +259,7 @@ class FitContext:
 
     def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
         trial = trial_of(part)
-        objective = without_count(self.spec["objective"], self.spec.get("judged_rows"))
+        objective = without_count(self.spec["objective"], self.spec.get("evaluated_rows"))
         inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
         learning = inner
         if trial.rows < 1.0:
@@ -562,17 +562,17 @@ def _measure_reference(
     """Write the average negative and positive of the rows that judge, else of the training rows."""
     if not isinstance(split_data, BipartiteSplitData):
         return None
-    return interpretation.measure_reference(ranker, *_judged(split_data), seed, folder)
+    return interpretation.measure_reference(ranker, *_evaluated(split_data), seed, folder)
 
 
 def _draw_references(split_data: SplitData, seed: int) -> Mapping[str, Table]:
     """Return rows of both classes, where no average row was measured; none of other data than rows of two classes."""
     if not isinstance(split_data, BipartiteSplitData):
         return {}
-    return interpretation.draw_references(*_judged(split_data), seed)
+    return interpretation.draw_references(*_evaluated(split_data), seed)
 
 
-def _judged(split_data: BipartiteSplitData) -> tuple[str, Table]:
+def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
     """Return the part whose rows judge, and its rows: the training part if there is no other."""
     if split_data.validation is None:
         return "train", split_data.train

@@ -89,15 +89,15 @@ def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
 
     Of tables in several files the rows of the last one's file are.
     """
-    *_, judged = tables
-    if not isinstance(judged, StoredTable):
+    *_, evaluated = tables
+    if not isinstance(evaluated, StoredTable):
         yield
         return
-    source, wanted = judged.source, []
+    source, wanted = evaluated.source, []
     for table in tables:
         if isinstance(table, StoredTable) and table.source is source:
             rows = [_drawn(table, seed)]
-            if table is judged:
+            if table is evaluated:
                 rows += _draw_reference(table, seed, _max_reference_rows(table))
             wanted.append(table.source_rows(np.unique(np.concatenate(rows))))
     source.keep(np.unique(np.concatenate(wanted)))

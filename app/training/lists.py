@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
-from app.models.objectives import list_figure_of
-from app.platform.documents import GradedOrder, ListFigures, Objective, TableFile
-from app.platform.documents import ListFigure as ListFigureRecord
+from app.models.objectives import list_metric_of
+from app.platform.documents import GradedOrder, ListMetrics, Objective, TableFile
+from app.platform.documents import ListMetric as ListMetricRecord
 from app.platform.errors import Invalid
 from app.training.interpretation import score
 from app.training.records import GradedMetrics, TrainPayload
@@ -35,7 +35,8 @@ from app.training.splits import (
     divide,
     hash_units,
 )
-from core import metrics, selection
+from core import metrics as core_metrics
+from core import selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 """Confidence level of intervals."""
 
-FIGURES = ("auc", "ndcg", "ndcg@5", "ndcg@10", "map", "mrr")
+METRICS = ("auc", "ndcg", "ndcg@5", "ndcg@10", "map", "mrr")
 """Figures of lists that every model and every evaluation reports."""
 
 MIN_QUERIES = 2
@@ -64,8 +65,8 @@ def value_of(
 ) -> float:
     """Return the mean over the queries of the figure that the objective names; without queries, of one list."""
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
-    (found,) = metrics.measure_lists(
-        y, scores, lists, [list_figure_of(objective)], graded=graded, sample_weight=weight
+    (found,) = core_metrics.measure_lists(
+        y, scores, lists, [list_metric_of(objective)], graded=graded, sample_weight=weight
     )
     return found.interval.value
 
@@ -79,21 +80,21 @@ def measure(
     graded: bool,
     objective: Objective | None = None,
     level: float = LEVEL,
-) -> ListFigures | None:
+) -> ListMetrics | None:
     """Return the figures of lists, that of the objective among them; None without queries, or with too few of them."""
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
-    names = list(FIGURES)
-    if objective is not None and (own := list_figure_of(objective).name) not in names:
+    names = list(METRICS)
+    if objective is not None and (own := list_metric_of(objective).name) not in names:
         names.append(own)
-    figures = [metrics.list_figure_named(name) for name in names]
-    measured = metrics.measure_lists(
-        y, scores, query, figures, graded=graded, level=level, sample_weight=weight
+    metrics = [core_metrics.list_metric_named(name) for name in names]
+    measured = core_metrics.measure_lists(
+        y, scores, query, metrics, graded=graded, level=level, sample_weight=weight
     )
     present = query if weight is None else query[weight > 0]
-    records: list[ListFigureRecord] = [
+    records: list[ListMetricRecord] = [
         {
-            "figure": each.figure.name,
+            "metric": each.metric.name,
             "value": each.interval.value,
             "low": each.interval.low,
             "high": each.interval.high,
@@ -103,12 +104,12 @@ def measure(
         }
         for each in measured
     ]
-    return {"level": level, "queries": len(np.unique(present)), "figures": records}
+    return {"level": level, "queries": len(np.unique(present)), "metrics": records}
 
 
 def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
     """Return the figures of graded rows that are one list."""
-    found = metrics.measure_graded(
+    found = core_metrics.measure_graded(
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
     return {

@@ -12,7 +12,7 @@ A *part* is one fit in one scope. Its `what` says which:
 - `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
   by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
   fit's.
-- `control` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is known
+- `baseline` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is known
   how much time it may take.
 
 `Plan.next` is pure: the next parts depend on the job's spec and on the finished parts alone, so that it may be asked
@@ -276,8 +276,8 @@ class Plan:
 
     def _next_baselines(self, finished: Sequence[Finished]) -> list[Part]:
         """Return the next fits of baselines: one after the other, each on more rows, as far as their time goes."""
-        controls = self._spec.get("controls")
-        if controls is None or not (names := controls["algorithms"]):
+        baselines = self._spec.get("baselines")
+        if baselines is None or not (names := baselines["algorithms"]):
             return []
         own = [each for each in finished if is_baseline(each)]
         spent = sum(each["result"]["elapsed"] for each in finished if not is_baseline(each))

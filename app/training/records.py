@@ -13,9 +13,7 @@ from typing_extensions import TypedDict
 
 from app.models.calibrations import CalibrationRecord
 from app.platform.documents import (
-    Control,
-    ControlFigure,
-    ControlWindow,
+    Baseline,
     DatasetLineage,
     Feature,
     FoldAuc,
@@ -24,9 +22,10 @@ from app.platform.documents import (
     Interval,
     LabelValues,
     LeaderboardRow,
-    ListFigures,
+    ListMetrics,
     MarginsRecord,
     Member,
+    MetricBaselines,
     ModelFeature,
     MonotoneProof,
     Objective,
@@ -38,12 +37,13 @@ from app.platform.documents import (
     TableFile,
     Validation,
     Window,
+    WindowBaselines,
 )
 
 TRIAL: Final = "tryout"
 SHARD: Final = "share"
 FIT: Final = "fit"
-BASELINE: Final = "control"
+BASELINE: Final = "baseline"
 """What a part is, as it is stored; `plan` says what each does."""
 
 
@@ -78,11 +78,11 @@ class TrainSpec(TypedDict):
     validation_dataset: NotRequired[DatasetLineage | None]
     algorithm: AlgorithmSpec
     objective: Objective
-    judged_rows: NotRequired[int | None]
+    evaluated_rows: NotRequired[int | None]
     """The validation rows, as far as they are known in advance, that a count in the objective is of."""
     validation: Validation
     search: NotRequired[SearchSpec | None]
-    controls: NotRequired[BaselineSpec]
+    baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
 
@@ -168,7 +168,7 @@ class FitPart(TypedDict):
 class BaselinePart(TypedDict):
     """A baseline on `rows` rows, given up after `seconds`; None: on all rows, in whatever time."""
 
-    what: Literal["control"]
+    what: Literal["baseline"]
     scope: list[int] | None
     algorithm: str
     parameters: Parameters
@@ -264,7 +264,7 @@ class RocMetrics(TypedDict):
     ties: float
     curve: str | None
     margins: MarginsRecord | None
-    lists: NotRequired[ListFigures]
+    lists: NotRequired[ListMetrics]
 
 
 class PairCounts(TypedDict):
@@ -308,7 +308,7 @@ class GradedMetrics(TypedDict):
 
     level: float
     grades: list[GradeRows]
-    lists: ListFigures | None
+    lists: ListMetrics | None
     order: GradedOrder | None
 
 
@@ -503,15 +503,15 @@ class BaselineComparison(TypedDict):
     """
 
     level: float
-    windows: list[ControlWindow | ControlFigure]
+    windows: list[WindowBaselines | MetricBaselines]
     decided_on: Window
     beats: bool | None
 
 
-class ControlsRecord(BaselineComparison):
+class BaselinesRecord(BaselineComparison):
     """The baselines, or why there are none, and the comparison with them."""
 
-    controls: list[Control]
+    baselines: list[Baseline]
     skipped: str | None
 
 
@@ -530,7 +530,7 @@ class TrainResult(TypedDict):
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
     calibration: CalibrationRecord | None
-    controls: ControlsRecord | None
+    baselines: BaselinesRecord | None
     label: str | None
     query: NotRequired[str | None]
     pair: list[str | None]

@@ -39,7 +39,7 @@ from app.models.calibrations import CalibrationRecord
 from app.models.objectives import without_count
 from app.models.service import VALIDATION, write_curve
 from app.platform.documents import (
-    Control,
+    Baseline,
     FoldAuc,
     FoldChosen,
     MonotoneProof,
@@ -74,7 +74,7 @@ from app.training.plan import (
     trials_for_served,
 )
 from app.training.records import (
-    ControlsRecord,
+    BaselinesRecord,
     Finished,
     LeaderboardRecord,
     OutOfFoldRecord,
@@ -153,7 +153,7 @@ def put_together(
         )  # only rows with one label have them
     compared = None
     if scores is not None:
-        compared, untested = compare_controls(spec, plan, data, finished, scores)
+        compared, untested = compare_baselines(spec, plan, data, finished, scores)
         warned += untested
     chosen = plan.chosen(SERVED, finished)
     selection = ranked = None
@@ -175,7 +175,7 @@ def put_together(
         "parts": parts,
         "out_of_fold": out_of_fold,
         "calibration": calibration,
-        "controls": compared,
+        "baselines": compared,
         "label": payload["table"]["label"],
         "query": payload["table"].get("query"),
         "pair": payload["pair"],
@@ -227,19 +227,19 @@ def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
-def compare_controls(
+def compare_baselines(
     spec: TrainSpec,
     plan: Plan,
     data: BipartiteTable | SplitData,
     finished: Sequence[Finished],
     chosen: Floats,
-) -> tuple[ControlsRecord | None, list[str]]:
+) -> tuple[BaselinesRecord | None, list[str]]:
     """Return the comparison of the chosen ranker with the baselines, None where the job has none, and its warnings."""
-    asked = spec.get("controls")  # jobs of earlier versions have no such entry
+    asked = spec.get("baselines")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None, []
     scopes: list[Scope] = [*plan.folds] or [SERVED]
-    described: list[Control] = []
+    described: list[Baseline] = []
     scores: dict[str, Floats] = {}
     tried = [each for each in finished if is_baseline(each)]
     stored = _in_files(data)
@@ -279,10 +279,10 @@ def compare_controls(
             "longer budget to compare"
         )
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
-    objective = without_count(spec["objective"], spec.get("judged_rows"))
+    objective = without_count(spec["objective"], spec.get("evaluated_rows"))
     folder = None if stored is None else stored.coded.folder
     comparison, warned = baselines.compare_with(objective, held_out, chosen, scores, folder)
-    return {**comparison, "controls": described, "skipped": skipped}, warned
+    return {**comparison, "baselines": described, "skipped": skipped}, warned
 
 
 def _describe_search(
@@ -342,12 +342,12 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
     ]
 
 
-def _note_baselines(compared: ControlsRecord | None) -> list[str]:
+def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
     notes = []
-    for control in [] if compared is None else compared["controls"]:
-        name, rows, of_rows = control["algorithm"], control["rows"], control["of_rows"]
-        if control["failed"]:
-            notes.append(f"the control {name} could not be fitted: {control['failed']}")
+    for baseline in [] if compared is None else compared["baselines"]:
+        name, rows, of_rows = baseline["algorithm"], baseline["rows"], baseline["of_rows"]
+        if baseline["failed"]:
+            notes.append(f"the control {name} could not be fitted: {baseline['failed']}")
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
                 f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to save time"

@@ -20,9 +20,9 @@ from app.http.schemas import (
     with_members,
 )
 from app.jobs import parameters
-from app.platform.documents import Control, LeaderboardRow, Member
+from app.platform.documents import Baseline, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN
-from app.platform.tables import Model, ModelControls, ModelLeaderboard
+from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
 from app.training import search, splits
 from app.training.service import TrainRequest, refuse_unknown_methods
 from core.metrics.window import MIN_WIDTH
@@ -295,7 +295,7 @@ class JobRequest(Body):
     ] = Auc(metric="auc")
     validation: Validation = Holdout(method="holdout")
     search: Search | None = None
-    controls: bool | None = Field(
+    baselines: bool | None = Field(
         default=None,
         description="Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same "
         "splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a "
@@ -345,7 +345,7 @@ class JobCheck(Resource):
         description="As it will be stored: `time_column` names the column by which the newest rows judge."
     )
     search: dict[str, Any] | None
-    controls: dict[str, Any]
+    baselines: dict[str, Any]
     estimate: Estimate
     warnings: list[str] = Field(
         description="Warnings about the data and the split that the model will have."
@@ -389,7 +389,7 @@ class Difference(Interval):
     )
 
 
-class ControlArea(Resource):
+class BaselineArea(Resource):
     """The area of one control over one window."""
 
     algorithm: str
@@ -397,23 +397,23 @@ class ControlArea(Resource):
     difference: Difference
 
 
-class ControlWindow(Resource):
+class WindowBaselines(Resource):
     """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
 
     fpr_min: float
     fpr_max: float
     chosen: Interval
-    controls: list[ControlArea]
+    baselines: list[BaselineArea]
 
 
-class ControlFigure(Resource):
+class MetricBaselines(Resource):
     """The model and the controls by the figure that the job's objective names."""
 
-    figure: str = Field(
-        description="Its name, as …/figures has it. A count of rows is shown as the share that it is."
+    metric: str = Field(
+        description="Its name, as …/metric-estimates has it. A count of rows is shown as the share that it is."
     )
     chosen: Interval
-    controls: list[ControlArea]
+    baselines: list[BaselineArea]
 
 
 class BaselineWindow(Resource):
@@ -423,22 +423,22 @@ class BaselineWindow(Resource):
     fpr_max: float
 
 
-class Controls(Resource):
+class Baselines(Resource):
     """Whether a model is significantly better than simple benchmark models."""
 
     model_id: str
     level: float
     beats: bool | None = Field(
-        description="True if the model's `figure`, or without one its area over the window `decided_on`, is greater "
+        description="True if the model's `metric`, or without one its area over the window `decided_on`, is greater "
         "than that of every control, each with an adjusted p-value below 1 - level. False also if there are too few "
         "rows for a test. Null if no control was fitted."
     )
     decided_on: BaselineWindow = Field(
         description="Window of the job's objective. For `tpr`: the window that it is trained on."
     )
-    controls: list[Control]
-    windows: list[ControlWindow]
-    figure: ControlFigure | None = Field(
+    baselines: list[Baseline]
+    windows: list[WindowBaselines]
+    metric: MetricBaselines | None = Field(
         None,
         description="For an objective such as `average_precision` or `precision`: the same by its figure.",
     )
@@ -456,13 +456,13 @@ class Leaderboard(Resource):
     notes: list[str]
 
 
-def controls_of(model: Model, found: ModelControls) -> Controls:
+def baselines_of(model: Model, found: ModelBaselines) -> Baselines:
     """Show how a model compares with simple benchmark models."""
-    same = ("level", "decided_on", "controls", "skipped")
+    same = ("level", "decided_on", "baselines", "skipped")
     shown = {field: getattr(found, field) for field in same}
-    shown["windows"] = [each for each in found.windows if "figure" not in each]
-    shown["figure"] = next((each for each in found.windows if "figure" in each), None)
-    return Controls.model_validate(shown | {"model_id": model.id, "beats": model.beats_controls})
+    shown["windows"] = [each for each in found.windows if "metric" not in each]
+    shown["metric"] = next((each for each in found.windows if "metric" in each), None)
+    return Baselines.model_validate(shown | {"model_id": model.id, "beats": model.beats_baselines})
 
 
 def leaderboard_of(model: Model, found: ModelLeaderboard) -> Leaderboard:

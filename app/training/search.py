@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from app.models.objectives import figure_of, value_of, window_of, without_count
+from app.models.objectives import metric_of, value_of, window_of, without_count
 from app.platform import documents
 from app.platform.documents import (
     Parameters,
@@ -132,7 +132,7 @@ def planner_of(
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
 
-        objective = without_count(spec["objective"], spec.get("judged_rows"))
+        objective = without_count(spec["objective"], spec.get("evaluated_rows"))
         n_rows, n_rare, n_features, most_categories = counts()
         return selection.Auto(
             n_rows=n_rows,
@@ -143,7 +143,7 @@ def planner_of(
             at_once=count_at_once(n_rows, n_features),
             can_split=can_split,
             window=window_of(objective),
-            figure=figure_of(objective),
+            metric=metric_of(objective),
             objective=lambda held, scores: value_of(held.y, scores, held.weight, objective),
             max_score_microseconds=spec["algorithm"]["parameters"].get("max_score_microseconds"),
             monotone=spec["algorithm"]["parameters"].get("monotone"),

@@ -28,7 +28,7 @@ from app.datasets.service import (
 from app.ingest.hints import time_column
 from app.jobs.parameters import TrainingParameters
 from app.jobs.service import TRAIN, enqueue
-from app.models.objectives import LIST_METRICS, check_objective, list_figure_of, window_of
+from app.models.objectives import LIST_METRICS, check_objective, list_metric_of, window_of
 from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
@@ -51,7 +51,7 @@ from app.platform.tables import (
     DatasetKind,
     Job,
     Model,
-    ModelControls,
+    ModelBaselines,
     ModelLeaderboard,
     ModelOutOfFold,
 )
@@ -130,7 +130,7 @@ class TrainRequest(TrainingParameters):
     objective: Objective
     validation: Validation
     search: SearchSpec | None = None
-    controls: bool | None = None
+    baselines: bool | None = None
     name: str | None = None
     timeout_seconds: float | None = None
     priority: int = 0
@@ -189,18 +189,18 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     validation = resolve_validation(request.validation, dataset)
     check_validation(validation, dataset)
     check_constraints(algorithm, dataset, validation.get("time_column"))
-    judge, judged_rows = None, count_validation_rows(validation, dataset)
+    judge, evaluated_rows = None, count_validation_rows(validation, dataset)
     if validation["method"] == "dataset":
         other = ready_dataset(
             session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
         )
         check_pairs_ready(other, "/validation/dataset_id")
         _check_fits(dataset, other)
-        judge, judged_rows = lineage_of(other), other.rows
+        judge, evaluated_rows = lineage_of(other), other.rows
         if not is_listed(dataset):
-            check_list_size(objective, other, judged_rows)
+            check_list_size(objective, other, evaluated_rows)
     if not is_listed(dataset):
-        check_list_size(objective, dataset, judged_rows)
+        check_list_size(objective, dataset, evaluated_rows)
     spec: TrainSpec = {
         "dataset": lineage_of(dataset),
         "validation_dataset": judge,
@@ -208,8 +208,8 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         "objective": objective,
         "validation": validation,
         "search": check_search(request.search, dataset),
-        "controls": baselines.resolve(
-            request.controls,
+        "baselines": baselines.resolve(
+            request.baselines,
             kind=dataset.kind,
             query=dataset.query,
             validation=validation,
@@ -219,7 +219,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     }
     cast(dict[str, Any], spec).update(request.as_spec())
     if "count" in objective and not is_listed(dataset):
-        spec["judged_rows"] = judged_rows
+        spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
     return spec
 
@@ -304,7 +304,7 @@ def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpe
                 leaves = parameters.get("max_leaves")
                 leaves = leaves if isinstance(leaves, int) else _USUAL_LEAVES
                 seconds += rounds * leaves * features * labels * _SECONDS_PER_LEAF_AND_FEATURE
-        if spec.get("controls", {}).get("algorithms"):
+        if spec.get("baselines", {}).get("algorithms"):
             seconds += cells * _SECONDS_PER_CELL_OF_BASELINES
         if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
             # Two more columns each, and the table is copied beside them.
@@ -475,7 +475,7 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
             f"count where it has one; got the {what}",
         )
     try:
-        list_figure_of(objective)
+        list_metric_of(objective)
     except InvalidParameter as error:
         raise invalid("/objective/count", str(error)) from error
 
@@ -502,7 +502,7 @@ def count_validation_rows(validation: Validation, dataset: Dataset) -> int | Non
     return rows * folds // (folds + 1) if validation.get("time_column") else rows
 
 
-def check_list_size(objective: Objective, dataset: Dataset, judged_rows: int | None) -> None:
+def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int | None) -> None:
     """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
     metric, count = objective["metric"], objective.get("count")
     if dataset.weight is not None and (count is not None or metric == "ndcg"):
@@ -515,16 +515,16 @@ def check_list_size(objective: Objective, dataset: Dataset, judged_rows: int | N
         )
     if count is None:
         return
-    if judged_rows is None:
+    if evaluated_rows is None:
         way_out = "set share" if metric == "precision" else "leave it out"
         raise invalid(
             "/objective/count",
             f"objective.count is of the validation rows, and there are none; {way_out}",
         )
-    if count > judged_rows:
+    if count > evaluated_rows:
         raise invalid(
             "/objective/count",
-            f"objective.count must be at most the number of validation rows, about {judged_rows:,}, got {count:,}",
+            f"objective.count must be at most the number of validation rows, about {evaluated_rows:,}, got {count:,}",
         )
 
 
@@ -819,13 +819,13 @@ def read_out_of_fold(
     return model, out_of_fold, path
 
 
-def read_controls(session: Session, owner: str, ref: str) -> tuple[Model, ModelControls]:
+def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, ModelBaselines]:
     """Return the model, and its comparison with simple benchmark models."""
     model = find(session, owner, ref)
-    controls = session.get(ModelControls, model.id)
-    if controls is None:
-        raise NotFound(f"model {model.id} was trained without controls", code="no_controls")
-    return model, controls
+    baselines = session.get(ModelBaselines, model.id)
+    if baselines is None:
+        raise NotFound(f"model {model.id} was trained without controls", code="no_baselines")
+    return model, baselines
 
 
 def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:

@@ -40,7 +40,7 @@ from app.platform.tables import (
     Dataset,
     DatasetStatus,
     Job,
-    ModelControls,
+    ModelBaselines,
     ModelCurve,
     ModelImportance,
     ModelLabelMetrics,
@@ -363,7 +363,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         optimised_for=_optimised_for(spec),
         selected_by=spec["objective"] if search.searches(spec) else None,
         search=result["search"],
-        beats_controls=None if result["controls"] is None else result["controls"]["beats"],
+        beats_baselines=None if result["baselines"] is None else result["baselines"]["beats"],
         features=result["features"],
         label=result["label"],
         query=result.get("query"),
@@ -403,20 +403,20 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
             part=part,
             level=graded["level"],
             queries=None if within is None else within["queries"],
-            figures=[] if within is None else within["figures"],
+            metrics=[] if within is None else within["metrics"],
             grades=graded["grades"],
             order=graded["order"],
         )
         return [row]
     if "pairs" in metrics:
         measured = cast(PairMetrics, metrics)["margins"]
-        figures = {name: value for name, value in metrics.items() if name != "margins"}
-        rows.append(ModelPairMetrics(model_id=model_id, part=part, **figures))
+        fields = {name: value for name, value in metrics.items() if name != "margins"}
+        rows.append(ModelPairMetrics(model_id=model_id, part=part, **fields))
     else:
         roc = metrics
         auc, curve, measured = roc["auc"], roc["curve"], roc["margins"]
         large = {"auc", "partial_aucs", "curve", "margins", "lists"}
-        figures = {name: value for name, value in roc.items() if name not in large}
+        fields = {name: value for name, value in roc.items() if name not in large}
         rows.append(
             ModelMetrics(
                 model_id=model_id,
@@ -424,7 +424,7 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
                 auc=auc["value"],
                 auc_low=auc["low"],
                 auc_high=auc["high"],
-                **figures,
+                **fields,
             )
         )
         rows += [
@@ -519,9 +519,9 @@ def _rows_of_validation(
         )
     if (ranked := result["leaderboard"]) is not None:
         rows.append(ModelLeaderboard(model_id=model_id, **ranked))
-    if (compared := result["controls"]) is not None:
-        figures = {name: value for name, value in compared.items() if name != "beats"}
-        rows.append(ModelControls(model_id=model_id, **figures))
+    if (compared := result["baselines"]) is not None:
+        fields = {name: value for name, value in compared.items() if name != "beats"}
+        rows.append(ModelBaselines(model_id=model_id, **fields))
     return rows
 
 

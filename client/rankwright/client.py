@@ -317,7 +317,7 @@ class _ModelsOperations(_Collection):
         alias: str,
         model: Any,
         *,
-        promise: Mapping[str, float] | Literal["keep"] | None = "keep",
+        guarantee: Mapping[str, float] | Literal["keep"] | None = "keep",
         memo: Mapping[str, Any] | None = None,
         revision: int | str | None = NOW,
     ) -> Steps[types.Alias]:
@@ -336,7 +336,7 @@ class _ModelsOperations(_Collection):
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_alias(name, alias))
-        return (yield from self._set_alias(name, alias, _named(model), revision, promise, memo))
+        return (yield from self._set_alias(name, alias, _named(model), revision, guarantee, memo))
 
     def _set_alias(
         self,
@@ -344,10 +344,14 @@ class _ModelsOperations(_Collection):
         alias: str,
         target: str,
         revision: int | str | None,
-        promise: Mapping[str, float] | str | None = "keep",
+        guarantee: Mapping[str, float] | str | None = "keep",
         memo: Mapping[str, Any] | None = None,
     ) -> Steps[types.Alias]:
-        said = {} if isinstance(promise, str) else {"promise": NULL if promise is None else promise}
+        said = (
+            {}
+            if isinstance(guarantee, str)
+            else {"guarantee": NULL if guarantee is None else guarantee}
+        )
         if memo is not None:
             said["memo"] = memo
         request = api.put_alias(name, alias, target, **cast(Any, said | _if_it_is(revision)))
@@ -361,7 +365,7 @@ class _ModelsOperations(_Collection):
             except NotFound:
                 raise refusal from None
             follows = revision is None or str(found.revision - 1) == str(revision)
-            if found.model_id != target or not follows or not _is_kept(found, promise):
+            if found.model_id != target or not follows or not _is_kept(found, guarantee):
                 raise
             return found  # as a try whose answer was lost has left it
 
@@ -493,14 +497,14 @@ def _are_entries(found: types.ReasonCodes, entries: Sequence[Mapping[str, Any]])
 _KEPT = ("fpr", "tpr", "flagged", "threshold", "confidence")
 
 
-def _is_kept(found: types.Alias, promise: Mapping[str, float] | str | None) -> bool:
+def _is_kept(found: types.Alias, guarantee: Mapping[str, float] | str | None) -> bool:
     """Return True if an alias has the promise that it was to get."""
-    if isinstance(promise, str):
+    if isinstance(guarantee, str):
         return True
-    kept = found.promise
-    if promise is None or kept is None:
-        return (promise is None) == (kept is None)
-    return all(getattr(kept, name) == promise.get(name) for name in _KEPT)
+    kept = found.guarantee
+    if guarantee is None or kept is None:
+        return (guarantee is None) == (kept is None)
+    return all(getattr(kept, name) == guarantee.get(name) for name in _KEPT)
 
 
 class Models(_ModelsOperations, Blocking):

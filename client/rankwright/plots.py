@@ -209,7 +209,7 @@ def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any
     )
 
 
-def cost_of_cuts(
+def cost_of_cutoffs(
     points: Points, what: str = "Cost of a row", title: str = "Cost", name: str = "", **more: Any
 ) -> Plot:
     """Describe the mean cost of a row by the share of the list that is flagged, from none to all of it."""

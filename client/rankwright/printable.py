@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Control characters (C0, DEL, C1), those that end a line in Unicode, and those that change the direction of text.
-_CONTROLS = (
+_BASELINES = (
     *range(0x20),
     *range(0x7F, 0xA0),
     0x2028,
@@ -11,7 +11,7 @@ _CONTROLS = (
     *range(0x202A, 0x202F),
     *range(0x2066, 0x206A),
 )
-_ESCAPES = {code: f"\\u{code:04x}" for code in _CONTROLS}
+_ESCAPES = {code: f"\\u{code:04x}" for code in _BASELINES}
 _ESCAPES_BUT_LINES = {code: text for code, text in _ESCAPES.items() if chr(code) not in "\n\t"}
 
 

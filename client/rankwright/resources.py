@@ -671,7 +671,7 @@ class _ModelOperations(ApiObject):
         `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
 
         With `reasons=3` there are the three parts of each score that set it most apart from a `reference`: "negative",
-        the average negative; "average", the average training row; or "cut", a `threshold` or that of the alias.
+        the average negative; "average", the average training row; or "cutoff", a `threshold` or that of the alias.
         `direction` is "raises" (why is the score high?), "lowers" or "both". They are the columns `reason_1_code`,
         `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and `reference_score`.
 
@@ -823,7 +823,7 @@ class _ModelOperations(ApiObject):
     roc = bound(api.read_roc)
     operating_point = bound(api.read_operating_point)
     operating_points = bound(api.read_operating_points)
-    figures = bound(api.read_figures)
+    metric_estimates = bound(api.read_metric_estimates)
     gains = bound(api.read_gains)
     curve = bound(api.read_list_curve)
     importance = bound(api.read_importance)
@@ -831,7 +831,7 @@ class _ModelOperations(ApiObject):
     variable_dependence = bound(api.read_variable_dependence)
     margins = bound(api.read_margins)
     bounds = bound(api.read_bounds)
-    controls = bound(api.read_controls)
+    baselines = bound(api.read_baselines)
     checks = bound(api.read_checks)
     scorecard = bound(api.read_scorecard)
     leaderboard = bound(api.read_leaderboard)
@@ -893,7 +893,7 @@ def _with_rows(request: ApiRequest[T], body: Body) -> ApiRequest[T]:
     return request
 
 
-class _ModelFigures:
+class _KnownModel:
     """What is known of a model without asking."""
 
     ref: str
@@ -958,7 +958,7 @@ class _ModelFigures:
         return html_table("Model", found)
 
 
-class Model(_ModelOperations, _ModelFigures, Blocking):
+class Model(_ModelOperations, _KnownModel, Blocking):
     """A trained ranker. Made from a name alone it asks for its figures when they are first read."""
 
     @classmethod
@@ -973,7 +973,7 @@ class Model(_ModelOperations, _ModelFigures, Blocking):
         return cast(types.Model, self._data)
 
 
-class AsyncModel(_ModelOperations, _ModelFigures, Asynchronous):
+class AsyncModel(_ModelOperations, _KnownModel, Asynchronous):
     """A trained ranker, asked by calls that are awaited. Made from a name alone it has figures after `refresh`."""
 
     @classmethod
@@ -1045,7 +1045,7 @@ class _EvaluationOperations(_EndedOperations):
 
     roc = bound(api.read_evaluation_roc)
     operating_point = bound(api.read_evaluation_operating_point)
-    figures = bound(api.read_evaluation_figures)
+    metric_estimates = bound(api.read_evaluation_metric_estimates)
     gains = bound(api.read_evaluation_gains)
     curve = bound(api.read_evaluation_list_curve)
 

@@ -164,7 +164,7 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 name="remote-ranker",
                 objective=self.objective,
                 validation=self.validation or {"method": "none"},
-                controls=False,
+                baselines=False,
                 seed=self.seed,
             )
             try:

@@ -26,7 +26,7 @@ from .data import Bools
 HELD_OUT = 0.15  # fraction of the rows that each bag leaves out, to choose its number of rounds
 PATIENCE = 50  # rounds without a lower loss of the rows left out before a bag ends
 MIN_FALL = 1e-5  # fraction of a bag's loss: a smaller fall counts as none
-UNJUDGED_ROUNDS = 100  # rounds of a bag with too few rows of a class to leave any out
+UNEVALUATED_ROUNDS = 100  # rounds of a bag with too few rows of a class to leave any out
 LEVEL_SMOOTHING = 30.0  # smoothing of a category, in that of a side of a threshold
 CANDIDATES = 3  # thresholds of a column that a round compares, on average, drawn at random
 MAX_STEP = 30.0  # greatest Newton step, before the learning rate, in units of the score
@@ -472,14 +472,14 @@ class _Stage(Resumable):
                 self.ended[k] = True
             elif not bags.held[k].any():  # the last of a fixed number
                 self.best[k], self.best_round[k] = self.shapes[k], self.best_round[k] + 1
-                self.ended[k] = self.best_round[k] - self._first == UNJUDGED_ROUNDS
+                self.ended[k] = self.best_round[k] - self._first == UNEVALUATED_ROUNDS
             elif losses[k] < self.best_loss[k] * (1.0 - MIN_FALL):
                 self.best[k], self.best_round[k] = self.shapes[k], number + 1
                 self.best_loss[k] = losses[k]
             else:
                 self.ended[k] = number + 1 - self.best_round[k] >= PATIENCE
-        judged = bags.held.any(axis=1)
-        return float(losses[judged].mean()) if judged.any() else math.nan
+        evaluated = bags.held.any(axis=1)
+        return float(losses[evaluated].mean()) if evaluated.any() else math.nan
 
 
 class _Axis(NamedTuple):

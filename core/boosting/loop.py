@@ -305,7 +305,7 @@ def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
 # many it is computed after every k-th round.
 VALIDATED_EVERY_ROUND = 50_000
 
-Figures = dict[str, float | Callable[[], float]]
+MetricEstimates = dict[str, float | Callable[[], float]]
 
 
 class Boosting(Resumable):
@@ -474,19 +474,19 @@ class Monitor(Resumable):
 
     def __call__(self, taken: int) -> StopReason | None:
         """Note the round that learner and history have just completed; return why the run should end, or None."""
-        figures: Figures = {"loss": partial(self._loss, self._history.log_f[taken])}
-        self.ended = self._validate(taken, figures)
+        metrics: MetricEstimates = {"loss": partial(self._loss, self._history.log_f[taken])}
+        self.ended = self._validate(taken, metrics)
         if self._sample is not None:
-            figures["training_auc"] = partial(self._sample.auc, taken)
+            metrics["training_auc"] = partial(self._sample.auc, taken)
             try:
-                self._callback(taken, self._n_rounds, RoundFigures(figures))
+                self._callback(taken, self._n_rounds, RoundMetrics(metrics))
             except StopFit:
                 if taken < self._n_rounds and not self.ended:
                     warn_stopped(taken, self._n_rounds, "rounds")
                     return "stopped"
         return "validation" if self.ended else None
 
-    def _validate(self, taken: int, figures: Figures) -> bool:
+    def _validate(self, taken: int, metrics: MetricEstimates) -> bool:
         """Update the validation scores; return True if they have not improved for `patience` rounds."""
         if self._validation is None or self._scores is None:
             return False
@@ -497,7 +497,7 @@ class Monitor(Resumable):
         if taken % self._every and taken < self._n_rounds:
             self.validation_auc.append(math.nan)
             return False
-        now = figures[self._validation.name] = self._validation.metric(self._scores)
+        now = metrics[self._validation.name] = self._validation.metric(self._scores)
         self.validation_auc.append(now)
         if now > self._best + MIN_RISE:
             self._best, self.best_round = now, taken
@@ -544,29 +544,29 @@ class SampleScores:
             return self._sample.metric(self._scores)
 
 
-class RoundFigures(Mapping[str, float]):
+class RoundMetrics(Mapping[str, float]):
     """The figures of a round. A figure that is a function is computed when it is first read.
 
     Until then the function keeps the objects that it needs. `dict` and pickle compute all figures.
     """
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
+    def __init__(self, metrics: MetricEstimates) -> None:
+        self._metrics = metrics
 
     def __getitem__(self, name: str) -> float:
-        figure = self._figures[name]
-        if callable(figure):
-            figure = self._figures[name] = figure()
-        return figure
+        metric = self._metrics[name]
+        if callable(metric):
+            metric = self._metrics[name] = metric()
+        return metric
 
     def __contains__(self, name: object) -> bool:
-        return name in self._figures
+        return name in self._metrics
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._figures)
+        return iter(self._metrics)
 
     def __len__(self) -> int:
-        return len(self._figures)
+        return len(self._metrics)
 
     def __repr__(self) -> str:
         return repr(dict(self))

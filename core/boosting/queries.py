@@ -34,7 +34,7 @@ from core.coding.threads import shared_pool, take
 from core.errors import InvalidData
 from core.kernels import kernel
 from core.metrics.groups import inner
-from core.metrics.lists import ListAuc, ListFigure, take_lists
+from core.metrics.lists import ListAuc, ListMetric, take_lists
 
 from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
 from .pair_weights import PairWeights
@@ -129,22 +129,22 @@ class QueryRows(NamedTuple):
         return self.take(taken).evaluation()
 
     def evaluation(
-        self, figure: ListFigure | None = None, name: str = "validation_auc"
+        self, metric: ListMetric | None = None, name: str = "validation_auc"
     ) -> Evaluation:
         """Return the evaluation by the mean over queries of a figure, by default of the pairs in order."""
-        figure = ListAuc() if figure is None else figure
+        metric = ListAuc() if metric is None else metric
         of_query = np.bincount(self.query, self.weight) / np.bincount(self.query)
         grade, weight, query = self.grade, self.weight, self.query.astype(np.intp)
 
-        def metric(scores: Floats) -> float:
-            values = figure.of(take_lists(grade, scores, weight, query))
+        def mean(scores: Floats) -> float:
+            values = metric.of(take_lists(grade, scores, weight, query))
             has = ~np.isnan(values)
             if not has.any():
                 return math.nan
             return min(1.0, inner(of_query[has], values[has]) / float(of_query[has].sum()))
 
         X = np.ascontiguousarray(self.X)
-        return Evaluation(X, (len(grade),), len(grade), metric, name)
+        return Evaluation(X, (len(grade),), len(grade), mean, name)
 
     def split_off(self, fraction: float, seed: int) -> tuple["QueryRows", "QueryRows"]:
         """Draw a validation part of whole queries, or of one list's rows; return the training and validation rows.

@@ -111,7 +111,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
             "offset": self.offset_,
             "n_terms": n_terms,
             "terms": terms,
-            **self._figures(),
+            **self._metrics(),
         }
 
     def walk_monotone(self, directions: Directions) -> Verification:
@@ -132,7 +132,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         signs[: len(directions)] = directions  # a number's coordinate rises with it
         return signs
 
-    def _figures(self) -> dict[str, Any]:
+    def _metrics(self) -> dict[str, Any]:
         """Return the other numbers that the fit declares, by name."""
         return {
             declared.name: getattr(self, declared.attribute)

@@ -42,9 +42,9 @@ from .newton import (
 from .ranker import LinearRanker, NonNegative
 from .svm import (
     Cost,
+    EvaluatedFprMax,
+    EvaluatedFprMin,
     HeldFraction,
-    JudgedFprMax,
-    JudgedFprMin,
     RandomState,
     Standardize,
 )
@@ -364,8 +364,8 @@ class PushParameters:
 
     push: LinearPush = 4.0
     C: PushCost = "auto"
-    fpr_min: JudgedFprMin = 0.0
-    fpr_max: JudgedFprMax = 0.05
+    fpr_min: EvaluatedFprMin = 0.0
+    fpr_max: EvaluatedFprMax = 0.05
     standardize: Standardize = True
     monotone: Monotone = None
     validation_fraction: HeldFraction = 0.25

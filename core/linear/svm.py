@@ -99,7 +99,7 @@ Anchor = Annotated[
         "None: never."
     ),
 ]
-JudgedFprMin = Annotated[
+EvaluatedFprMin = Annotated[
     float,
     Ge(0),
     Lt(1),
@@ -107,7 +107,7 @@ JudgedFprMin = Annotated[
         "Lower end of the window whose partial AUC on held-out rows chooses C; not part of the loss."
     ),
 ]
-JudgedFprMax = Annotated[
+EvaluatedFprMax = Annotated[
     float,
     Gt(0),
     Le(1),
@@ -605,8 +605,8 @@ class PAUCSVMDC(WindowSVM):
 class TopPushParameters:
     """The parameters of `TopPush` that are not those of `WindowSVM`, or have another meaning."""
 
-    fpr_min: JudgedFprMin = 0.0
-    fpr_max: JudgedFprMax = 0.05
+    fpr_min: EvaluatedFprMin = 0.0
+    fpr_max: EvaluatedFprMax = 0.05
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

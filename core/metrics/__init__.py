@@ -53,16 +53,6 @@ if TYPE_CHECKING:
     from .decision_curve import NetBenefit, decision_curve
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
-    from .figures import (
-        FigureComparison,
-        FigureEstimate,
-        compare_figures,
-        cross_validated_compare_figures,
-        figure_named,
-        measure,
-        measure_on_curve,
-        value_of_figure,
-    )
     from .functionals.area import (
         EmpiricalArea,
         Gini,
@@ -92,6 +82,19 @@ if TYPE_CHECKING:
         compare_graded,
         measure_graded,
     )
+    from .guarantees import (
+        GroupGuarantee,
+        GroupGuarantees,
+        Guarantee,
+        GuaranteedPoint,
+        NoGuarantee,
+        TooFewRows,
+        guaranteed_point,
+        guaranteed_point_on_curve,
+        guarantees_by_group,
+        guarantees_on_scores,
+        rows_to_guarantee,
+    )
     from .intervals import PartialArea, Summary, auc_interval, partial_auc_interval, summarise
     from .ks import ks_interval
     from .lists import (
@@ -103,15 +106,25 @@ if TYPE_CHECKING:
         ListPrecision,
         ListReciprocalRank,
         compare_lists,
-        list_figure_named,
+        list_metric_named,
         list_values,
         measure_lists,
+    )
+    from .measuring import (
+        MetricComparison,
+        MetricEstimate,
+        compare_metrics,
+        cross_validated_compare_metrics,
+        measure,
+        measure_on_curve,
+        metric_named,
+        value_of_metric,
     )
     from .operating import (
         Costs,
         ExpectedCost,
         OperatingPoint,
-        cuts_along,
+        cutoffs_along,
         least_costly,
         operating_point,
         operating_point_on_curve,
@@ -124,19 +137,6 @@ if TYPE_CHECKING:
         pair_order,
         pair_order_interval,
         summarise_pairs,
-    )
-    from .promises import (
-        GroupPromise,
-        GroupPromises,
-        NoPromise,
-        Promise,
-        PromisedPoint,
-        TooFewRows,
-        promised_point,
-        promised_point_on_curve,
-        promises_by_group,
-        promises_on_scores,
-        rows_to_promise,
     )
     from .window import froc_window, window_counts
 

@@ -76,10 +76,10 @@ from core.metrics.estimates import (
     two_sided,
     wilson_interval,
 )
-from core.metrics.functionals.top import NEAR_THE_CUT
+from core.metrics.functionals.top import NEAR_THE_CUTOFF
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_rows,
     effective_rows,
     finite_vector,
@@ -293,7 +293,7 @@ class WeightedRows:
     """Effective number of units."""
 
     @classmethod
-    def of(cls, rows: JudgedRows) -> WeightedRows:
+    def of(cls, rows: EvaluatedRows) -> WeightedRows:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         sums = _sums_of(rows.unit, weight)
@@ -423,7 +423,7 @@ def rows_with(
     columns: Mapping[str, FloatArray],
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> tuple[JudgedRows, list[FloatArray]]:
+) -> tuple[EvaluatedRows, list[FloatArray]]:
     """Return checked rows, and the columns without the rows of weight 0."""
     rows = check_rows(y, {**scores, **columns}, sample_weight, group)
     split = len(scores)
@@ -599,7 +599,7 @@ def _masses(
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:
     """Return the slope of a curve near a point of its axis, over the rows among which the cut lies."""
-    reach = NEAR_THE_CUT * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
+    reach = NEAR_THE_CUTOFF * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
     low, high = max(0.0, share - reach), min(1.0, share + reach)
     ends = np.interp([low, high], along, up)
     return float(ends[1] - ends[0]) / (high - low)
@@ -685,8 +685,8 @@ def choose(
 
     best = least(total)
     if parts is None:
-        cut = float(thresholds[best])
-        return _Choice(cut, ties < best, None, 1, (cut, cut))
+        cutoff = float(thresholds[best])
+        return _Choice(cutoff, ties < best, None, 1, (cutoff, cutoff))
     number = int(parts.max()) + 1
     ordered, dealt = steps[ranked.order], parts[ranked.order].astype(np.uint8)
     chosen = np.array(
@@ -699,7 +699,7 @@ def choose(
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
 
 
-def deal(rows: JudgedRows, random_state: int) -> NDArray[np.intp] | None:
+def deal(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
     """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
@@ -784,9 +784,9 @@ def cost_report(
         decided = p * (missed + gain) > (1.0 - p) * wrong + costs.review
         by_probability = _decision(decided, losses, sample, level)
         if choice.held_out is not None:
-            by_cut, by_row = losses.of(choice.held_out), losses.of(decided)
-            interval, p_value = sample.difference(by_cut, by_row, losses, level, choice.parts)
-            saves = Difference("cut", "probability", *interval, p_value, p_value)
+            by_cutoff, by_row = losses.of(choice.held_out), losses.of(decided)
+            interval, p_value = sample.difference(by_cutoff, by_row, losses, level, choice.parts)
+            saves = Difference("cutoff", "probability", *interval, p_value, p_value)
     none, every = losses.bounds_unflagged, losses.bounds_flagged
     total = float(rows.positive.size) if rows.weight is None else float(rows.weight.sum())
     return CostReport(

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from core.coding.threads import ThreadPool
 from core.kernels import kernel
-from core.metrics.groups import FloatArray, JudgedRows, group_rows
+from core.metrics.groups import EvaluatedRows, FloatArray, group_rows
 from core.metrics.window import Window
 
 _MASK = np.uint64(0xFFFFFFFF)
@@ -40,7 +40,7 @@ _WEYL = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
 def draw_areas(
-    rows: JudgedRows, windows: Sequence[Window], n_bootstrap: int, random_state: int
+    rows: EvaluatedRows, windows: Sequence[Window], n_bootstrap: int, random_state: int
 ) -> FloatArray:
     """Return the areas of bootstrap samples, divided by the window's width.
 

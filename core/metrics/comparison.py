@@ -94,8 +94,8 @@ from core.metrics.estimates import (
     two_sided,
 )
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_rows,
     effective_units,
     finite_vector,
@@ -434,7 +434,7 @@ def average_over_folds(
     y: ArrayLike,
     columns: Mapping[str, ArrayLike],
     fold: ArrayLike,
-    estimate: Callable[[JudgedRows], tuple[FloatArray, FloatArray]],
+    estimate: Callable[[EvaluatedRows], tuple[FloatArray, FloatArray]],
     repeat: ArrayLike | None,
     row: ArrayLike | None,
     sample_weight: ArrayLike | None,
@@ -463,10 +463,10 @@ def average_over_folds(
 
 
 def _average(
-    rows: JudgedRows,
+    rows: EvaluatedRows,
     folds: Sequence[NDArray[np.intp]],
     of_repeat: NDArray[np.intp],
-    estimate: Callable[[JudgedRows], tuple[FloatArray, FloatArray]],
+    estimate: Callable[[EvaluatedRows], tuple[FloatArray, FloatArray]],
     *,
     clustered: bool,
 ) -> Estimates:
@@ -592,14 +592,14 @@ def score_shift(
     higher = inner(mass, 1.0 - (_at_or_above(before, own) + above) / 2.0)
     higher = min(max(higher, 0.0), 1.0)
     at = np.searchsorted(before.shares, np.arange(1, N_BINS) / N_BINS, side="left")
-    cuts = np.unique(before.thresholds[np.maximum(at, 1)])[::-1]
-    old, new = (np.diff([0.0, *_at_or_above(each, cuts), 1.0]) for each in (before, after))
+    cutoffs = np.unique(before.thresholds[np.maximum(at, 1)])[::-1]
+    old, new = (np.diff([0.0, *_at_or_above(each, cutoffs), 1.0]) for each in (before, after))
     rows, dependence, inflation, degrees = (before.rows, after.rows), None, 1.0, math.inf
     if series is not None:
         scores = finite_vector("series", series)
-        bins = np.searchsorted(-cuts, -scores, side="left")
+        bins = np.searchsorted(-cutoffs, -scores, side="left")
         worth = min(1.0, after.rows / scores.size)
-        found = serial_dependence(bins, cuts.size + 1, ordered=True, worth=worth)
+        found = serial_dependence(bins, cutoffs.size + 1, ordered=True, worth=worth)
         if found is None:
             return ScoreShift(distance, higher, None, None)
         rows, dependence = (before.rows / worth, after.rows / worth), (found, found)

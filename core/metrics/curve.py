@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     RowGroups,
     ScoreGroups,
     effective_units,
@@ -414,7 +414,7 @@ class ClassTotals:
         return self.positive / (self.positive + self.negative)
 
 
-def totals_of(rows: JudgedRows, groups: ScoreGroups) -> ClassTotals:
+def totals_of(rows: EvaluatedRows, groups: ScoreGroups) -> ClassTotals:
     """Return the class totals of rows and their tie groups."""
     return ClassTotals(
         float(groups.flagged_positive[-1]),

@@ -45,8 +45,8 @@ from core.metrics.estimates import (
     wilson_interval,
 )
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_probabilities,
     check_rows,
     effective_rows,
@@ -143,7 +143,7 @@ class _Cells(NamedTuple):
     """At which Wilson's interval has Student's quantile."""
 
     @classmethod
-    def of(cls, rows: JudgedRows, thresholds: Sequence[float], level: float) -> _Cells:
+    def of(cls, rows: EvaluatedRows, thresholds: Sequence[float], level: float) -> _Cells:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.sum()
         order = np.sort(thresholds)

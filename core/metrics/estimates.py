@@ -100,8 +100,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from core.errors import InvalidParameter
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     count_units,
     effective_units,
     has_enough,
@@ -219,7 +219,7 @@ class Estimates:
 def estimates_of_units(
     values: FloatArray,
     influence: FloatArray,
-    rows: JudgedRows,
+    rows: EvaluatedRows,
     effective: tuple[float, float],
     n_means: float,
     *,

@@ -72,8 +72,8 @@ from core.metrics.estimates import (
 )
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_probabilities,
     check_rows,
     effective_rows,
@@ -85,10 +85,10 @@ from core.metrics.groups import (
 from core.metrics.intervals import classes_of, estimate_areas, worst_case_trials
 from core.metrics.operating import check_threshold, operating_point_on_curve
 from core.metrics.window import (
-    CUTS,
+    CUTOFFS,
     MAX_GROUPS,
     WHOLE,
-    Cuts,
+    Cutoffs,
     Window,
     check_level,
     check_rate,
@@ -110,14 +110,14 @@ IN_SAMPLE = (
 E = TypeVar("E", bound="_GroupEstimate | _Shift")
 
 
-class GroupFigure(NamedTuple):
+class GroupMetric(NamedTuple):
     """A figure of one group with its interval, or the reason why there is none."""
 
     interval: Interval | None
     reason: str | None
 
 
-class GroupCut(NamedTuple):
+class GroupCutoff(NamedTuple):
     """A cut of one group's own, and its rates on the rows that it was chosen on."""
 
     threshold: float
@@ -136,9 +136,9 @@ class GroupCalibration:
 
     predicted: float
     """Mean probability; NaN if the group has no row of weight above 0."""
-    observed: GroupFigure
+    observed: GroupMetric
     """Share of the positives."""
-    in_the_large: GroupFigure
+    in_the_large: GroupMetric
     """Log odds to add to every probability so that as many positives are predicted as there are."""
 
 
@@ -152,14 +152,14 @@ class GroupQuality:
     positives: int
     negatives: int
     """Rows of weight above 0."""
-    auc: GroupFigure
-    partial_aucs: tuple[GroupFigure, ...]
+    auc: GroupMetric
+    partial_aucs: tuple[GroupMetric, ...]
     """One per window."""
-    tpr: GroupFigure | None
-    fpr: GroupFigure | None
+    tpr: GroupMetric | None
+    fpr: GroupMetric | None
     """At the common threshold; None if there is none."""
-    cut: GroupCut | None
-    cut_reason: str | None
+    cutoff: GroupCutoff | None
+    cutoff_reason: str | None
     """The group's own cut, or why there is none; both None if no cuts by group were asked for."""
     calibration: GroupCalibration | None = None
     """None if no probabilities were passed."""
@@ -171,7 +171,7 @@ class CrossArea(NamedTuple):
     positives_of: int
     negatives_of: int
     """Indices of groups."""
-    figure: GroupFigure
+    metric: GroupMetric
 
 
 Measured = Literal["auc", "pauc", "tpr", "fpr", "calibration"]
@@ -215,7 +215,7 @@ class GroupComparison:
     worst: tuple[WorstGroup, ...]
     """Empty if fewer than two groups have a figure."""
     threshold: float | None
-    cuts: Cuts | None
+    cutoffs: Cutoffs | None
     rate: float | None
     """The FPR or TPR that the groups' own cuts aim at."""
     windows: tuple[Window, ...]
@@ -272,7 +272,7 @@ class _GroupEstimate(NamedTuple):
 class _Group:
     """The rows of one group, and what is estimated on them."""
 
-    rows: JudgedRows
+    rows: EvaluatedRows
     effective: tuple[float, float]
     units: NDArray[np.intp] | None
     """The number among all rows of each unit of the group, ascending."""
@@ -289,7 +289,7 @@ def compare_groups(
     *,
     windows: Sequence[Window] = (),
     threshold: float | None = None,
-    cuts: Cuts | None = None,
+    cutoffs: Cutoffs | None = None,
     rate: float | None = None,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
@@ -299,7 +299,7 @@ def compare_groups(
     """Return the quality of one ranking in each group of its rows, across groups, and joint tests of equality.
 
     InvalidData: as `auc`, a probability is not in [0, 1], or `by` is not a vector of numbers, booleans or text with one
-    value per row, or has more than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cuts` has
+    value per row, or has more than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cutoffs` has
     neither a rate nor a threshold. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups) memory.
 
     Parameters
@@ -312,11 +312,11 @@ def compare_groups(
         Windows of partial AUCs; the FPR is that within the group.
     threshold : float, optional
         One cut for all groups: rows with score ≥ threshold are flagged. Infinite is allowed.
-    cuts : {"equal_fpr", "equal_tpr"}, optional
+    cutoffs : {"equal_fpr", "equal_tpr"}, optional
         Choose a cut for each group on these rows: the greatest TPR with at most this FPR within the group, or the least
         FPR with at least this TPR.
     rate : float in [0, 1], optional
-        The rate of `cuts`; that of all rows at `threshold` by default.
+        The rate of `cutoffs`; that of all rows at `threshold` by default.
     level : float in (0, 1)
         Level of each interval by itself.
     group : array_like, shape (n_samples,), optional
@@ -351,7 +351,7 @@ def compare_groups(
     rows, codes = rows.take(ascending), codes[ascending]
     own_scores, *probabilities = rows.scores
     rows = rows._replace(scores=(own_scores,))
-    target = _target_rate(rows, threshold, cuts, rate)
+    target = _target_rate(rows, threshold, cutoffs, rate)
     members = np.split(
         np.argsort(codes.astype(np.uint8), kind="stable"),  # by radix
         np.cumsum(np.bincount(codes, minlength=len(values)))[:-1],
@@ -388,7 +388,7 @@ def compare_groups(
                 tuple(_shown(of_window[index], level) for of_window in areas[1:]),
                 _shown(rates["tpr"][index], level) if rates else None,
                 _shown(rates["fpr"][index], level) if rates else None,
-                *_cut_of(one, cuts, target, level),
+                *_cutoff_of(one, cutoffs, target, level),
                 _calibration_of(one, shifts[index], level),
             )
             for index, (value, one) in enumerate(zip(values, own, strict=True))
@@ -397,7 +397,7 @@ def compare_groups(
         tests=_adjust(tests),
         worst=tuple(worst),
         threshold=threshold,
-        cuts=cuts,
+        cutoffs=cutoffs,
         rate=target,
         windows=tuple(checked),
         level=level,
@@ -443,30 +443,30 @@ def _text(value: Any) -> str:
 
 
 def _target_rate(
-    rows: JudgedRows, threshold: float | None, cuts: Cuts | None, rate: float | None
+    rows: EvaluatedRows, threshold: float | None, cutoffs: Cutoffs | None, rate: float | None
 ) -> float | None:
     """Return the rate of the groups' own cuts; None if there are none."""
-    if cuts is None:
+    if cutoffs is None:
         if rate is not None:
             raise InvalidParameter(f"rate must come with cuts, got rate={rate!r} and no cuts")
         return None
-    if cuts not in CUTS:
-        raise InvalidParameter(f"cuts must be one of {CUTS}, got {cuts!r}")
+    if cutoffs not in CUTOFFS:
+        raise InvalidParameter(f"cuts must be one of {CUTOFFS}, got {cutoffs!r}")
     if rate is not None:
         return check_rate("rate", rate)
     if threshold is None:
         raise InvalidParameter("cuts must have a rate or a threshold, got neither")
-    of_class = rows.positive if cuts == "equal_tpr" else ~rows.positive
+    of_class = rows.positive if cutoffs == "equal_tpr" else ~rows.positive
     return _flagged_share(rows, of_class, threshold)
 
 
-def _flagged_share(rows: JudgedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
+def _flagged_share(rows: EvaluatedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
     weight = None if rows.weight is None else rows.weight[of_class]
     return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
 
 def _group_of(
-    rows: JudgedRows,
+    rows: EvaluatedRows,
     chosen: NDArray[np.intp],
     windows: Sequence[Window],
     probability: FloatArray | None = None,
@@ -480,7 +480,9 @@ def _group_of(
     return _Group(taken, effective, units, areas, probability)
 
 
-def _class_lacks(rows: JudgedRows, effective: tuple[float, float]) -> tuple[str | None, str | None]:
+def _class_lacks(
+    rows: EvaluatedRows, effective: tuple[float, float]
+) -> tuple[str | None, str | None]:
     """Return what the positives and the negatives lack for a figure; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
@@ -588,7 +590,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
         return None
     rows, n = one.rows, one.rows.positive.size
     if not n:
-        lacks = GroupFigure(None, f"0 rows, at least {MIN_CLASS_ROWS} are needed")
+        lacks = GroupMetric(None, f"0 rows, at least {MIN_CLASS_ROWS} are needed")
         return GroupCalibration(math.nan, lacks, lacks)
     weight = np.ones(n) if rows.weight is None else rows.weight
     predicted = min(1.0, inner(weight, one.probability) / float(weight.sum()))
@@ -606,7 +608,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
     return GroupCalibration(predicted, _shown(observed, level), _shown(shift, level))
 
 
-def _effective_of_all(rows: JudgedRows) -> float:
+def _effective_of_all(rows: EvaluatedRows) -> float:
     """Return the effective number of units of the rows of both classes."""
     if rows.weight is None and rows.unit is None:
         return float(rows.positive.size)
@@ -684,17 +686,17 @@ def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[f
     return shift, moved
 
 
-def _shown(figure: _GroupEstimate | _Shift | str, level: float) -> GroupFigure:
-    if isinstance(figure, str):
-        return GroupFigure(None, figure)
-    return GroupFigure(figure.interval(level), None)
+def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
+    if isinstance(metric, str):
+        return GroupMetric(None, metric)
+    return GroupMetric(metric.interval(level), None)
 
 
-def _cut_of(
-    one: _Group, cuts: Cuts | None, rate: float | None, level: float
-) -> tuple[GroupCut | None, str | None]:
+def _cutoff_of(
+    one: _Group, cutoffs: Cutoffs | None, rate: float | None, level: float
+) -> tuple[GroupCutoff | None, str | None]:
     """Return a group's own cut, or why it has none."""
-    if cuts is None:
+    if cutoffs is None:
         return None, None
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     if lacks:
@@ -703,9 +705,9 @@ def _cut_of(
     totals = ClassTotals(
         float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1]), *one.effective
     )
-    fpr, tpr = (rate, None) if cuts == "equal_fpr" else (None, rate)
+    fpr, tpr = (rate, None) if cutoffs == "equal_fpr" else (None, rate)
     point = operating_point_on_curve(curve_of(groups), totals, fpr=fpr, tpr=tpr, level=level)
-    return GroupCut(
+    return GroupCutoff(
         point.threshold, point.threshold_low, point.threshold_high, point.fpr, point.tpr
     ), None
 
@@ -713,10 +715,10 @@ def _cut_of(
 def _test(
     of: Measured,
     window: Window | None,
-    figures: Sequence[E | str],
+    metrics: Sequence[E | str],
     p_value: Callable[[list[tuple[int, E]]], float],
 ) -> GroupTest:
-    has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]
+    has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
 
 
@@ -752,9 +754,9 @@ def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
     return 1.0 if variances is None else _equal_proportions(has, variances, None)
 
 
-def _variances_if_equal(figures: Sequence[_GroupEstimate]) -> FloatArray | None:
+def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
     """Return the variances of the figures if all have one mean; None if all of them are 0 or all are 1."""
-    value, trials = np.array([(one.value, one.effective_trials()) for one in figures]).T
+    value, trials = np.array([(one.value, one.effective_trials()) for one in metrics]).T
     mean = inner(trials, value) / trials.sum()
     return mean * (1.0 - mean) / trials if EPSILON < mean < 1.0 - EPSILON else None
 
@@ -835,10 +837,10 @@ def _covariance_of_units(
 
 
 def _worst(
-    of: Measured, window: Window | None, figures: Sequence[_GroupEstimate | str], level: float
+    of: Measured, window: Window | None, metrics: Sequence[_GroupEstimate | str], level: float
 ) -> list[WorstGroup]:
     """Return the worst group of a figure, in a list; no group if fewer than two have the figure."""
-    has = [(index, one) for index, one in enumerate(figures) if not isinstance(one, str)]
+    has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     if len(has) < 2:
         return []
     intervals = [one.interval(level) for _, one in has]
@@ -854,7 +856,7 @@ def _worst(
 
 
 def _cross_areas(
-    rows: JudgedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
+    rows: EvaluatedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
 ) -> tuple[CrossArea, ...]:
     """Return the xAUC of every pair of groups."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
@@ -878,12 +880,12 @@ def _cross_areas(
                     math.inf if rows.unit is None else min(effective) - 1.0,
                     effective,
                 )
-            found.append(CrossArea(a, b, GroupFigure(interval, reason or None)))
+            found.append(CrossArea(a, b, GroupMetric(interval, reason or None)))
     return tuple(found)
 
 
 def cross_moments(
-    rows: JudgedRows, codes: NDArray[np.intp], effective: FloatArray
+    rows: EvaluatedRows, codes: NDArray[np.intp], effective: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return xAUC(a, b) and its variance, shape (n_groups, n_groups) each: positives of a, negatives of b.
 
@@ -891,7 +893,7 @@ def cross_moments(
 
     Parameters
     ----------
-    rows : JudgedRows
+    rows : EvaluatedRows
         With one scorer, by ascending score.
     codes : ndarray of shape (n_rows,), intp
         The group of each row.

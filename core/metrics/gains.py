@@ -4,7 +4,7 @@ A list that is cut at a size flags its first rows. If the cut goes through a tie
 random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
 hypergeometric distribution). Recall and lift at a size are one figure with two scales. Precision is a third one if the
 prevalence is given; otherwise the prevalence varies from sample to sample, which moves the precision in another way.
-The intervals are those of `figures.PrecisionAt` and `figures.Lift`: they include that the cut itself is not known.
+The intervals are those of `metrics.PrecisionAt` and `metrics.Lift`: they include that the cut itself is not known.
 
 References
 ----------
@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
 from core.metrics.estimates import EPSILON, Interval
-from core.metrics.figures import scale_of, scaled_interval, with_prevalence_variance
 from core.metrics.functionals.base import Masses, check_size, masses_on_curve, size_of
 from core.metrics.functionals.top import (
     Lift,
@@ -34,6 +33,7 @@ from core.metrics.functionals.top import (
     precision_slope,
 )
 from core.metrics.groups import FloatArray, check_rows, tie_groups
+from core.metrics.measuring import scale_of, scaled_interval, with_prevalence_variance
 from core.metrics.operating import check_prevalence, share_of_list
 from core.metrics.window import MIN_WIDTH, check_level
 
@@ -200,10 +200,10 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
         scaled_interval(
             own,
             with_prevalence_variance(spread_of, by_prevalence, masses),
-            scale_of(figure, [masses]),
+            scale_of(metric, [masses]),
             level,
         )
-        for figure, own, spread_of, by_prevalence in (
+        for metric, own, spread_of, by_prevalence in (
             (PrecisionAt(count=size), value, variance, slope),
             (Lift(count=size), value / prevalence, of_lift, lift_slope(value, near, prevalence)),
         )
@@ -381,10 +381,10 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     falls, rises = -np.diff(missed), np.diff(wrong)
     corners = rises / (rises + falls)
     x = np.concatenate(([0.0], corners, [1.0]))
-    cut = np.concatenate(([0], np.arange(1, hull.size), [hull.size - 1]))
-    y = x * missed[cut] + (1.0 - x) * wrong[cut]
+    cutoff = np.concatenate(([0], np.arange(1, hull.size), [hull.size - 1]))
+    y = x * missed[cutoff] + (1.0 - x) * wrong[cutoff]
     x = np.maximum.accumulate(x)
-    return ListCurve(x, y, curve.thresholds[hull][cut], (x, x))
+    return ListCurve(x, y, curve.thresholds[hull][cutoff], (x, x))
 
 
 class ScoreHistogram(NamedTuple):

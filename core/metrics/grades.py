@@ -18,7 +18,7 @@ difference of its own fraction from the mean of its grade. For the C-index also 
 a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
 by e / (e − 1), e being the effective number of rows of a grade. A few rows of a rare grade may have most of the
 variance of a figure, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
-an interval, as in `figures`.
+an interval, as in `metrics`.
 Groups, degrees of freedom, the logit scale and differences of scorers are as for areas.
 
 The volume is a count of chains of rows, one of each grade and ascending, by dynamic programming over the sorted rows.
@@ -61,7 +61,7 @@ from core.metrics.estimates import (
 from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
 from core.metrics.window import check_level
 
-GradedFigure = Literal["c_index", "mean_auc", "volume"]
+GradedMetric = Literal["c_index", "mean_auc", "volume"]
 
 MAX_VOLUME_GRADES = 8
 """Grades up to which the volume is computed: of 9 grades in random order it is 1 in 362,880, of a good one not much."""
@@ -88,7 +88,7 @@ class GradedSummary:
 class GradedComparison:
     """The scorers by one figure of graded rows."""
 
-    figure: GradedFigure
+    metric: GradedMetric
     values: tuple[Interval, ...]
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
@@ -110,7 +110,7 @@ class _GradedRows(NamedTuple):
 class _GradedEstimate(NamedTuple):
     """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
 
-    figure: GradedFigure
+    metric: GradedMetric
     estimates: Estimates
     trials: float
     n_grades: int
@@ -127,7 +127,7 @@ def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = N
     0.8
     """
     rows = _check(y, {"scores": scores}, sample_weight, None)
-    found = _estimate(rows, figures=("c_index",))[0][0]
+    found = _estimate(rows, metrics=("c_index",))[0][0]
     return float(found.estimates.values[0, 0])
 
 
@@ -166,7 +166,7 @@ def measure_graded(
     level = check_level(level)
     rows = _check(y, {"scores": scores}, sample_weight, group)
     found, pairwise = _estimate(rows)
-    intervals = {each.figure: _interval(each, 0, level) for each in found}
+    intervals = {each.metric: _interval(each, 0, level) for each in found}
     return GradedSummary(
         intervals["c_index"],
         intervals["mean_auc"],
@@ -198,7 +198,7 @@ def compare_graded(
     Examples
     --------
     >>> found = compare_graded([0, 1, 2, 1], [[0.1, 0.4, 0.8, 0.9], [0.1, 0.4, 0.9, 0.8]])
-    >>> found[0].figure, round(found[0].differences[0].value, 4)
+    >>> found[0].metric, round(found[0].differences[0].value, 4)
     ('c_index', -0.2)
     """
     level = check_level(level)
@@ -208,7 +208,7 @@ def compare_graded(
     found = compare_scorers(metrics, named, level, adjust)
     return tuple(
         GradedComparison(
-            one.figure,
+            one.metric,
             tuple(_interval(one, k, level) for k in range(len(named))),
             differences.pairs,
             differences.joint_p_value,
@@ -242,13 +242,13 @@ def _check(
 
 
 def _estimate(
-    rows: _GradedRows, figures: Sequence[GradedFigure] = ("c_index", "mean_auc", "volume")
+    rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
 ) -> tuple[list[_GradedEstimate], FloatArray]:
     """Return the figures of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
     if n_grades > MAX_VOLUME_GRADES:
-        figures = [name for name in figures if name != "volume"]
+        metrics = [name for name in metrics if name != "volume"]
     mass = np.bincount(grade, weight, n_grades)
     pairs = np.triu(np.outer(mass, mass), 1)
     total = float(pairs.sum())
@@ -263,15 +263,15 @@ def _estimate(
     factor = np.array([math.sqrt(e / (e - 1.0)) if e > 1.0 + EPSILON else 1.0 for e in of_grade])
     whole = _effective(weight, unit)
     degrees = min(roles) - 1.0 if unit is not None else math.inf
-    values = np.empty((len(figures), len(scores)))
-    influence = np.empty((len(figures), len(scores), len(grade)))
+    values = np.empty((len(metrics), len(scores)))
+    influence = np.empty((len(metrics), len(scores), len(grade)))
     every = np.empty((len(scores), n_grades, n_grades))
     for k, column in enumerate(scores):
         order = np.argsort(column, kind="stable")
         sorted_rows = column[order], grade[order], weight[order]
         areas = every[k]
         _find_areas(*sorted_rows, mass, areas)
-        for j, name in enumerate(figures):
+        for j, name in enumerate(metrics):
             phi = np.empty(len(grade))
             if name == "volume":
                 values[j, k] = _count_chains(*sorted_rows, mass, phi)
@@ -286,15 +286,15 @@ def _estimate(
                 phi += (weight * (off @ mass)[grade] / total)[order] * _small_sample(whole)
             influence[j, k, order] = phi
     found = []
-    for j, name in enumerate(figures):
+    for j, name in enumerate(metrics):
         # a grade of one row shows no variance of its areas; of the C-index it is one part among many
         shows = smallest > 1.0 + EPSILON or (name == "c_index" and n_grades > 2)
         shows &= min(roles) > 1.0 + EPSILON
         parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
-        of_figure = Estimates(values[j][:, None], parts, effective, degrees)
-        found.append(_GradedEstimate(name, of_figure, trials, n_grades))
+        of_metric = Estimates(values[j][:, None], parts, effective, degrees)
+        found.append(_GradedEstimate(name, of_metric, trials, n_grades))
     return found, every
 
 

@@ -29,7 +29,7 @@ MIN_CLASS_ROWS = 10
 """Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
 
 
-class JudgedRows(NamedTuple):
+class EvaluatedRows(NamedTuple):
     """Checked input of a metric: the rows of weight above 0, in the order given."""
 
     positive: NDArray[np.bool_]
@@ -41,9 +41,9 @@ class JudgedRows(NamedTuple):
     unit: NDArray[np.intp] | None
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
-    def take(self, chosen: NDArray[np.intp]) -> JudgedRows:
+    def take(self, chosen: NDArray[np.intp]) -> EvaluatedRows:
         """Return the chosen rows, with their units renumbered."""
-        return JudgedRows(
+        return EvaluatedRows(
             self.positive[chosen],
             tuple(column[chosen] for column in self.scores),
             None if self.weight is None else self.weight[chosen],
@@ -244,7 +244,7 @@ def check_rows(
     scores: Mapping[str, ArrayLike],
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> JudgedRows:
+) -> EvaluatedRows:
     """Return checked rows, without those of weight 0.
 
     InvalidData: as `group_by_score`, or `group` is not a vector of numbers, booleans or text.
@@ -270,10 +270,10 @@ def check_rows(
                 raise InvalidData(
                     f"sample_weight must leave each class some weight, got 0 for every {name} row"
                 )
-    return JudgedRows(positive, tuple(values), weight, unit)
+    return EvaluatedRows(positive, tuple(values), weight, unit)
 
 
-def tie_groups(rows: JudgedRows) -> RowGroups:
+def tie_groups(rows: EvaluatedRows) -> RowGroups:
     """Return the tie groups of rows that have one scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
@@ -294,7 +294,7 @@ def tie_groups(rows: JudgedRows) -> RowGroups:
     )
 
 
-def group_rows(rows: JudgedRows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
+def group_rows(rows: EvaluatedRows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
     """Return the tie groups of one scorer, and the indices of the rows from the highest score down."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
@@ -317,13 +317,13 @@ def group_rows(rows: JudgedRows, scorer: int) -> tuple[RowGroups, NDArray[np.int
     return RowGroups(values[first_of_group], *classes, *flagged), order
 
 
-def effective_units(rows: JudgedRows) -> tuple[float, float]:
+def effective_units(rows: EvaluatedRows) -> tuple[float, float]:
     """Return the effective numbers of units of the positives and of the negatives; 0 for a class without rows."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
 
-def _effective(rows: JudgedRows, of_class: NDArray[np.bool_]) -> float:
+def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
@@ -334,7 +334,7 @@ def _effective(rows: JudgedRows, of_class: NDArray[np.bool_]) -> float:
     return effective_rows(weight, weight**2)
 
 
-def count_units(rows: JudgedRows) -> tuple[int, int]:
+def count_units(rows: EvaluatedRows) -> tuple[int, int]:
     """Return the numbers of units that have positives and that have negatives."""
     if rows.unit is None:
         n_positive = int(np.count_nonzero(rows.positive))

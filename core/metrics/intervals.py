@@ -96,9 +96,9 @@ from core.metrics.estimates import (
     wilson_interval,
 )
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
     GroupBlock,
-    JudgedRows,
     RowGroups,
     ScoreGroups,
     check_rows,
@@ -363,7 +363,7 @@ def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
 
 
 def _percentiles(
-    rows: JudgedRows, window: Window, level: float, n_bootstrap: int, random_state: int
+    rows: EvaluatedRows, window: Window, level: float, n_bootstrap: int, random_state: int
 ) -> Interval:
     """Return the interval between Hesterberg's expanded percentiles of the bootstrap."""
     value = float(area_values(rows, [window])[0, 0])
@@ -379,7 +379,7 @@ def _percentiles(
 
 
 def bootstrap_areas(
-    rows: JudgedRows, windows: Sequence[Window], n_bootstrap: int, random_state: int
+    rows: EvaluatedRows, windows: Sequence[Window], n_bootstrap: int, random_state: int
 ) -> Estimates:
     """Return the areas of every scorer over every window; their covariance is that of the bootstrap replicates."""
     values, effective = area_values(rows, windows), effective_units(rows)
@@ -398,7 +398,7 @@ def bootstrap_areas(
     )
 
 
-def estimate_areas(rows: JudgedRows, windows: Sequence[Window]) -> Estimates:
+def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
     """Return the areas of every scorer over every window; their covariance is the analytic one.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
@@ -410,13 +410,13 @@ def estimate_areas(rows: JudgedRows, windows: Sequence[Window]) -> Estimates:
     )
 
 
-def area_values(rows: JudgedRows, windows: Sequence[Window]) -> FloatArray:
+def area_values(rows: EvaluatedRows, windows: Sequence[Window]) -> FloatArray:
     """Return the areas, shape (n_scorers, n_windows)."""
     every = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
     return np.array([[area_of(groups, *window) for window in windows] for groups in every])
 
 
-def row_influences(rows: JudgedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
+def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
     """Return the areas, shape (n_scorers, n_windows), and φ of each row, shape (n_scorers, n_windows, n_rows)."""
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
@@ -488,7 +488,7 @@ def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> fl
 def _of_rows(
     groups: RowGroups,
     window: Window,
-    rows: JudgedRows,
+    rows: EvaluatedRows,
     order: NDArray[np.intp],
 ) -> FloatArray:
     """Return φ of each row for the area divided by the window's width, in the given order of rows."""

@@ -78,8 +78,8 @@ def ks_interval(
                 sums - ranked.sums_above(np.where(own, each, 0.0))
                 for sums, each in zip(above, shares, strict=True)
             ]
-            cut, side = _best(*rest)
-            flagged[own] = (ties[own] < cut) == side
+            cutoff, side = _best(*rest)
+            flagged[own] = (ties[own] < cutoff) == side
         low = _difference(_rates(flagged, shares), effective, level).low
     value = min(1.0, max(0.0, whole.value))
     return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, whole.high)))

@@ -86,7 +86,7 @@ class Lists(NamedTuple):
     """Least grade of a relevant row."""
 
 
-class ListFigure(Protocol):
+class ListMetric(Protocol):
     """What is computed of each list: a number from 0 to 1."""
 
     @property
@@ -97,11 +97,11 @@ class ListFigure(Protocol):
         """Return the figure of each list, NaN where it has no value, shape (n_queries,)."""
 
 
-LIST_FIGURES: MetricNames[ListFigure] = MetricNames("a figure of lists")
+LIST_METRICS: MetricNames[ListMetric] = MetricNames("a figure of lists")
 """The figures of lists by name."""
 
 
-@LIST_FIGURES.named("auc", "pauc:{fpr_min},{fpr_max}")
+@LIST_METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class ListAuc:
     """The area within a list: the fraction of its pairs in order, or a partial area of two classes.
@@ -148,7 +148,7 @@ class ListAuc:
         return out
 
 
-@LIST_FIGURES.named("ndcg", "ndcg@{count}")
+@LIST_METRICS.named("ndcg", "ndcg@{count}")
 @dataclass(frozen=True)
 class ListNdcg:
     """NDCG of the first rows of a list, with the gain 2^g − 1; without a row of a grade above 0 it has no value.
@@ -188,7 +188,7 @@ class ListNdcg:
         return out
 
 
-@LIST_FIGURES.named("map")
+@LIST_METRICS.named("map")
 @dataclass(frozen=True)
 class ListAveragePrecision:
     """Average precision of a list; its mean over lists is MAP. A tie is one threshold, as for `AveragePrecision`.
@@ -206,7 +206,7 @@ class ListAveragePrecision:
         return _relevance(lists, 0, 0)
 
 
-@LIST_FIGURES.named("mrr")
+@LIST_METRICS.named("mrr")
 @dataclass(frozen=True)
 class ListReciprocalRank:
     """One over the rank of the first relevant row of a list; its mean over lists is MRR.
@@ -224,7 +224,7 @@ class ListReciprocalRank:
         return _relevance(lists, 1, 0)
 
 
-@LIST_FIGURES.named("precision@{count}")
+@LIST_METRICS.named("precision@{count}")
 @dataclass(frozen=True)
 class ListPrecision:
     """The fraction of relevant rows among the first `count` of a list, or among all rows of a shorter one.
@@ -261,24 +261,24 @@ def _check_count(count: object) -> None:
         raise InvalidParameter(f"count must be a whole number from 1 to {MAX_COUNT}, got {count!r}")
 
 
-def list_figure_named(name: str) -> ListFigure:
+def list_metric_named(name: str) -> ListMetric:
     """Return the figure of a name: auc, pauc:0,0.1, ndcg, ndcg@10, map, mrr or precision@5.
 
     InvalidParameter: no figure has this name, or a number in it is out of range.
 
     Examples
     --------
-    >>> list_figure_named("ndcg@10")
+    >>> list_metric_named("ndcg@10")
     ListNdcg(count=10)
     """
-    return LIST_FIGURES.find(name)
+    return LIST_METRICS.find(name)
 
 
 @dataclass(frozen=True)
 class ListMeasured:
     """The mean of a figure over lists."""
 
-    figure: ListFigure
+    metric: ListMetric
     interval: Interval
     queries: int
     """Lists that have a value."""
@@ -292,7 +292,7 @@ class ListMeasured:
 class ListComparison:
     """The scorers by the mean of one figure over lists."""
 
-    figure: ListFigure
+    metric: ListMetric
     values: tuple[Interval, ...]
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
@@ -308,7 +308,7 @@ def measure_lists(
     y: ArrayLike,
     scores: ArrayLike,
     query: ArrayLike,
-    figures: Sequence[ListFigure],
+    metrics: Sequence[ListMetric],
     *,
     graded: bool = False,
     relevant: int = 1,
@@ -328,7 +328,7 @@ def measure_lists(
         Finite; higher comes first.
     query : array_like, shape (n_samples,)
         Numbers, booleans or text: rows with equal values are one list.
-    figures : sequence of ListFigure
+    metrics : sequence of ListMetric
         Such as `ListAuc()`, `ListNdcg(10)`, `ListAveragePrecision()`.
     graded : bool
         Whether y holds grades, whole numbers from 0 to 31; 0 is not relevant.
@@ -346,14 +346,14 @@ def measure_lists(
     >>> found.interval.value, found.queries
     (0.5, 2)
     """
-    level, figures = check_level(level), _check_figures(figures)
-    values, weight = _values(y, {"scores": scores}, query, figures, graded, relevant, sample_weight)
+    level, metrics = check_level(level), _check_metrics(metrics)
+    values, weight = _values(y, {"scores": scores}, query, metrics, graded, relevant, sample_weight)
     found = []
-    for j, figure in enumerate(figures):
-        mean, queries = _means(figure, values[:, j], weight)
+    for j, metric in enumerate(metrics):
+        mean, queries = _means(metric, values[:, j], weight)
         found.append(
             ListMeasured(
-                figure,
+                metric,
                 mean.interval(0, 0, mean.effective[0], level),
                 queries,
                 len(weight) - queries,
@@ -367,7 +367,7 @@ def compare_lists(
     y: ArrayLike,
     scores: Sequence[ArrayLike],
     query: ArrayLike,
-    figures: Sequence[ListFigure],
+    metrics: Sequence[ListMetric],
     *,
     graded: bool = False,
     relevant: int = 1,
@@ -394,22 +394,22 @@ def compare_lists(
     >>> round(found.differences[0].value, 4)
     0.6667
     """
-    level, figures = check_level(level), _check_figures(figures)
+    level, metrics = check_level(level), _check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
-    values, weight = _values(y, columns, query, figures, graded, relevant, sample_weight)
-    means = [_means(figure, values[:, j], weight) for j, figure in enumerate(figures)]
-    metrics = [ComparedMetric(mean, 0, [mean.effective[0]] * len(named)) for mean, _ in means]
-    found = compare_scorers(metrics, named, level, adjust)
+    values, weight = _values(y, columns, query, metrics, graded, relevant, sample_weight)
+    means = [_means(metric, values[:, j], weight) for j, metric in enumerate(metrics)]
+    compared = [ComparedMetric(mean, 0, [mean.effective[0]] * len(named)) for mean, _ in means]
+    found = compare_scorers(compared, named, level, adjust)
     return tuple(
         ListComparison(
-            figure,
+            metric,
             tuple(mean.interval(k, 0, mean.effective[0], level) for k in range(len(named))),
             differences.pairs,
             differences.joint_p_value,
             queries,
             len(weight) - queries,
         )
-        for figure, (mean, queries), differences in zip(figures, means, found, strict=True)
+        for metric, (mean, queries), differences in zip(metrics, means, found, strict=True)
     )
 
 
@@ -417,13 +417,13 @@ def list_values(
     y: ArrayLike,
     scores: ArrayLike,
     query: ArrayLike,
-    figures: Sequence[ListFigure],
+    metrics: Sequence[ListMetric],
     *,
     graded: bool = False,
     relevant: int = 1,
     sample_weight: ArrayLike | None = None,
 ) -> FloatArray:
-    """Return figures of each list, NaN where a list has no value, shape (n_figures, n_queries), float64.
+    """Return figures of each list, NaN where a list has no value, shape (n_metrics, n_queries), float64.
 
     Queries ascend, without those of weight 0. Parameters and errors as `measure_lists`.
 
@@ -432,9 +432,9 @@ def list_values(
     >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
     [[1.0, 1.0, nan]]
     """
-    figures = _check_figures(figures)
+    metrics = _check_metrics(metrics)
     columns = {"scores": scores}
-    found, _ = _values(y, columns, query, figures, graded, relevant, sample_weight)
+    found, _ = _values(y, columns, query, metrics, graded, relevant, sample_weight)
     return np.asarray(found[0])
 
 
@@ -451,22 +451,22 @@ def take_lists(
     return Lists(scores[order], grade[order], weight[order], starts, relevant)
 
 
-def _check_figures(figures: Sequence[ListFigure]) -> Sequence[ListFigure]:
-    if len(figures) == 0:
+def _check_metrics(metrics: Sequence[ListMetric]) -> Sequence[ListMetric]:
+    if len(metrics) == 0:
         raise InvalidParameter("figures must name at least one figure, got none")
-    return figures
+    return metrics
 
 
 def _values(
     y: ArrayLike,
     scores: Mapping[str, ArrayLike],
     query: ArrayLike,
-    figures: Sequence[ListFigure],
+    metrics: Sequence[ListMetric],
     graded: bool,
     relevant: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the figures of every list, shape (n_scorers, n_figures, n_queries), and the weights of the lists."""
+    """Return the figures of every list, shape (n_scorers, n_metrics, n_queries), and the weights of the lists."""
     most = MAX_GRADE if graded else 1
     if type(relevant) is not int or not 1 <= relevant <= most:
         raise InvalidParameter(
@@ -483,15 +483,15 @@ def _values(
         columns = [column[present] for column in columns]
         unit = np.unique(unit[present], return_inverse=True)[1]
     of_query = np.bincount(unit, weight) / np.bincount(unit)
-    found = np.empty((len(columns), len(figures), len(of_query)))
+    found = np.empty((len(columns), len(metrics), len(of_query)))
     for k, column in enumerate(columns):
         lists = take_lists(grade, column, weight, unit, relevant)
-        for j, figure in enumerate(figures):
-            found[k, j] = figure.of(lists)
+        for j, metric in enumerate(metrics):
+            found[k, j] = metric.of(lists)
     return found, of_query
 
 
-def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
+def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
     """Return the mean of a figure for each scorer with the influence of each list that counts, and their number.
 
     values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
@@ -499,7 +499,7 @@ def _means(figure: ListFigure, values: FloatArray, weight: FloatArray) -> tuple[
     has = ~np.isnan(values[0])
     if not has.any():
         raise InvalidData(
-            f"{figure.name} has a value in none of the {len(weight)} queries: each has rows of one grade only, "
+            f"{metric.name} has a value in none of the {len(weight)} queries: each has rows of one grade only, "
             "or no relevant row"
         )
     values, weight = np.ascontiguousarray(values[:, has]), weight[has]
@@ -517,10 +517,10 @@ def _empty(lists: Lists) -> FloatArray:
     return np.empty(len(lists.starts) - 1)
 
 
-def _relevance(lists: Lists, figure: int, count: int) -> FloatArray:
+def _relevance(lists: Lists, metric: int, count: int) -> FloatArray:
     out = _empty(lists)
     is_relevant = (lists.grade >= lists.relevant).astype(np.int64)
-    _find_relevant(lists.scores, is_relevant, lists.starts, figure, count, out)
+    _find_relevant(lists.scores, is_relevant, lists.starts, metric, count, out)
     return out
 
 
@@ -644,7 +644,7 @@ def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, numba.int64, numba.int64, numba.float64[::1]))
-def _find_relevant(scores, relevant, starts, figure, count, out):  # type: ignore[no-untyped-def]
+def _find_relevant(scores, relevant, starts, metric, count, out):  # type: ignore[no-untyped-def]
     """Write a figure of the relevant rows of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
 
     Arrays as `_order_pairs`, with relevant (n_rows,) int64 of 0 and 1. NaN in a list without a relevant row.
@@ -667,15 +667,15 @@ def _find_relevant(scores, relevant, starts, figure, count, out):  # type: ignor
                 here += relevant[j]
                 j += 1
             tied = j - i
-            if figure == 0:
+            if metric == 0:
                 value += here * ((above + here) / (j - first)) / total
-            elif figure == 1 and above == 0 and here > 0:
+            elif metric == 1 and above == 0 and here > 0:
                 chance = 1.0  # that none of the rows before is relevant
                 for r in range(tied - here + 1):
                     own = here / (tied - r)
                     value += chance * own / (i - first + r + 1)
                     chance *= 1.0 - own
-            elif figure == 2:
+            elif metric == 2:
                 inside = min(max(size - (i - first), 0), tied)
                 value += here * (inside / tied) / size
             above += here

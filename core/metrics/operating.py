@@ -282,7 +282,7 @@ def operating_points_on_curve(
     Parameters
     ----------
     points : array_like of int, shape (n,)
-        Indices of points of the curve, such as those of `cuts_along`.
+        Indices of points of the curve, such as those of `cutoffs_along`.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def operating_points_on_curve(
     ]
 
 
-def cuts_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> NDArray[np.intp]:
+def cutoffs_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> NDArray[np.intp]:
     """Return the indices, ascending, of at most `max_points` points that represent a curve's thresholds. O(n_points).
 
     Both ends and the points `kept` are included. Half of the others are spread evenly along the curve, by FPR + TPR,
@@ -319,7 +319,7 @@ def cuts_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> ND
     --------
     >>> from core.metrics import roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
-    >>> cuts_along(curve, 4)
+    >>> cutoffs_along(curve, 4)
     array([0, 4, 5, 8])
     """
     fixed = np.union1d([0, len(curve) - 1], np.asarray(kept, dtype=np.intp)).astype(np.intp)

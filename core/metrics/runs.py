@@ -34,9 +34,9 @@ from core.metrics.curve import area_of
 from core.metrics.estimates import EPSILON, Adjustment, Estimates, check_scorers
 from core.metrics.groups import (
     AT_ONCE,
+    EvaluatedRows,
     FloatArray,
     GroupBlock,
-    JudgedRows,
     ScoreGroups,
     check_weights,
     finite_vector,
@@ -94,7 +94,7 @@ def sorted_run(
         is_positive, values, weight = is_positive[kept], values[kept], weight[kept]
     if not values.size:
         return Run(np.empty((3 if weight is None else 5, 0)), (0, 0), (np.inf, np.inf))
-    groups = tie_groups(JudgedRows(is_positive, (values,), weight, None))
+    groups = tie_groups(EvaluatedRows(is_positive, (values,), weight, None))
     columns = [-groups.scores, groups.positive, groups.negative]
     least = [1.0, 1.0]
     if weight is not None:

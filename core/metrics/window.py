@@ -38,8 +38,8 @@ RATE_ROUNDING = 2.0 * sys.float_info.epsilon
 MAX_GROUPS = 32
 
 # Cuts of the groups' own: at one FPR within each group, or at one TPR.
-Cuts = Literal["equal_fpr", "equal_tpr"]
-CUTS = ("equal_fpr", "equal_tpr")
+Cutoffs = Literal["equal_fpr", "equal_tpr"]
+CUTOFFS = ("equal_fpr", "equal_tpr")
 
 
 def check_rate(name: str, value: float) -> float:

@@ -54,7 +54,7 @@ from core.base.parameters import check_seed
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.estimates import Interval
-from core.metrics.groups import FloatArray, JudgedRows, check_rows, effective_units
+from core.metrics.groups import EvaluatedRows, FloatArray, check_rows, effective_units
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 from core.probability.periods import Periods, at_forecast, levels_of, number_periods
 from core.probability.score_test import log_odds
@@ -361,7 +361,7 @@ def choose_calibration(
     return chosen
 
 
-def _choose(rows: JudgedRows, seed: int, masses: ScoreMasses | None) -> ChosenCalibration:
+def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> ChosenCalibration:
     effective = _effective_rows(rows)
     masses = masses_of(rows, effective) if masses is None else masses
     if min(effective) < MIN_ROWS_OF_CHOICE:
@@ -384,7 +384,9 @@ def _choose(rows: JudgedRows, seed: int, masses: ScoreMasses | None) -> ChosenCa
     return ChosenCalibration(_fit(masses, best, effective), losses, masses, held_out, None)
 
 
-def _at_next_level(rows: JudgedRows, period: NDArray[np.intp]) -> tuple[JudgedRows, Periods | None]:
+def _at_next_level(
+    rows: EvaluatedRows, period: NDArray[np.intp]
+) -> tuple[EvaluatedRows, Periods | None]:
     """Return rows that have the level expected next in every period, and the levels of the periods relative to it."""
     effective = _effective_rows(rows)
     if min(effective) < MIN_ROWS_OF_CHOICE:
@@ -402,7 +404,7 @@ def _at_next_level(rows: JudgedRows, period: NDArray[np.intp]) -> tuple[JudgedRo
 
 
 def _judge_latest(
-    rows: JudgedRows, period: NDArray[np.intp], method: Method
+    rows: EvaluatedRows, period: NDArray[np.intp], method: Method
 ) -> HeldOutProbabilities | None:
     """Return the rows of the last period with their probabilities by a calibration of the periods before; None if
     either are too few.
@@ -422,7 +424,7 @@ def _judge_latest(
 
 
 def _out_of_fold(
-    rows: JudgedRows, methods: Sequence[Method], generator: np.random.Generator
+    rows: EvaluatedRows, methods: Sequence[Method], generator: np.random.Generator
 ) -> dict[Method, FloatArray] | None:
     """Return each row's probability by the fits on the other folds; None if these lack a class."""
     fold = _folds(rows, generator)
@@ -444,9 +446,9 @@ def _out_of_fold(
     return found
 
 
-def _taken(rows: JudgedRows, which: NDArray[np.bool_] | NDArray[np.intp]) -> JudgedRows:
+def _taken(rows: EvaluatedRows, which: NDArray[np.bool_] | NDArray[np.intp]) -> EvaluatedRows:
     unit = None if rows.unit is None else np.unique(rows.unit[which], return_inverse=True)[1]
-    return JudgedRows(
+    return EvaluatedRows(
         rows.positive[which],
         tuple(vector[which] for vector in rows.scores),
         None if rows.weight is None else rows.weight[which],
@@ -454,7 +456,7 @@ def _taken(rows: JudgedRows, which: NDArray[np.bool_] | NDArray[np.intp]) -> Jud
     )
 
 
-def _sample(rows: JudgedRows, generator: np.random.Generator) -> JudgedRows:
+def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRows:
     """Return at most `MAX_ROWS_OF_CHOICE` rows: of each class the same share, but all of a class with few."""
     n = rows.positive.size
     if n <= MAX_ROWS_OF_CHOICE:
@@ -466,7 +468,7 @@ def _sample(rows: JudgedRows, generator: np.random.Generator) -> JudgedRows:
     return _taken(rows, np.sort(np.concatenate(drawn)))
 
 
-def _folds(rows: JudgedRows, generator: np.random.Generator) -> NDArray[np.intp]:
+def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.intp]:
     """Return the fold of each row: units are dealt out in a random order, those with a positive first."""
     positive = rows.positive
     if rows.unit is not None:
@@ -478,7 +480,7 @@ def _folds(rows: JudgedRows, generator: np.random.Generator) -> NDArray[np.intp]
     return fold if rows.unit is None else fold[rows.unit]
 
 
-def _effective_rows(rows: JudgedRows) -> tuple[float, float]:
+def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
     """Return the effective rows of the positives and of the negatives, where rows of a unit may say the same.
 
     A unit of copies counts as one row, and a unit whose rows differ by chance alone as all of its rows. The design

@@ -35,8 +35,8 @@ from numpy.typing import ArrayLike, NDArray
 from core.errors import InvalidData
 from core.kernels import kernel
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     ScoreGroups,
     check_rows,
     effective_units,
@@ -71,7 +71,7 @@ class ScoreMasses(NamedTuple):
         return ScoreMasses(scores, mass, np.add.reduceat(self.positive, starts))
 
 
-def masses_of(rows: JudgedRows, effective: tuple[float, float] | None = None) -> ScoreMasses:
+def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None) -> ScoreMasses:
     """Return the masses of rows by score: their total is the effective number of rows, whatever the scale of weights.
 
     So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from core.errors import InvalidData
 from core.metrics.estimates import Interval, normal_quantile
-from core.metrics.groups import FloatArray, JudgedRows
+from core.metrics.groups import EvaluatedRows, FloatArray
 from core.probability.score_test import (
     cells_of,
     odds_cells,
@@ -78,13 +78,13 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
 
 
 def levels_of(
-    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
+    rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
 ) -> Periods | None:
     """Return the levels of periods; None if there are fewer than two, or too few units to compare them.
 
     Parameters
     ----------
-    rows : JudgedRows
+    rows : EvaluatedRows
     odds : ndarray of shape (n,), float64
         Log odds by a calibration that was fitted on all of the rows.
     period : ndarray of shape (n,), intp
@@ -109,7 +109,7 @@ def levels_of(
 
 
 def _test(
-    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
+    rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> float | None:
     cell, of_cells = odds_cells(odds, rows.weight, _MAX_CELLS // n_periods)
     cells = cells_of(rows, sigmoid(odds), period * of_cells.size + cell, n_periods * of_cells.size)
@@ -125,7 +125,7 @@ def _test(
 
 
 def _estimates(
-    rows: JudgedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
+    rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the level of each period, and its variance; shape (n_periods,) each.
 
@@ -175,7 +175,7 @@ def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, floa
     return best[1], best[2]
 
 
-def at_forecast(rows: JudgedRows, period: NDArray[np.intp], levels: FloatArray) -> JudgedRows:
+def at_forecast(rows: EvaluatedRows, period: NDArray[np.intp], levels: FloatArray) -> EvaluatedRows:
     """Return the rows with the weights with which every period has the forecast level; `levels` are relative to it."""
     weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
     return rows._replace(weight=np.where(rows.positive, weight * np.exp(-levels)[period], weight))

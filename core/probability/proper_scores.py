@@ -70,8 +70,8 @@ from core.metrics.estimates import (
     wilson_interval,
 )
 from core.metrics.groups import (
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_probabilities,
     check_rows,
     effective_rows,
@@ -254,13 +254,13 @@ def _rows(
     probability: ArrayLike,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
-) -> JudgedRows:
+) -> EvaluatedRows:
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
     check_probabilities(rows.scores[0])
     return rows
 
 
-def _brier(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
+def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -273,7 +273,7 @@ def _brier(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition
     )
 
 
-def _log(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
+def _log(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -298,7 +298,7 @@ def _log(masses: ScoreMasses, rows: JudgedRows, level: float) -> Decomposition:
 def _interval_of(
     if_positive: FloatArray,
     if_negative: FloatArray,
-    rows: JudgedRows,
+    rows: EvaluatedRows,
     possible: tuple[float, float],
     level: float,
 ) -> Interval:
@@ -339,7 +339,7 @@ def _interval_of(
 
 
 def _expected(
-    if_positive: FloatArray, if_negative: FloatArray, rows: JudgedRows, sample: WeightedRows
+    if_positive: FloatArray, if_negative: FloatArray, rows: EvaluatedRows, sample: WeightedRows
 ) -> tuple[float, float, float]:
     """Return k, the sum Σr² and g of the module as expected if the probabilities are right and rows independent."""
     scale = float(max(if_positive.max(), if_negative.max()))

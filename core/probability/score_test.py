@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.metrics.groups import FloatArray, JudgedRows, inner
+from core.metrics.groups import EvaluatedRows, FloatArray, inner
 
 MIN_UNITS = 30.0
 """Effective number of units below which their covariance is too uncertain for a test."""
@@ -65,7 +65,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(
-    rows: JudgedRows, probability: FloatArray, cell: NDArray[np.intp], n_cells: int
+    rows: EvaluatedRows, probability: FloatArray, cell: NDArray[np.intp], n_cells: int
 ) -> Cells:
     """Return the rows by cell, with weights of mean 1; `probability` is of each row, shape (n,), float64."""
     weight = np.ones(probability.size) if rows.weight is None else rows.weight / rows.weight.mean()

@@ -32,7 +32,7 @@ import numpy as np
 
 from core.metrics.equivalence import POWER
 from core.metrics.estimates import Interval
-from core.metrics.groups import FloatArray, JudgedRows
+from core.metrics.groups import EvaluatedRows, FloatArray
 from core.probability.score_test import (
     cells_of,
     log_odds,
@@ -63,12 +63,12 @@ class Shape(NamedTuple):
     """Σ p (1 − p) of as many independent rows of equal weight as these are worth."""
 
 
-def shape_of(rows: JudgedRows, intercept: float, slope: float, level: float) -> Shape | None:
+def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:
     """Return the shape of miscalibration; None if there are too few rows, or units, to test it. O(n log n).
 
     Parameters
     ----------
-    rows : JudgedRows
+    rows : EvaluatedRows
         Their score is the probability, in [0, 1].
     intercept, slope : float
         Cox's line on these rows.

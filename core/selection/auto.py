@@ -20,7 +20,7 @@ from core.base.warning import warn
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import WorkClock, when_compiling
-from core.metrics.functionals.base import Figure, check_scale_free
+from core.metrics.functionals.base import Metric, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
@@ -175,7 +175,7 @@ class Auto:
         Seconds by the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
         Window of false positive rates in which candidates are compared; also given to the algorithms that have one.
-    figure : Figure, optional
+    metric : Metric, optional
         Figure by which candidates are compared, instead of the area over the window. Its size is a share.
     objective : callable (held, scores) -> float, optional
         Metric by which the mean rank is reported; None: the figure, or the area over the window.
@@ -230,7 +230,7 @@ class Auto:
         most_categories: int = 0,
         budget_seconds: float = 60.0,
         window: tuple[float, float] = (0.0, 1.0),
-        figure: Figure | None = None,
+        metric: Metric | None = None,
         objective: Callable[[HeldOut, Floats], float] | None = None,
         at_once: int = 1,
         can_split: Callable[[int, float], bool] | None = None,
@@ -246,8 +246,8 @@ class Auto:
         if at_once < 1:
             raise InvalidParameter(f"at_once must be at least 1, got {at_once}")
         check_seed(random_state)
-        if figure is not None:
-            check_scale_free(figure)
+        if metric is not None:
+            check_scale_free(metric)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
         few = n_rows < FOLDED_BELOW_ROWS or (
@@ -262,7 +262,7 @@ class Auto:
             fewer = (n for n in (N_FOLDS, 3, 2, 1) if n <= self.n_splits)
             self.n_splits = next((n for n in fewer if can_split(n, self.fraction)), 0)
         self._splits = range(self.n_splits)
-        self._evaluator = Evaluator(window, figure)
+        self._evaluator = Evaluator(window, metric)
         self._objective = objective
         self._at_once = at_once
         self._seed = random_state
@@ -787,7 +787,7 @@ def auto_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
-    figure: Figure | None = None,
+    metric: Metric | None = None,
     monotone: Mapping[str | int, Direction] | None = None,
     max_score_microseconds: float | None = None,
     random_state: int = 0,
@@ -830,7 +830,7 @@ def auto_ranker(
         most_categories=max((len(known or ()) for known in rows.categories), default=0),
         budget_seconds=budget_seconds,
         window=window,
-        figure=figure,
+        metric=metric,
         at_once=count_at_once(*rows.matrix.shape),
         can_split=partial(_can_split, rows, random_state),
         monotone=monotone,
@@ -843,7 +843,7 @@ def auto_ranker(
     working = WorkClock(clock)
     start = working()
     with when_compiling(working.listen):
-        chosen, tried = run_search(rows, planner, window, figure, random_state, callback, working)
+        chosen, tried = run_search(rows, planner, window, metric, random_state, callback, working)
     for note in chosen.notes:
         if not planner.n_splits or note.kind in (NoteKind.NO_TREES, NoteKind.NO_BOUND):
             warn(note.text)

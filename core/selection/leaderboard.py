@@ -14,10 +14,10 @@ import numpy as np
 from core.base.ranker import Floats
 from core.metrics import auc
 from core.metrics.estimates import Estimates, difference_error
-from core.metrics.figures import estimate_figures
-from core.metrics.functionals.base import Figure
+from core.metrics.functionals.base import Metric
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
+from core.metrics.measuring import estimate_metrics
 from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
@@ -95,14 +95,14 @@ class CandidateMetrics:
 class Evaluator:
     """Evaluates candidates by the AUC and by the area over a window, or by a figure; remembers those of each."""
 
-    def __init__(self, window: tuple[float, float], figure: Figure | None = None) -> None:
+    def __init__(self, window: tuple[float, float], metric: Metric | None = None) -> None:
         self.window = window
-        self.figure = figure
+        self.metric = metric
         self._known_sizes: dict[Hashable, Estimates] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
         """Return the figure of scores, or without one their area over the window."""
-        return value_of(held, scores, self.window, self.figure)
+        return value_of(held, scores, self.window, self.metric)
 
     def values(self, held: Sequence[HeldOut], scores: Scores) -> tuple[float, float]:
         """Return the means over the splits of the AUC, and of the figure or the area over the window."""
@@ -126,7 +126,7 @@ class Evaluator:
         for key, scores in candidates:
             found = self._known_sizes.get(key)
             if found is None:
-                found = _estimate(held, scores, self.window, self.figure)
+                found = _estimate(held, scores, self.window, self.metric)
                 if key is not None:
                     self._known_sizes[key] = found
             evaluated.append(found)
@@ -541,17 +541,17 @@ def _estimate(
     held: Sequence[HeldOut],
     scores: Scores,
     window: tuple[float, float],
-    figure: Figure | None,
+    metric: Metric | None,
 ) -> Estimates:
     """Return the mean areas of one candidate over all splits; with a figure, this instead of the window's area."""
     parts = []
     for split, own in zip(held, scores, strict=False):
         rows = check_rows(split.y, {"scores": own}, split.weight, split.group)
-        if figure is None:
+        if metric is None:
             parts.append(estimate_areas(rows, (WHOLE, window)))
         else:
             area = estimate_areas(rows, (WHOLE,))
-            parts.append(_beside(area, estimate_figures(rows, [figure])[0]))
+            parts.append(_beside(area, estimate_metrics(rows, [metric])[0]))
     influence = None
     pieces = [part.influence for part in parts if part.influence is not None]
     if len(pieces) == len(parts):

@@ -26,7 +26,7 @@ from core.base.warning import warn
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc
-from core.metrics.functionals.base import Figure, check_scale_free
+from core.metrics.functionals.base import Metric, check_scale_free
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
@@ -287,7 +287,7 @@ def search_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
-    figure: Figure | None = None,
+    metric: Metric | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
@@ -309,7 +309,7 @@ def search_ranker(
         Rows with equal values stay together in every split; without groups, equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
         Window of the objective, the partial AUC.
-    figure : Figure, optional
+    metric : Metric, optional
         The objective instead of the partial AUC, such as `AveragePrecision()` or `PrecisionAt(share=0.01)`. Its size is
         a share, since validation rows are fewer than all.
     random_state : int, default=0
@@ -330,7 +330,7 @@ def search_ranker(
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
-    chosen, tried = run_search(rows, planner, window, figure, random_state, callback)
+    chosen, tried = run_search(rows, planner, window, metric, random_state, callback)
     ranker = make_ranker(chosen).fit(X, y, sample_weight, groups=group, callback=callback)
     return Searched(ranker, chosen, tried)
 
@@ -339,14 +339,14 @@ def run_search(
     rows: CheckedRows,
     planner: Planner,
     window: tuple[float, float],
-    figure: Figure | None,
+    metric: Metric | None,
     random_state: int,
     callback: Callback,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[TrialResult]]:
     """Run a plan on inner splits of these rows, with a figure or the partial AUC on a window as objective."""
-    if figure is not None:
-        check_scale_free(figure)
+    if metric is not None:
+        check_scale_free(metric)
     splits = split_inner(rows, planner.n_splits, planner.fraction, random_state)
     at_once = count_at_once(*rows.matrix.shape)
 
@@ -363,9 +363,9 @@ def run_search(
     def fit(trial: Trial, progress: Callback) -> TrialResult:
         training, validation = training_part(trial.split, trial.rows), validation_part(trial.split)
 
-        def metric(scores: Floats) -> Metrics:
+        def measured(scores: Floats) -> Metrics:
             return Metrics(
-                value_of(HeldOut(validation.positive, validation.weight), scores, window, figure),
+                value_of(HeldOut(validation.positive, validation.weight), scores, window, metric),
                 auc(validation.positive, scores, validation.weight),
             )
 
@@ -379,7 +379,7 @@ def run_search(
                 callback=step,
             ),
             validation.table,
-            metric,
+            measured,
             progress,
             clock,
         )

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
 from core.errors import CoreError, InvalidParameter
-from core.metrics import partial_auc, value_of_figure
-from core.metrics.functionals.base import Figure
+from core.metrics import partial_auc, value_of_metric
+from core.metrics.functionals.base import Metric
 from core.metrics.window import MIN_RISE
 from core.registry import ALGORITHMS
 
@@ -124,7 +124,7 @@ class HeldOut:
 
 
 def value_of(
-    held: HeldOut, scores: Floats, window: tuple[float, float], figure: Figure | None
+    held: HeldOut, scores: Floats, window: tuple[float, float], metric: Metric | None
 ) -> float:
     """Return the figure of scores of validation rows, or without one their partial AUC on the window.
 
@@ -134,8 +134,8 @@ def value_of(
     >>> value_of(HeldOut(np.array([1, 0, 1])), np.array([3.0, 2.0, 1.0]), (0.0, 1.0), None)
     0.5
     """
-    if figure is not None:
-        return value_of_figure(figure, held.y, scores, held.weight)
+    if metric is not None:
+        return value_of_metric(metric, held.y, scores, held.weight)
     return partial_auc(held.y, scores, *window, sample_weight=held.weight)
 
 

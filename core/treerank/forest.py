@@ -481,12 +481,12 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             if callback is ignore:
                 continue
             try:
-                callback(len(trees), self.n_trees, _oob_figures(positive, totals, counts, weight))
+                callback(len(trees), self.n_trees, _oob_metrics(positive, totals, counts, weight))
             except StopFit:
                 if len(trees) < self.n_trees:
                     warn_stopped(len(trees), self.n_trees, "trees")
                     break
-        self.oob_auc_ = _oob_figures(positive, totals, counts, weight).get("oob_auc", math.nan)
+        self.oob_auc_ = _oob_metrics(positive, totals, counts, weight).get("oob_auc", math.nan)
         self._take(tuple(trees), 0.0)
         X = np.ascontiguousarray(sample.X)
         ranks = np.divide(totals, counts, out=self.score_rows(X), where=counts > 0)
@@ -552,7 +552,7 @@ class _LinkedTrees:
         return ranks / len(self.trees)
 
 
-def _oob_figures(
+def _oob_metrics(
     positive: npt.NDArray[np.bool_], totals: Floats, counts: Floats, weight: Floats
 ) -> dict[str, float]:
     """Return the AUC of the mean ranks so far, over rows that some tree was not grown on; empty with one class."""

@@ -120,7 +120,7 @@ class Service:
             "dataset_id": dataset_id,
             "name": "churn",
             "algorithm": {"name": "rankboost", "n_rounds": 10},
-            "controls": False,
+            "baselines": False,
         } | job
         answer = client.post("/v1/jobs", json=body)
         assert answer.status_code == 202, answer.text

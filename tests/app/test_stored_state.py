@@ -44,7 +44,7 @@ OF_A_MODEL = [
         "/partial-dependence?feature=age",
         "/structure",
         "/out-of-fold",
-        "/controls",
+        "/baselines",
         "/leaderboard",
     ),
 ]
@@ -131,14 +131,14 @@ def fill(service: Service) -> str:
 
     def train(**job: Any) -> Any:
         at_random = {"method": "holdout", "time_column": None}  # with it dates are features
-        asked = {"dataset_id": table["id"], "controls": False, "validation": at_random} | job
+        asked = {"dataset_id": table["id"], "baselines": False, "validation": at_random} | job
         found = client.get(f"/v1/jobs/{done(client.post('/v1/jobs', json=asked))['id']}").json()
         assert found["state"] == "succeeded", found
         return found
 
     folds = {"method": "cross_validation", "folds": 3, "time_column": None}
     boosted = {"name": "rankboost", "n_rounds": 8}
-    first = train(name="churn", algorithm=boosted, controls=True, tags={"team": "risk"})
+    first = train(name="churn", algorithm=boosted, baselines=True, tags={"team": "risk"})
     train(name="churn", algorithm={"name": "logitboost", "n_rounds": 5}, validation=folds)
     train(name="leaves", algorithm={"name": "treerank"})
     train(name="line", algorithm={"name": "logistic"})
@@ -168,7 +168,7 @@ def fill(service: Service) -> str:
             "dataset_id": table["id"],
             "name": "waiting",
             "algorithm": boosted,
-            "controls": False,
+            "baselines": False,
         },
     )
     assert answer.is_success, answer.text

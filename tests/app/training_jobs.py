@@ -22,7 +22,7 @@ from tests.app.workbench import Workbench, quiet
 
 HOLDOUT: Validation = {"method": "holdout", "fraction": 0.25}
 FOLDS: Validation = {"method": "cross_validation", "folds": 3, "repeats": 2}
-CONTROLS = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
+BASELINES = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
 
 
 def of_the_fit(warnings: list[str]) -> list[str]:
@@ -42,7 +42,7 @@ def payload(folder: Path, columns: dict[str, Any], **spec: Any) -> TrainPayload:
         "objective": {"metric": "auc"},
         "validation": FOLDS,
         "search": None,
-        "controls": {"algorithms": [], "skipped": None},
+        "baselines": {"algorithms": [], "skipped": None},
         "seed": 3,
     }
     weight = "w" if "w" in columns else None

@@ -104,7 +104,7 @@ class Workbench:
             "algorithm": {"name": "rankboost", "n_rounds": 10},
             "objective": {"metric": "auc"},
             "validation": {"method": "holdout", "fraction": 0.25},
-            "controls": False,
+            "baselines": False,
         }
         with self.db.write() as session:
             train = service.TrainRequest(**(asked | request))

@@ -173,7 +173,7 @@ class Caller(threading.Thread):
             "algorithm": {"name": "rankboost"},
             "search": {"method": "grid", "space": {"n_rounds": [3, 5]}},
             "validation": {"method": "cross_validation", "folds": 2},
-            "controls": False,
+            "baselines": False,
         }
         job = self._make("/v1/jobs", {}, json=body)
         self.jobs.append(job["id"])

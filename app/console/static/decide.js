@@ -60,15 +60,15 @@ class Panel {
 
   take(table) {
     this.table = table;
-    this.range.max = table.cuts.length - 1;
+    this.range.max = table.cutoffs.length - 1;
     for (const button of this.card.querySelectorAll("[data-place]"))
       button.hidden = !(button.dataset.place in table.places);
   }
 
   // A figure of a cut: value, low and high.
   of(index, name) {
-    const at = this.table.figures.indexOf(name);
-    return at < 0 ? [null, null, null] : this.table.cuts[index].slice(3 * at, 3 * at + 3);
+    const at = this.table.metrics.indexOf(name);
+    return at < 0 ? [null, null, null] : this.table.cutoffs[index].slice(3 * at, 3 * at + 3);
   }
 
   // Where a cut lies along an axis of a picture.
@@ -84,7 +84,7 @@ class Panel {
 
   go(index, why = "") {
     this.why = why;
-    this.index = Math.min(Math.max(index, 0), this.table.cuts.length - 1);
+    this.index = Math.min(Math.max(index, 0), this.table.cutoffs.length - 1);
     this.range.value = this.index;
     this.remember();
     if (this.frame) return;
@@ -101,7 +101,7 @@ class Panel {
     const rows = address.searchParams.has("review") ? [] : ["rows"];  // these alone say nothing
     for (const name of ["by", "at", "alias", "saved", ...rows]) address.searchParams.delete(name);
     const threshold = this.table.thresholds[this.index];
-    address.searchParams.set("cut", threshold === null ? "none" : String(threshold));
+    address.searchParams.set("cutoff", threshold === null ? "none" : String(threshold));
     return address;
   }
 
@@ -125,7 +125,7 @@ class Panel {
       const [value, low, high] = this.of(this.index, tile.dataset.figure)
         .map((each) => each === null ? "–" : counted ? number(this.rows() * each, 1) : number(each));
       if (counted) tile.previousElementSibling.textContent = `Flagged of ${count(this.rows())} rows`;
-      tile.parentElement.hidden = !this.table.figures.includes(tile.dataset.figure);
+      tile.parentElement.hidden = !this.table.metrics.includes(tile.dataset.figure);
       tile.firstElementChild.textContent = value;
       tile.lastElementChild.textContent = value === "–" ? "\u00a0" : `${low} to ${high}`;
     }
@@ -145,7 +145,7 @@ class Panel {
     const aliases = places.filter((name) => name.startsWith("@"));
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
     this.card.querySelector("[data-why-shown]").textContent =
-      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cuts.length}`;
+      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cutoffs.length}`;
     const [line, rest] = this.workload(tpr);
     this.card.querySelector("[data-workload]").textContent = line;
     this.card.querySelector("[data-workload-of]").textContent = rest;
@@ -254,7 +254,7 @@ class Panel {
   nearest(picture, event) {
     const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
     let best = 0, least = Infinity;
-    for (let index = 0; index < this.table.cuts.length; index++) {
+    for (let index = 0; index < this.table.cutoffs.length; index++) {
       const place = this.place(picture, index);
       if (!place) continue;
       const dx = place[0] - at.x, dy = picture.dataset.y ? place[1] - at.y : 0;
@@ -345,7 +345,7 @@ class Panel {
       figure.querySelector(".note").lastChild.textContent = note;
     }
     const same = table.thresholds.indexOf(threshold);
-    const near = table.cuts.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
+    const near = table.cutoffs.findIndex((_, index) => this.of(index, "fpr")[0] >= stood);
     const fitted = this.fitting || "cost" in table.places || ["capacity", "cost"].includes(this.why);
     this.fitting = false;
     const { capacity, cost } = table.places, asked = this.capacity();

@@ -37,7 +37,7 @@ def main() -> None:
 
 def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first."""
-    from rankwright.cli import datasets, judging, lists, models, scoring, training
+    from rankwright.cli import datasets, evaluating, lists, models, scoring, training
     from rankwright.cli.trash import trash
 
     app = typer.Typer(
@@ -63,17 +63,17 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.importance,
         models.dependence,
         models.tree,
-        judging.evaluate,
-        judging.compare,
-        judging.calibration,
-        judging.recalibrate,
+        evaluating.evaluate,
+        evaluating.compare,
+        evaluating.calibration,
+        evaluating.recalibrate,
         models.report,
         models.plot,
-        models.cut,
+        models.cutoff,
         models.checks,
         models.scorecard,
         models.gains,
-        models.figures,
+        models.metrics,
         models.profile,
         lists.cancel,
         lists.alias,

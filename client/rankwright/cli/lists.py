@@ -147,9 +147,11 @@ def alias(
             help="Promise the FPR or TPR of future rows with this confidence. Default: of the validation rows."
         ),
     ] = None,
-    no_promise: Annotated[
+    no_guarantee: Annotated[
         bool,
-        typer.Option("--no-promise", help="Take the promise away. Default: keep the one there is."),
+        typer.Option(
+            "--no-guarantee", help="Take the promise away. Default: keep the one there is."
+        ),
     ] = False,
     reason: Annotated[
         str | None, typer.Option(help="Why: the memo of the decision, which the report shows.")
@@ -184,19 +186,19 @@ def alias(
         cost_false_negative=cost_false_negative,
         prevalence=prevalence,
     )
-    promise = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
+    guarantee = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
     with service(url, key) as client:
-        if promise and no_promise:
-            raise CommandFailed(f"--no-promise cannot be given with --{next(iter(promise))}")
+        if guarantee and no_guarantee:
+            raise CommandFailed(f"--no-guarantee cannot be given with --{next(iter(guarantee))}")
         target = client.models[model].read()
         found = client.models.set_alias(
             name,
             alias,
             target.id,
-            promise=promise or (None if no_promise else "keep"),
+            guarantee=guarantee or (None if no_guarantee else "keep"),
             memo=memo or None,
         )
-    out.print_line(f"{name}@{alias} is {target.name}:{target.version}{_promise(found)}")
+    out.print_line(f"{name}@{alias} is {target.name}:{target.version}{_guarantee(found)}")
 
 
 _NEXT = {
@@ -268,12 +270,12 @@ def _entries_of(file: Path) -> list[Any]:
     return entries
 
 
-def _promise(alias: types.Alias) -> str:
+def _guarantee(alias: types.Alias) -> str:
     """Return what an alias promises, in words, with the cut of its version."""
-    if alias.promise is None or alias.cut is None:
+    if alias.guarantee is None or alias.cutoff is None:
         return ""
-    kept = alias.promise
-    at = "nothing" if alias.cut.threshold is None else f"scores from {alias.cut.threshold:g}"
+    kept = alias.guarantee
+    at = "nothing" if alias.cutoff.threshold is None else f"scores from {alias.cutoff.threshold:g}"
     if kept.threshold is not None:
         return f", flags {at}"
     if kept.flagged is not None:

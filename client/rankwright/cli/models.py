@@ -25,7 +25,7 @@ from rankwright.cli.common import (
     takes,
 )
 from rankwright.cli.datasets import find_dataset
-from rankwright.cli.figures import (
+from rankwright.cli.metrics import (
     KINDS,
     curve_of,
     has_curve,
@@ -244,7 +244,7 @@ def plot(
 
 
 @takes(api.ReadOperatingPoint)
-def cut(
+def cutoff(
     model: Model,
     *,
     url: Url = None,
@@ -263,13 +263,13 @@ def cut(
     least = "none" if found.threshold is None else f"{found.threshold:.9g}"
     rows = {"threshold": least}
     for name in ("fpr", "tpr", "precision", "lift", "flagged"):
-        figure = getattr(found, name)
-        rows[name] = "no row is flagged" if figure.value is None else shown_interval(figure)
-    if (promise := found.promise) is not None:
-        side = "at most" if promise.rate == "fpr" else "at least"
-        rows["promised"] = (
-            f"{promise.rate} {side} {promise.limit:g} with confidence {promise.confidence:g}, "
-            f"by {promise.rows:,} rows ({promise.needed:,} are needed)"
+        metric = getattr(found, name)
+        rows[name] = "no row is flagged" if metric.value is None else shown_interval(metric)
+    if (guarantee := found.guarantee) is not None:
+        side = "at most" if guarantee.rate == "fpr" else "at least"
+        rows["guaranteed"] = (
+            f"{guarantee.rate} {side} {guarantee.limit:g} with confidence {guarantee.confidence:g}, "
+            f"by {guarantee.rows:,} rows ({guarantee.needed:,} are needed)"
         )
     width = max(map(len, rows))
     out.print("\n".join(f"{name:<{width}}  {text}" for name, text in rows.items()), markup=False)
@@ -348,16 +348,16 @@ def gains(
         return
     lines: list[Sequence[str]] = [("share", "rows", "positives", "precision", "recall", "lift")]
     for row in found.rows:
-        figures = (shown_interval(each) for each in (row.precision, row.recall, row.lift))
+        metrics = (shown_interval(each) for each in (row.precision, row.recall, row.lift))
         sizes = f"{row.share:.4g}", f"{row.count:.6g}", f"{row.positives:.6g}"
-        lines.append((*sizes, *figures))
+        lines.append((*sizes, *metrics))
     out.print(_columns(lines), markup=False)
 
 
-@takes(api.ReadFigures)
-def figures(
+@takes(api.ReadMetricEstimates)
+def metrics(
     model: Model,
-    figure: Annotated[
+    metric: Annotated[
         list[str],
         typer.Argument(
             help="average_precision, precision@100, precision@1%, ndcg@10, auc, pauc:0,0.05, two_way:0.1,0.8 …"
@@ -371,15 +371,15 @@ def figures(
 ) -> None:
     """Compute figures of a model's ranking, with intervals and tests against chance."""
     with service(url, key, as_json=as_json) as client:
-        found = client.models[model].figures(figure, **fields)
+        found = client.models[model].metric_estimates(metric, **fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
-    lines = [("figure", "value", "chance", "p above chance, adjusted")]
-    for each in found.figures:
+    lines = [("metric", "value", "chance", "p above chance, adjusted")]
+    for each in found.metrics:
         chance = "0" if each.chance is None else f"{each.chance:.4f}"
         p_value = "-" if each.adjusted_p_value is None else f"{each.adjusted_p_value:.4g}"
-        lines.append((each.figure, shown_interval(each), chance, p_value))
+        lines.append((each.metric, shown_interval(each), chance, p_value))
     out.print(_columns(lines), markup=False)
 
 

@@ -30,7 +30,7 @@ from rankwright.cli.common import (
     takes,
 )
 from rankwright.cli.datasets import find_dataset
-from rankwright.cli.figures import figure_name, show_model
+from rankwright.cli.metrics import metric_name, show_model
 from rankwright.errors import RankwrightError, describe_errors
 from rankwright.resources import FINAL_STATES, Job
 
@@ -282,7 +282,7 @@ def _metric(objective: dict[str, Any]) -> str:
             return "pairs in order"
         case None | "auc":
             return "AUC"
-    return figure_name(objective)
+    return metric_name(objective)
 
 
 Algorithm = Annotated[

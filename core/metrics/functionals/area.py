@@ -19,10 +19,10 @@ import numpy as np
 from core.errors import InvalidParameter
 from core.metrics.curve import RocCurve, strict_area
 from core.metrics.functionals.base import (
-    FIGURES,
+    METRICS,
     Derivatives,
-    Figure,
     Masses,
+    Metric,
     null_variance,
     roc_of,
 )
@@ -36,9 +36,9 @@ from core.metrics.window import (
 )
 
 
-@FIGURES.named("auc", "pauc:{fpr_min},{fpr_max}")
+@METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
-class WindowArea(Figure):
+class WindowArea(Metric):
     """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
 
     InvalidParameter: the window is empty or leaves [0, 1].
@@ -101,9 +101,9 @@ class WindowArea(Figure):
         return min(positive, negative * (self.fpr_max - self.fpr_min))
 
 
-@FIGURES.named("gini")
+@METRICS.named("gini")
 @dataclass(frozen=True)
-class Gini(Figure):
+class Gini(Metric):
     """Gini's coefficient of a ranking, also called accuracy ratio or Somers' D: 2 AUC − 1, from -1 to 1.
 
     Examples
@@ -116,7 +116,7 @@ class Gini(Figure):
     name = "gini"
     shift = -1.0
 
-    def plain(self) -> Figure:
+    def plain(self) -> Metric:
         """Return the AUC."""
         return WindowArea()
 
@@ -142,9 +142,9 @@ class Gini(Figure):
         return self.plain().trials(masses)
 
 
-@FIGURES.named("empirical:{fpr_min},{fpr_max}")
+@METRICS.named("empirical:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
-class EmpiricalArea(Figure):
+class EmpiricalArea(Metric):
     """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
 
     These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
@@ -219,9 +219,9 @@ class EmpiricalArea(Figure):
         return min(self.rows_inside(masses))
 
 
-@FIGURES.named("two_way:{fpr_max},{tpr_min}")
+@METRICS.named("two_way:{fpr_max},{tpr_min}")
 @dataclass(frozen=True)
-class TwoWayArea(Figure):
+class TwoWayArea(Metric):
     """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
 
     It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.

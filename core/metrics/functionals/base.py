@@ -1,7 +1,7 @@
 """What a metric of a ranking of two classes is: a functional of the classes' distributions of scores.
 
 A class that derives from `Figure` gives the value and its derivatives U and D in the direction of one row of each
-class, and S, the derivative by the log odds of the prevalence (see `figures`). Its name is declared with
+class, and S, the derivative by the log odds of the prevalence (see `metrics`). Its name is declared with
 `FIGURES.named`. Interval, test against chance, comparison, weights, groups, the routes and the command line follow.
 """
 
@@ -111,7 +111,7 @@ class Derivatives(NamedTuple):
     """S of the module: the derivative by the log odds of the prevalence."""
 
 
-class Figure(ABC):
+class Metric(ABC):
     """A metric of a ranking: a number from 0 to `top`, and its derivatives, from which all else follows.
 
     Interval, tests, weights, groups, comparison of scorers and the routes of the API need nothing but this class.
@@ -161,7 +161,7 @@ class Figure(ABC):
     shift = 0.0
     """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
 
-    def plain(self) -> Figure:
+    def plain(self) -> Metric:
         """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that, plus `shift`."""
         return self
 
@@ -174,13 +174,13 @@ class Figure(ABC):
         return None
 
 
-def null_variance(figure: Figure, masses: Masses) -> float:
+def null_variance(metric: Metric, masses: Masses) -> float:
     """Return the first-order variance of a figure over samples of such sizes whose scores say nothing.
 
     For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
     """
     null = masses.without_information()
-    _, up, down, _ = figure.of(null)
+    _, up, down, _ = metric.of(null)
     share = (null.positive + null.negative) / (null.totals[0] + null.totals[1])
     rows = sum(masses.effective)
     spreads = [inner(share, (values - inner(share, values)) ** 2) for values in (up, down)]
@@ -216,15 +216,15 @@ def shown_size(count: float | None, share: float | None) -> str:
     return f"{count:.12g}" if share is None else f"{100.0 * share:.12g}%"
 
 
-def check_scale_free(figure: Figure) -> None:
+def check_scale_free(metric: Metric) -> None:
     """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
-    if getattr(figure, "count", None) is not None:
+    if getattr(metric, "count", None) is not None:
         raise InvalidParameter(
-            f"{figure.name} needs a share instead of a count: parts have fewer rows than the whole"
+            f"{metric.name} needs a share instead of a count: parts have fewer rows than the whole"
         )
 
 
-FIGURES: MetricNames[Figure] = MetricNames("a figure")
+METRICS: MetricNames[Metric] = MetricNames("a figure")
 """The figures by name."""
 
 

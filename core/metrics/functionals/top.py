@@ -52,10 +52,10 @@ from core.metrics.estimates import (
     normal_quantile,
 )
 from core.metrics.functionals.base import (
-    FIGURES,
+    METRICS,
     Derivatives,
-    Figure,
     Masses,
+    Metric,
     check_size,
     null_variance,
     roc_of,
@@ -76,12 +76,12 @@ _MAX_SUMMED = 1_000_000
 """Ranks whose discounts are summed one by one; weights make more ranks than a list has rows."""
 
 # Standard errors of the number of rows above a cut within which its local fraction of positives is taken.
-NEAR_THE_CUT = 2.0
+NEAR_THE_CUTOFF = 2.0
 
 
-@FIGURES.named("average_precision")
+@METRICS.named("average_precision")
 @dataclass(frozen=True)
-class AveragePrecision(Figure):
+class AveragePrecision(Metric):
     """The mean precision at the thresholds of the positives.
 
     Examples
@@ -141,9 +141,9 @@ class AveragePrecision(Figure):
         return min(masses.effective)
 
 
-@FIGURES.named("precision@{count}", "precision@{share}%")
+@METRICS.named("precision@{count}", "precision@{share}%")
 @dataclass(frozen=True)
-class PrecisionAt(Figure):
+class PrecisionAt(Metric):
     """The fraction of positives among the first rows of the list; ties at the cut count their mean.
 
     InvalidParameter: not exactly one of the two is given, or it is out of range.
@@ -205,9 +205,9 @@ class PrecisionAt(Figure):
         return trials_above(masses, size, positives_above(masses, size))
 
 
-@FIGURES.named("lift@{count}", "lift@{share}%")
+@METRICS.named("lift@{count}", "lift@{share}%")
 @dataclass(frozen=True)
-class Lift(Figure):
+class Lift(Metric):
     """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
 
     Examples
@@ -264,7 +264,7 @@ class Lift(Figure):
         variance += (1.0 - masses.prevalence) ** 2 * sum(1.0 / each for each in masses.effective)
         return (1.0 - caught) / (caught * variance)
 
-    def plain(self) -> Figure:
+    def plain(self) -> Metric:
         """Return the fraction of positives that are among the first rows."""
         return _RecallAt(self.count, self.share)
 
@@ -282,7 +282,7 @@ class Lift(Figure):
 class _RecallAt(Lift):
     """The fraction of positives that are among the first rows: their lift times their share of all rows."""
 
-    def plain(self) -> Figure:
+    def plain(self) -> Metric:
         return self
 
     def unit(self, masses: Masses) -> float:
@@ -313,9 +313,9 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
     return (slope - precision * (1.0 - prevalence)) / prevalence
 
 
-@FIGURES.named("precision_at_recall:{recall}")
+@METRICS.named("precision_at_recall:{recall}")
 @dataclass(frozen=True)
-class PrecisionAtRecall(Figure):
+class PrecisionAtRecall(Metric):
     """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
 
     InvalidParameter: the recall is out of range.
@@ -346,7 +346,7 @@ class PrecisionAtRecall(Figure):
         """Return the figure and its derivatives."""
         positive, negative = masses.totals
         caught = self._caught(masses)
-        index, part = _cut_at(masses, caught)
+        index, part = _cutoff_at(masses, caught)
         wrong = float(masses.above_negative[index] + part * masses.negative[index])
         value = caught / (caught + wrong)
         inside = np.zeros(masses.positive.size)
@@ -384,7 +384,7 @@ class PrecisionAtRecall(Figure):
         """
         total, effective = masses.totals[0], masses.effective[0]
         spread = total * math.sqrt(self.recall * (1.0 - self.recall) / effective)
-        reach = max(NEAR_THE_CUT * spread, total / effective)
+        reach = max(NEAR_THE_CUTOFF * spread, total / effective)
         low, high = max(0.0, caught - reach), min(total, caught + reach)
         passed = [_rows_above(masses, number) for number in (low, high)]
         return min(1.0, (high - low) / (passed[1] - passed[0])) if passed[1] > passed[0] else 1.0
@@ -407,7 +407,7 @@ def _of_odds(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
 
 
-def _cut_at(masses: Masses, caught: float) -> tuple[int, float]:
+def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
     """Return the index of the score that completes a number of positives, and the fraction of its rows it takes."""
     above = masses.above_positive
     # a sum that is short of its target by rounding alone has reached it
@@ -420,13 +420,13 @@ def _cut_at(masses: Masses, caught: float) -> tuple[int, float]:
 
 def _rows_above(masses: Masses, caught: float) -> float:
     """Return the weight of the rows down to where they hold a number of positives."""
-    index, part = _cut_at(masses, caught)
+    index, part = _cutoff_at(masses, caught)
     return caught + float(masses.above_negative[index] + part * masses.negative[index])
 
 
-@FIGURES.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
+@METRICS.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
 @dataclass(frozen=True)
-class Ndcg(Figure):
+class Ndcg(Metric):
     """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
 
     InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
@@ -605,16 +605,16 @@ def positives_above(masses: Masses, size: float) -> float:
 def positives_near(masses: Masses, size: float) -> float:
     """Return the fraction of positives among the rows near a cut, η of the module. O(log n_scores)."""
     total = float(masses.above[-1])
-    at_cut = positives_above(masses, size)
+    at_cutoff = positives_above(masses, size)
     positive, negative = masses.totals
     variance = 0.0
     for own, mass, effective in (
-        (at_cut, positive, masses.effective[0]),
-        (size - at_cut, negative, masses.effective[1]),
+        (at_cutoff, positive, masses.effective[0]),
+        (size - at_cutoff, negative, masses.effective[1]),
     ):
         rate = min(1.0, max(0.0, own / mass))
         variance += mass**2 * rate * (1.0 - rate) / effective
-    reach = max(NEAR_THE_CUT * math.sqrt(variance), total / sum(masses.effective))
+    reach = max(NEAR_THE_CUTOFF * math.sqrt(variance), total / sum(masses.effective))
     low, high = max(0.0, size - reach), min(total, size + reach)
     inside = positives_above(masses, high) - positives_above(masses, low)
     return min(1.0, max(0.0, inside / (high - low)))

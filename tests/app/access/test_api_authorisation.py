@@ -73,8 +73,8 @@ def requests_of(
     requests: dict[Entry, dict[str, Any]] = {
         ("GET", "/v1/models/{ref}/score"): {"params": ROW},
         ("GET", "/v1/models/{ref}/operating-point"): {"params": {"fpr": 0.1}},
-        ("GET", "/v1/evaluations/{evaluation_id}/figures"): {"params": {"figure": "auc"}},
-        ("GET", "/v1/models/{ref}/figures"): {"params": {"figure": "auc"}},
+        ("GET", "/v1/evaluations/{evaluation_id}/metric-estimates"): {"params": {"metric": "auc"}},
+        ("GET", "/v1/models/{ref}/metric-estimates"): {"params": {"metric": "auc"}},
         ("GET", "/v1/evaluations/{evaluation_id}/operating-point"): {"params": {"fpr": 0.1}},
         ("GET", "/v1/models/{ref}/partial-dependence"): {"params": {"feature": "age"}},
         ("GET", "/v1/models/{ref}/variable-dependence"): {"params": {"feature": "age"}},
@@ -162,13 +162,13 @@ class World:
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": model_id})
         owner.put("/v1/models/churn/reason-codes", json={"entries": []})
         models = [model_id, service.train(owner, dataset_id, name="other")["output"]["id"]]
-        judged = service.train(
+        evaluated = service.train(
             owner,
             dataset_id,
-            name="judged",
+            name="evaluated",
             algorithm={"name": "auto", "budget_seconds": 0.2},
             validation={"method": "cross_validation", "folds": 2},
-            controls=None,
+            baselines=None,
         )
         evaluation: dict[str, Any] = {"json": {"model": model_id, "dataset_id": dataset_id}}
         comparison: dict[str, Any] = {"json": {"models": models, "dataset_id": dataset_id}}
@@ -203,8 +203,8 @@ class World:
                 for part in ("", "/config", "/ready", "/infer")
             },
             **{
-                f"/v1/models/{{ref}}/{part}": {"ref": judged["output"]["id"]}
-                for part in ("out-of-fold", "controls", "leaderboard")
+                f"/v1/models/{{ref}}/{part}": {"ref": evaluated["output"]["id"]}
+                for part in ("out-of-fold", "baselines", "leaderboard")
             },
         }
         self.requests = requests_of(self.ids, evaluation, comparison)

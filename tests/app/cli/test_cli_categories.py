@@ -41,7 +41,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
     assert "column name: left out" in said.output
     assert "(--categorical)" in said.output
     dataset_id = next(word for word in said.output.split() if word.startswith("ds_"))
-    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-controls")
+    run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-baselines")
 
     scores = scores_of(run("score", "rich", "--file", table))
     assert len(scores) == 200

@@ -40,8 +40,8 @@ def train(run: Run, people: Path) -> Run:
     """Train two models, `sum` and `line`, on one table; return what runs commands."""
     labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
     dataset = upload(run, people, *labelled)
-    run("train", dataset, "--name", "sum", "--set", "n_rounds=20", "--no-controls")
-    run("train", dataset, "--name", "line", "--algorithm", "logistic", "--no-controls")
+    run("train", dataset, "--name", "sum", "--set", "n_rounds=20", "--no-baselines")
+    run("train", dataset, "--name", "line", "--algorithm", "logistic", "--no-baselines")
     return run
 
 
@@ -124,14 +124,16 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     assert any(line.startswith("    calibration in the large ") for line in lines)
     (too_optimistic,) = (line for line in lines if line.startswith("These cuts "))
     sentences(too_optimistic)
-    promised = ("--group-by", "town", "--fpr", 0.2, "--confidence", 0.9)
-    lines = trained("evaluate", "sum", answer["dataset_id"], *promised).stdout.splitlines()
+    guaranteed = ("--group-by", "town", "--fpr", 0.2, "--confidence", 0.9)
+    lines = trained("evaluate", "sum", answer["dataset_id"], *guaranteed).stdout.splitlines()
     start = lines.index("Promised: FPR at most 0.2 with confidence 0.9")
     assert lines[start + 1].startswith("  all rows: threshold ")
     assert [line.split(":")[0] for line in lines[start + 2 : start + 5]] == ["  0", "  1", "  2"]
     assert lines[start + 5].startswith("  one threshold ")
-    kept = json.loads(trained("evaluate", "sum", answer["dataset_id"], *promised, "--json").stdout)
-    assert kept["promised"]["groups"]["by_group"] == "together"
+    kept = json.loads(
+        trained("evaluate", "sum", answer["dataset_id"], *guaranteed, "--json").stdout
+    )
+    assert kept["guaranteed"]["groups"]["by_group"] == "together"
     lone = trained("evaluate", "sum", worse, "--confidence", 0.9, "--json", code=2)
     sentences(told(lone)["detail"])
     refusal = told(trained("evaluate", "sum", worse, "--group-by", "planet", "--json", code=2))
@@ -265,10 +267,10 @@ def test_what_is_there_is_listed_and_an_alias_moves(
     alone("compare", "sum", "line", "--dataset", dataset)
     assert alone("alias", "sum", "champion", "sum").stdout == "sum@champion is sum:1\n"
     assert alone("alias", "sum", "champion", "sum:1").stdout == "sum@champion is sum:1\n"
-    promised = alone("alias", "sum", "champion", "sum", "--fpr", "0.1").stdout
-    assert promised.startswith("sum@champion is sum:1, ")
-    assert promised.endswith("FPR ≤ 0.1\n")
-    assert alone("alias", "sum", "champion", "sum").stdout == promised
+    guaranteed = alone("alias", "sum", "champion", "sum", "--fpr", "0.1").stdout
+    assert guaranteed.startswith("sum@champion is sum:1, ")
+    assert guaranteed.endswith("FPR ≤ 0.1\n")
+    assert alone("alias", "sum", "champion", "sum").stdout == guaranteed
     careful = ("alias", "sum", "champion", "sum", "--fpr", "0.001", "--confidence", "0.95")
     assert " 2,995 negatives" in alone(*careful, code=2).stderr
     few = alone("alias", "sum", "champion", "sum", "--flagged", "0.3").stdout
@@ -277,7 +279,7 @@ def test_what_is_there_is_listed_and_an_alias_moves(
     at = alone("alias", "sum", "champion", "sum", "--threshold", "-0.25").stdout
     assert at.startswith("sum@champion is sum:1, ")
     assert at.endswith(" -0.25\n")
-    none = ("alias", "sum", "champion", "sum", "--no-promise")
+    none = ("alias", "sum", "champion", "sum", "--no-guarantee")
     assert alone(*none).stdout == "sum@champion is sum:1\n"
     sentences(alone(*none, "--tpr", "0.5", code=2).stderr)
     for collection, seen in (

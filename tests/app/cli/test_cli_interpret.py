@@ -29,7 +29,7 @@ def trained(run_shared: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     table.write_text("\n".join([*lines, ""]))
     uploaded = run("upload", table, "--label", "left", "--positive", "yes").stdout
     dataset = next(word for word in uploaded.split() if word.startswith("ds_"))
-    train = ("train", dataset, "--no-controls", "--algorithm")
+    train = ("train", dataset, "--no-baselines", "--algorithm")
     run(*train, "treerank", "--name", "oak")
     run(*train, "rankboost", "--name", "sum", "--set", "n_rounds=20")
     return run
@@ -110,16 +110,16 @@ def test_what_is_wrong_is_one_sentence(trained: Run) -> None:
 
 
 def test_a_cut(trained: Run) -> None:
-    lines = trained("cut", "sum", "--fpr", 0.1, "--confidence", 0.9).stdout.splitlines()
+    lines = trained("cutoff", "sum", "--fpr", 0.1, "--confidence", 0.9).stdout.splitlines()
     names = [line.split()[0] for line in lines]
-    assert names == ["threshold", "fpr", "tpr", "precision", "lift", "flagged", "promised"]
+    assert names == ["threshold", "fpr", "tpr", "precision", "lift", "flagged", "guaranteed"]
     assert "fpr at most 0.1 " in lines[-1]
     assert "confidence 0.9" in lines[-1]
     assert lines[-1].endswith("(22 are needed)")
-    answer = json.loads(trained("cut", "sum", "--threshold", 1e9, "--json").stdout)
-    assert answer["promise"] is None
-    assert "no row is flagged" in trained("cut", "sum", "--threshold", 1e9).stdout
-    refusal = trained("cut", "sum", "--fpr", 0.001, "--confidence", 0.9, code=2).output
+    answer = json.loads(trained("cutoff", "sum", "--threshold", 1e9, "--json").stdout)
+    assert answer["guarantee"] is None
+    assert "no row is flagged" in trained("cutoff", "sum", "--threshold", 1e9).stdout
+    refusal = trained("cutoff", "sum", "--fpr", 0.001, "--confidence", 0.9, code=2).output
     assert "2,302 negatives" in refusal
 
 
@@ -138,6 +138,6 @@ def test_the_top_of_a_list(trained: Run) -> None:
     assert lines[2].split()[1] == "20"
     table = json.loads(trained("gains", "sum", "--json").stdout)
     assert len(table["rows"]) == 13
-    asked = trained("figures", "sum", "average_precision", "two_way:0.3,0.4").stdout.splitlines()
+    asked = trained("metrics", "sum", "average_precision", "two_way:0.3,0.4").stdout.splitlines()
     assert [line.split()[0] for line in asked[1:]] == ["average_precision", "two_way:0.3,0.4"]
-    assert "got 'area'" in trained("figures", "sum", "area", code=2).output
+    assert "got 'area'" in trained("metrics", "sum", "area", code=2).output

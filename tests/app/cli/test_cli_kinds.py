@@ -82,7 +82,7 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
 
 def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentences) -> None:
     dataset = id_of(run("upload", people, "--label", "left").stdout)
-    train = ["train", dataset, "--no-controls"]
+    train = ["train", dataset, "--no-baselines"]
     searched = [*train, "--name", "m", "--search", "n_rounds=3,30,10"]
     lines = run(*searched, "--fpr-max", "0.2").stdout.splitlines()
     start = lines.index("tried on 25% of the training part, by pauc on FPR [0, 0.2]")
@@ -120,7 +120,7 @@ def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_
     rows = ((f"2026-01-{n % 28 + 1:02}", n % 7, "yes" if n % 3 else "no") for n in range(160))
     table = write(tmp_path / "dated.csv", "day,x,left", rows)
     dataset = id_of(run("upload", table, "--label", "left").stdout)
-    few = ["train", dataset, "--set", "n_rounds=2", "--no-controls", "--name", "m"]
+    few = ["train", dataset, "--set", "n_rounds=2", "--no-baselines", "--name", "m"]
     assert "'day'" in run(*few).stdout
     by_time = json.loads(run("show", "m", "--json").stdout)["model"]
     assert by_time["validation"]["time_column"] == "day"
@@ -147,13 +147,13 @@ def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
     assert model["search"]["folds"] == 2
     assert {1, 2, 3, 4} >= {c["parameters"]["max_depth"] for c in model["search"]["candidates"]}
     assert len(model["search"]["folds_chosen"]) == 4
-    assert model["beats_controls"] is not None
+    assert model["beats_baselines"] is not None
     lines = run("show", "m").stdout.splitlines()
     assert any(line.startswith("tried on 2 folds ") for line in lines)
     assert " logistic regression " in lines[-4]
-    auto = run("train", dataset, "--auto", "--budget", "1", "--no-controls", "--name", "a").stdout
+    auto = run("train", dataset, "--auto", "--budget", "1", "--no-baselines", "--name", "a").stdout
     assert "auto, within 1 s" in auto
-    assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_controls"] is None
+    assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_baselines"] is None
     wrong = told(run("train", dataset, "--time-column", "nowhere", "--json", code=2))
     assert [each["pointer"] for each in wrong["errors"]] == ["/validation/time_column"]
 
@@ -165,7 +165,7 @@ def test_items_and_pairs(run: Run, films: tuple[Path, Path], sentences: Sentence
     uploaded = run(*given, "--pairs", pairs).stdout
     assert " 600 pairs of 60 " in uploaded
     dataset = id_of(uploaded)
-    train = ["train", dataset, "--no-controls", "--name", "films"]
+    train = ["train", dataset, "--no-baselines", "--name", "films"]
     trained = run(*train, "--search", "n_rounds=2,20").stdout
     assert trained.startswith("films:1 ")
     assert "by pair_order" in trained
@@ -259,7 +259,7 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ["1", first],
     ]
     assert f" append of {first}, " in shown
-    said = run("train", "people", "--no-controls", "--name", "m", "--set", "n_rounds=5").stdout
+    said = run("train", "people", "--no-baselines", "--name", "m", "--set", "n_rounds=5").stdout
     assert f" version 3: {third}" in said  # a name is its newest version
     run("profile", second, "--output", tmp_path / "profile.html")
     title = re.search("<title>(.*)</title>", (tmp_path / "profile.html").read_text())

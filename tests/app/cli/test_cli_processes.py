@@ -387,7 +387,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         health.append(told["status"])  # on a busy machine a part may not answer in time
         return set(map(int, read(r'"pid":(\d+),"logger":"rankwright.access".*/health/ready')))
 
-    def figures(name: str, label: str) -> dict[str, float]:
+    def metrics(name: str, label: str) -> dict[str, float]:
         headers = {"Authorization": f"Bearer {secret}"}
         shown = httpx.get(f"{address}/metrics", headers=headers, timeout=60).text
         samples = [s for family in text_string_to_metric_families(shown) for s in family.samples]
@@ -399,16 +399,16 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         return dict(found)
 
     def counted() -> float:
-        return figures("rankwright_http_request_seconds_count", "route")["/health/ready"]
+        return metrics("rankwright_http_request_seconds_count", "route")["/health/ready"]
 
     try:
         (address,) = eventually(lambda: read(r'"2 processes answer at ([^"]+)"'), seconds=120)
-        assert set(figures("process_start_time_seconds", "process")) == {"1", "2"}
+        assert set(metrics("process_start_time_seconds", "process")) == {"1", "2"}
         first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
         eventually(lambda: counted() == len(health))  # whichever of them is asked
-        started = figures("process_start_time_seconds", "process")
+        started = metrics("process_start_time_seconds", "process")
         assert set(started) == {"1", "2"}
-        assert figures("rankwright_uploads", "") == {"": 0}
+        assert metrics("rankwright_uploads", "") == {"": 0}
 
         if LONG_FORM:  # a third process: how `serve` restarts one is in tests/app/serve
             os.kill(min(first), signal.SIGKILL)
@@ -416,7 +416,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
             eventually(lambda: len(answered()) == 3, seconds=60)
             assert read("killed by SIGKILL")
             eventually(lambda: counted() == len(health))
-            now = figures("process_start_time_seconds", "process")
+            now = metrics("process_start_time_seconds", "process")
             assert sum(started[number] != now[number] for number in ("1", "2")) == 1
         everybody = answered()
         eventually(lambda: answered() and health[-1] == "ok")

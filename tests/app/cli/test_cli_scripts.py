@@ -73,7 +73,7 @@ def test_a_job_has_all_that_a_request_can_say(service: Service, run: Run, tmp_pa
         "--tag",
         "team=risk",
     )
-    asked = ("--algorithm", "sampled_martirank", "--no-controls", *options, "--tag", "night=1")
+    asked = ("--algorithm", "sampled_martirank", "--no-baselines", *options, "--tag", "night=1")
     run("train", dataset, *asked)
     (job,) = service.client(service.key()).get("/v1/jobs").json()["data"]
     assert (job["label_noise"], job["priority"], job["timeout_seconds"]) == (0.1, 3, 600)
@@ -99,7 +99,7 @@ def test_tables_come_by_standard_input(service: Service, run: Run, head: bytes) 
         return done.stdout
 
     dataset = pipe(rows, "upload", "-", "--label", "left", "--name", "people").split()[0]
-    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", "--no-controls")
+    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", "--no-baselines")
     lines = pipe(features, "score", "churn", "-").splitlines()
     assert (len(lines), lines[0]) == (121, "score,fpr,tpr,probability")
     assert pipe(features, "score", "churn", "--file", "-").splitlines() == lines
@@ -129,7 +129,7 @@ def test_ids_come_back_from_one_row_a_file_and_a_job(
     people, rows = tmp_path / "people.csv", tmp_path / "rows.csv"
     people.write_text(table())
     dataset = run("upload", people, "--label", "left").output.split()[0]
-    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", "--no-controls")
+    run("train", dataset, "--name", "churn", "--set", "n_rounds=3", "--no-baselines")
     head, *lines = table(3).splitlines()
     rows.write_text("\n".join([f"key,{head}", *(f"{k},{line}" for k, line in enumerate(lines))]))
     for more in ((), ("--top", 3)):

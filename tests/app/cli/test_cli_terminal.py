@@ -28,12 +28,12 @@ from tests.app.live_service import OWNER, Service, table
 from tests.app.refusals import refused
 from tests.harness import environment, run_here
 
-CONTROLS = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u2028", "\u2029"]
+BASELINES = [*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u2028", "\u2029"]
 TURNING = ["\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"]
 PLAIN = ["a", " ", "é", "漢", "🙂", "\u200d", "\u200f", "\\", "[bold]"]
 EVIL = "a\x1b[2J\x9b31mb\x07\u202ec\u2066d\r\nforged  line\x7f"
 """As an earlier version has stored it: a name can have it no more."""
-STEERING = set(CONTROLS + TURNING) - {"\n"}
+STEERING = set(BASELINES + TURNING) - {"\n"}
 COMMANDS = (
     "list datasets",
     "list jobs",
@@ -54,7 +54,7 @@ COMMANDS = (
 
 
 def test_each_control_character_is_escaped_and_nothing_else() -> None:
-    for sign in CONTROLS + TURNING:
+    for sign in BASELINES + TURNING:
         assert printable.one_line(f"a{sign}b") == f"a\\u{ord(sign):04x}b"
         assert not is_plain(f"a{sign}b")
     for sign in PLAIN:

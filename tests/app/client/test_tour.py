@@ -174,7 +174,7 @@ def test_an_alias_with_a_promise_flags_every_part_of_a_table(
 ) -> None:
     data = client.upload(csv, label="left")
     model = client.train(data, "logistic", name="churn").wait()
-    client.models.set_alias("churn", "champion", model, promise={"fpr": 0.2})
+    client.models.set_alias("churn", "champion", model, guarantee={"fpr": 0.2})
     champion = client.models["churn@champion"]
     frame = pd.read_csv(csv).drop(columns="left")
     whole = champion.score(frame)
@@ -197,9 +197,9 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
     assert champion.id == model.id
     assert champion.operating_point(fpr=0.1).threshold is not None
     assert champion.roc(max_points=5).points[0].fpr == 0.0
-    judged = client.evaluate(champion, data)
-    assert judged.data.status == "ready"
-    assert judged.roc().total_points > 2
+    evaluated = client.evaluate(champion, data)
+    assert evaluated.data.status == "ready"
+    assert evaluated.roc().total_points > 2
     other = client.train(data, "rankboost", n_rounds=5, name="other").wait()
     compared = client.compare([champion, other], data)
     assert compared.data.result is not None
@@ -212,12 +212,12 @@ def test_everything_that_is_made_can_be_listed_read_and_deleted(
     assert target.getvalue() == batch.result()
     assert [each.id for each in client.datasets.list()] == [data.id]
     assert {each.name for each in client.models.list()} == {"churn", "other"}
-    assert [each.id for each in client.evaluations.list(dataset_id=data.id)] == [judged.id]
+    assert [each.id for each in client.evaluations.list(dataset_id=data.id)] == [evaluated.id]
     assert [each.id for each in client.batch_scores.list()] == [batch.id]
-    for each in (judged, compared, batch):
+    for each in (evaluated, compared, batch):
         each.delete()
-    with pytest.raises(NotFound, match=judged.id):
-        judged.refresh()
+    with pytest.raises(NotFound, match=evaluated.id):
+        evaluated.refresh()
     client.models.delete_alias("churn", "champion", revision=1)
     model.delete()
     with pytest.raises(NotFound):
@@ -313,8 +313,8 @@ def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
     with pytest.raises(Invalid):
         clone(ranker).set_params(no_such=1).fit(X, y)
     assert not hasattr(ranker, "predict_proba")
-    judged = clone(ranker).set_params(validation={"method": "cross_validation", "folds": 2})
-    found = judged.fit(X, y).predict_proba(X)
+    evaluated = clone(ranker).set_params(validation={"method": "cross_validation", "folds": 2})
+    found = evaluated.fit(X, y).predict_proba(X)
     assert found.shape == (len(y), 2)
     assert ((found >= 0) & (found <= 1)).all()
     assert list(client.datasets.list()) == []  # no fit has left its rows there

@@ -425,8 +425,14 @@ def test_what_cannot_be_sent_twice_is_not() -> None:
     assert len(never_sent.requests) == 2
 
 
-def alias(model: str, revision: int, promise: dict[str, float | None] | None = None) -> Response:
-    shown = {"name": "n", "alias": "a", "model_id": model, "revision": revision, "promise": promise}
+def alias(model: str, revision: int, guarantee: dict[str, float | None] | None = None) -> Response:
+    shown = {
+        "name": "n",
+        "alias": "a",
+        "model_id": model,
+        "revision": revision,
+        "guarantee": guarantee,
+    }
     return ok(json.dumps(shown).encode())
 
 
@@ -479,13 +485,15 @@ DONE_OR_NOT: dict[
         (alias("mdl_2", 1),),
     ),
     "set_alias, with a promise": (
-        lambda client: client.models.set_alias("n", "a", "mdl_1", promise={"fpr": 0.1}, revision=3),
+        lambda client: client.models.set_alias(
+            "n", "a", "mdl_1", guarantee={"fpr": 0.1}, revision=3
+        ),
         problem(412),
         (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": None}),),
         (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": 0.9}),),
     ),
     "set_alias, without a promise": (
-        lambda client: client.models.set_alias("n", "a", "mdl_1", promise=None, revision=3),
+        lambda client: client.models.set_alias("n", "a", "mdl_1", guarantee=None, revision=3),
         problem(412),
         (alias("mdl_1", 4),),
         (alias("mdl_1", 4, {"fpr": 0.1, "tpr": None, "confidence": None}),),

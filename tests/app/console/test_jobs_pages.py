@@ -22,7 +22,7 @@ from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
-JOB = {"algorithm": {"name": "rankboost", "n_rounds": 5}, "name": "churn", "controls": False}
+JOB = {"algorithm": {"name": "rankboost", "n_rounds": 5}, "name": "churn", "baselines": False}
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +153,9 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
         window = visit(service, width=width, dark=dark)
         page = window.sign_in(service.key())
         window.open(f"/console/jobs/{job_id}")
-        figures = page.get_by_role("region", name="How good the model is").locator(".tile")
+        metrics = page.get_by_role("region", name="How good the model is").locator(".tile")
         for tile, title, of, chance in zip(
-            figures.all_inner_texts(),
+            metrics.all_inner_texts(),
             ("AUC", "Partial AUC, FPR "),
             (metrics["auc"], area),
             ("0.500", "0.200"),

@@ -307,8 +307,8 @@ def test_from_a_link_to_an_alias_that_moves(
         expect(verdict).to_contain_text(
             re.compile(r"AUC 0\.\d{3} .* rows that it has not learnt from")
         )
-        cuts = api.get(f"{model}/operating-points", params={"points": 300}).json()["points"][1:]
-        top = [cut for cut in cuts if cut["flagged"]["value"] <= 0.01][-1]
+        cutoffs = api.get(f"{model}/operating-points", params={"points": 300}).json()["points"][1:]
+        top = [cutoff for cutoff in cutoffs if cutoff["flagged"]["value"] <= 0.01][-1]
         look()
 
         # What errors cost, and what can be reviewed, which chooses the cut; the alias keeps the share.
@@ -328,9 +328,9 @@ def test_from_a_link_to_an_alias_that_moves(
         expect(verdict).to_contain_text(f"flags the {share} of the rows with the highest scores,")
         expect(verdict).to_contain_text(f"catches {caught} ({low} to {high}) of the positives")
         asked = {"threshold": top["threshold"], "cost_false_positive": 1, "cost_false_negative": 8}
-        cut = api.get(f"{model}/operating-point", params=asked).json()
+        cutoff = api.get(f"{model}/operating-point", params=asked).json()
         cost = page.locator('[data-figure="cost"] span').first
-        expect(cost).to_have_text(f"{cut['cost']['value']:.3f}")
+        expect(cost).to_have_text(f"{cutoff['cost']['value']:.3f}")
         at.write(page.get_by_label("Live name that flags by it"), "champion")
         at.choose(page.get_by_label("Later versions keep"), "its share of the validation rows")
         at.write(page.get_by_label("Reason", exact=True), "Two people call back.")
@@ -340,8 +340,8 @@ def test_from_a_link_to_an_alias_that_moves(
         look()
         alias = api.get("/v1/models/leavers/aliases/champion").json()
         assert alias["model_id"] == first
-        assert alias["promise"]["flagged"] == top["flagged"]["value"]
-        assert alias["cut"]["threshold"] == top["threshold"]
+        assert alias["guarantee"]["flagged"] == top["flagged"]["value"]
+        assert alias["cutoff"]["threshold"] == top["threshold"]
         assert (alias["memo"]["review"], alias["memo"]["cost_false_negative"]) == (10, 8)
         at.click(link("Read the report, with this cut first"))
         for words in (
@@ -466,10 +466,13 @@ def test_from_a_link_to_an_alias_that_moves(
             at.wait(page.get_by_text("leavers@champion points to version 2, this one"))
         look()
         alias = api.get("/v1/models/leavers/aliases/champion").json()
-        assert (alias["model_id"], alias["promise"]["flagged"]) == (second, top["flagged"]["value"])
+        assert (alias["model_id"], alias["guarantee"]["flagged"]) == (
+            second,
+            top["flagged"]["value"],
+        )
         moved = api.get(
             f"/v1/models/{second}/operating-point",
-            params={"threshold": alias["cut"]["threshold"]},
+            params={"threshold": alias["cutoff"]["threshold"]},
         ).json()
         assert 0 < moved["flagged"]["value"] <= top["flagged"]["value"]
 

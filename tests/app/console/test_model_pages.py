@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from app.console.api import Api
 from app.console.model_curve import TERMS
 from app.console.rendering import percent
-from app.console.words import figure as in_words
+from app.console.words import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import STRANGER, Service
 from tests.sentences import Sentences
@@ -25,7 +25,7 @@ NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
 WORD = "<img src=x>"
 PARTS = (
     *("top", "calibration", "importance", "dependence", "structure"),
-    *("controls", "leaderboard", "bounds", "aliases"),
+    *("baselines", "leaderboard", "bounds", "aliases"),
 )
 
 
@@ -56,7 +56,7 @@ class World:
         self.api = service.client(service.key())
         self.dataset_id = service.upload(self.api, people(), positive="<b>yes")
         window = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}
-        self.first = self.train(objective=window, controls=True)
+        self.first = self.train(objective=window, baselines=True)
         self.second = self.train(
             algorithm={"name": "treerank", "max_depth": 2},
             objective={"metric": "tpr", "fpr": 0.1},
@@ -95,8 +95,8 @@ def shown(page: Any, name: str) -> tuple[str, str]:
     return tile.locator("span").nth(0).inner_text(), tile.locator("span").nth(1).inner_text()
 
 
-def said(figure: dict[str, float], times: float = 1, digits: int = 3) -> tuple[str, str]:
-    value, low, high = (f"{times * figure[end]:.{digits}f}" for end in ("value", "low", "high"))
+def said(metric: dict[str, float], times: float = 1, digits: int = 3) -> tuple[str, str]:
+    value, low, high = (f"{times * metric[end]:.{digits}f}" for end in ("value", "low", "high"))
     return value, f"{low} to {high}"
 
 
@@ -158,14 +158,14 @@ def drag(page: Any, name: str, start: tuple[float, float], end: tuple[float, flo
     page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
 
 
-def assert_marked(page: Any, cut: dict[str, Any], probability: float | None = None) -> None:
+def assert_marked(page: Any, cutoff: dict[str, Any], probability: float | None = None) -> None:
     """Every picture shows this cut, each by its own figure along x."""
     places = {
-        "linear": cut["fpr"]["value"],
-        "precision_recall": cut["tpr"]["value"],
-        "gains": cut["flagged"]["value"],
-        "cost": cut["flagged"]["value"],
-        "histogram": cut["threshold"],
+        "linear": cutoff["fpr"]["value"],
+        "precision_recall": cutoff["tpr"]["value"],
+        "gains": cutoff["flagged"]["value"],
+        "cost": cutoff["flagged"]["value"],
+        "histogram": cutoff["threshold"],
     } | ({} if probability is None else {"reliability": probability})
     for name, value in places.items():
         picture = page.locator(f'[data-picture="{name}"] svg')
@@ -184,14 +184,16 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     page = window.open(world.page)
     table = world.ask("operating-points", points=300)
 
-    def shown_cut() -> tuple[dict[str, Any], float]:
+    def shown_cutoff() -> tuple[dict[str, Any], float]:
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
         threshold = float(page.locator("[data-threshold]").get_attribute("data-threshold"))
-        (index,) = [i for i, cut in enumerate(table["points"]) if cut["threshold"] == threshold]
+        (index,) = [
+            i for i, cutoff in enumerate(table["points"]) if cutoff["threshold"] == threshold
+        ]
         assert_marked(page, table["points"][index], table["probabilities"][index])
         return table["points"][index], table["probabilities"][index]
 
-    first, _ = shown_cut()
+    first, _ = shown_cutoff()
     # A mouse over a picture is told the nearest cut, and moves none.
     picture = page.locator('[data-picture="gains"] svg')
     picture.scroll_into_view_if_needed()
@@ -203,22 +205,22 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     )
     assert told is not None
     assert abs(float(told[1]) - 50) < 10
-    near = [f"{100 * cut['flagged']['value']:.1f}" for cut in table["points"]]
+    near = [f"{100 * cutoff['flagged']['value']:.1f}" for cutoff in table["points"]]
     assert told[1] in near
-    assert shown_cut()[0] == first
+    assert shown_cutoff()[0] == first
     # In each picture the cut follows the finger.
-    for name, end, figure in (
+    for name, end, metric in (
         ("gains", (0.2, 0.5), "flagged"),
         ("precision_recall", (0.9, 0.5), "tpr"),
         ("cost", (0.6, 0.4), "flagged"),
     ):
         drag(page, name, (0.5, 0.5), end)
-        assert abs(shown_cut()[0][figure]["value"] - end[0]) < 0.12, name
+        assert abs(shown_cutoff()[0][metric]["value"] - end[0]) < 0.12, name
     edges = [table["points"][1]["threshold"], table["points"][-1]["threshold"]]
     drag(page, "histogram", (0.5, 0.5), (0.75, 0.5))
-    assert edges[1] < shown_cut()[0]["threshold"] < edges[0]
+    assert edges[1] < shown_cutoff()[0]["threshold"] < edges[0]
     drag(page, "reliability", (0.2, 0.5), (0.8, 0.5))
-    assert abs(shown_cut()[1] - 0.8) < 0.15
+    assert abs(shown_cutoff()[1] - 0.8) < 0.15
     expect(page.locator("[data-hint]")).to_be_hidden()
     # What can be reviewed chooses the cut.
     page.get_by_label("I can review").fill("30")
@@ -226,17 +228,21 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     expect(page.locator("[data-why-shown]")).to_have_text(
         "The best cut with no more rows than you can review"
     )
-    cut, _ = shown_cut()
+    cutoff, _ = shown_cutoff()
     few = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
-    assert cut == few[-1]
+    assert cutoff == few[-1]
     # The numbers add up as they are shown.
     words = page.locator("[data-workload]").inner_text()
     flagged, caught, missed = (int(each) for each in re.findall("[0-9]+", words))
     of_these = page.locator("[data-workload-of]").inner_text()
     rows, _, alarms = (int(each) for each in re.findall("[0-9]+", of_these))
-    assert (rows, flagged, caught + alarms) == (400, round(400 * cut["flagged"]["value"]), flagged)
-    assert caught + missed == round(400 * cut["prevalence"])
-    assert shown(page, "flagged") == said(cut["flagged"], 400, 1)
+    assert (rows, flagged, caught + alarms) == (
+        400,
+        round(400 * cutoff["flagged"]["value"]),
+        flagged,
+    )
+    assert caught + missed == round(400 * cutoff["prevalence"])
+    assert shown(page, "flagged") == said(cutoff["flagged"], 400, 1)
     first = page.locator("[data-first]").get_attribute("href")
     assert first is not None
     assert first.endswith("&top=30")
@@ -246,14 +252,14 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     page.locator('[data-figure="cost"]').wait_for()
     page.locator('[data-picture="cost"]').get_by_text("Cost of a row").wait_for()
     drag(page, "gains", (0.5, 0.5), (0.3, 0.6))
-    cut, _ = shown_cut()
-    page.wait_for_url(re.compile(re.escape(f"cut={cut['threshold']!r}")))
+    cutoff, _ = shown_cutoff()
+    page.wait_for_url(re.compile(re.escape(f"cut={cutoff['threshold']!r}")))
     for each in ("review=30", "rows=400", "cost_false_positive=1", "cost_false_negative=6"):
         assert each in page.url
     costs, words = shown(page, "cost"), page.locator("[data-workload]").inner_text()
     of_rows = shown(page, "flagged")
     page.reload()
-    assert shown_cut()[0] == cut
+    assert shown_cutoff()[0] == cutoff
     assert shown(page, "cost") == costs
     # The tabs keep it, too.
     tabs = page.get_by_role("navigation", name="Parts of the page")
@@ -262,19 +268,19 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
         page.get_by_role("heading", name="churn:1").wait_for()
         assert tabs.locator("[aria-current]").inner_text() == tab
     page.locator("[data-threshold]").wait_for()
-    assert shown_cut()[0] == cut
+    assert shown_cutoff()[0] == cutoff
     assert shown(page, "cost") == costs
     assert shown(page, "flagged") == of_rows
     plain = visit(world.service, script=False)
     plain.sign_in(world.service.key())
     other = plain.open(page.url.removeprefix(world.service.url))
     assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(
-        cut["threshold"]
+        cutoff["threshold"]
     )
     assert shown(other, "cost") == costs
     assert shown(other, "flagged") == of_rows
     assert other.locator("[data-workload]").inner_text() == words
-    assert_marked(other, cut)
+    assert_marked(other, cutoff)
     window.check()
     # Without a script the form asks for what can be reviewed.
     plain.open(world.page)
@@ -304,8 +310,8 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     window.sign_in(world.service.key())
     terms = "cost_false_positive=1&cost_false_negative=6"
     curve = world.ask("operating-points", first, points=300)["points"]
-    threshold = next(cut["threshold"] for cut in curve if cut["flagged"]["value"] > 0.25)
-    page = window.open(f"/console/models/{first}?cut={threshold}&{terms}")
+    threshold = next(cutoff["threshold"] for cutoff in curve if cutoff["flagged"]["value"] > 0.25)
+    page = window.open(f"/console/models/{first}?cutoff={threshold}&{terms}")
     button = page.get_by_role("button", name="Save as cut")
     assert page.evaluate(HIDDEN_BY, button.element_handle()) == []
     alias = page.get_by_label("Live name that flags by it")
@@ -342,7 +348,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     page.get_by_text(f"Saved. {name}@live flags scores of at least {threshold:.6g}.").wait_for()
     assert shown() == before
     kept = world.api.get(address).json()
-    assert (kept["model_id"], kept["promise"]["threshold"]) == (first, threshold)
+    assert (kept["model_id"], kept["guarantee"]["threshold"]) == (first, threshold)
     assert kept["memo"] == {
         "reason": "Few <b>reviewers</b>",
         "approved_by": "Board",
@@ -357,13 +363,13 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     row = {"age": 44.5, "member": True, NASTY: None}
     scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
     assert scored["flags"] == [scored["scores"][0] >= threshold]
-    cut = world.ask("operating-point", first, threshold=threshold)
+    cutoff = world.ask("operating-point", first, threshold=threshold)
     for reached in (first, f"{name}@live", f"{name}:1"):
         page = window.open(f"/console/models/{reached}")
         assert page.locator("[data-why-shown]").inner_text() == f"The cut of {name}@live"
         assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(threshold)
         verdict = page.get_by_role("region", name="Verdict").inner_text()
-        flagged = f"{100 * cut['flagged']['value']:.1f} %"
+        flagged = f"{100 * cutoff['flagged']['value']:.1f} %"
         assert f" {name}@live flags the {flagged} " in verdict
         link = page.locator(".model-head").get_by_role("link", name="Score a file")
         assert f"model={name}%40live" in link.get_attribute("href")
@@ -378,8 +384,8 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     page.get_by_role("button", name="Save as cut").click()
     page.get_by_text("later versions flag at most").wait_for()
     found = world.api.get(address).json()
-    assert found["promise"]["flagged"] == cut["flagged"]["value"]
-    assert found["cut"]["threshold"] == threshold
+    assert found["guarantee"]["flagged"] == cutoff["flagged"]["value"]
+    assert found["cutoff"]["threshold"] == threshold
     # Who has seen an earlier one is told, and nothing is changed.
     other.get_by_label("Live name that flags by it").fill("live")
     other.get_by_role("button", name="Save as cut").click()
@@ -387,7 +393,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert world.api.get(address).json() == found
     # Of two aliases, each has its cut; one that lies between two scores flags the same rows.
     lower = curve[-2]["threshold"] + 1e-9
-    body = {"model_id": first, "promise": {"threshold": lower}}
+    body = {"model_id": first, "guarantee": {"threshold": lower}}
     assert world.api.put(f"/v1/models/{name}/aliases/wide", json=body).is_success
     page = window.open(f"/console/models/{first}")
     assert "objective" not in page.locator("[data-why-shown]").inner_text()
@@ -396,14 +402,14 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         expect(page.locator("[data-why-shown]")).to_have_text(f"The cut of {name}@{each}")
         assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(own)
     # The share of a cut that flags all rows is none; an alias that flags none is named as such; an old page is refused.
-    page = window.open(f"/console/models/{first}?cut={curve[-1]['threshold']}")
+    page = window.open(f"/console/models/{first}?cutoff={curve[-1]['threshold']}")
     page.get_by_label("Later versions keep").select_option("its share of the validation rows")
     page.get_by_role("button", name="Save as cut").click()
     page.get_by_text("This cut flags all of the validation rows: keep its threshold").wait_for()
-    body = {"model_id": first, "promise": {"fpr": 1e-6, "confidence": 0.99}}
+    body = {"model_id": first, "guarantee": {"fpr": 1e-6, "confidence": 0.99}}
     never = world.api.put(f"/v1/models/{name}/aliases/never", json=body)
     if never.is_success:
-        assert never.json()["cut"]["threshold"] is None
+        assert never.json()["cutoff"]["threshold"] is None
     window.open(f"/console/models/{first}?saved=never")
     assert page.get_by_role("heading", name="Choose a cut").count() == 1
     old = Browser(world.service).post(
@@ -412,7 +418,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert old.status_code == 422
     assert "nothing was saved" in old.text
     # A cut that flags nothing is none.
-    page = window.open(f"/console/models/{first}?cut=none")
+    page = window.open(f"/console/models/{first}?cutoff=none")
     page.get_by_role("button", name="Save as cut").click()
     page.get_by_text("This cut flags nothing").wait_for()
     assert world.api.get(address).json() == found
@@ -448,10 +454,10 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
 
     few = "The number of rows that you can review must be a whole number above 0 without marks, such as 1000, got "
     for wrong in ("abc", "-5", "0", "1e13", "1.000", "12,5"):
-        cut = fill(review=wrong, rows="400")
+        cutoff = fill(review=wrong, rows="400")
         told("review", f"{few}'{wrong}'.")
         told("rows", "")
-        assert page.locator("[data-threshold]").get_attribute("data-threshold") == cut
+        assert page.locator("[data-threshold]").get_attribute("data-threshold") == cutoff
     fill(review="500", rows="400")
     told(
         "review",
@@ -483,7 +489,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     told("cost_false_positive", "")
     # What costs least may be more than can be reviewed: then the best of what can be is shown, and it is said.
     asked: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 30}
-    cut = fill(review="30", rows="400", **{name: str(value) for name, value in asked.items()})
+    cutoff = fill(review="30", rows="400", **{name: str(value) for name, value in asked.items()})
     told("cost_false_negative", "")
     table = world.ask("operating-points", points=300, **asked)
     cheapest = table["points"][table["least_cost"]]
@@ -504,7 +510,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     window.check("#curve")
     # Without costs nothing is said of them; another fraction of positives chooses another cut, on both pages.
     few_rows = {"review": "100", "rows": "1000", "prevalence": "0.9"}
-    cut = fill(**few_rows)
+    cutoff = fill(**few_rows)
     table = world.ask("operating-points", points=300, prevalence=0.9)
     within = [each for each in table["points"] if each["flagged"]["value"] <= 0.1]
     for each in (page, other):
@@ -524,15 +530,15 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         """The figures on the page are the API's for the threshold on the page."""
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
         threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
-        cut: dict[str, Any] = world.ask("operating-point", threshold=threshold, **terms)
+        cutoff: dict[str, Any] = world.ask("operating-point", threshold=threshold, **terms)
         for name in ("fpr", "tpr", "precision", "lift"):
-            assert shown(page, name) == said(cut[name]), name
-        assert shown(page, "flagged") == said(cut["flagged"], 1000, 1)
+            assert shown(page, name) == said(cutoff[name]), name
+        assert shown(page, "flagged") == said(cutoff["flagged"], 1000, 1)
         metrics = world.ask("metrics")
         caught = page.locator('[data-count="tp"]').inner_text()
-        assert int(caught) == round(cut["tpr"]["value"] * metrics["positives"])
-        assert_marked(page, cut)
-        return cut
+        assert int(caught) == round(cutoff["tpr"]["value"] * metrics["positives"])
+        assert_marked(page, cutoff)
+        return cutoff
 
     # It begins at the best cut in the objective's window.
     first = agrees()
@@ -651,8 +657,8 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     top.get_by_role("button", name="Show").click()
     top.get_by_text("future rows then have an FPR of at most 0.1").wait_for()
     assert page.url.endswith(world.page)  # the part alone was loaded anew
-    cut = world.ask("operating-point", fpr=0.1, confidence=0.9)
-    assert f"{cut['threshold']:.6g}" in top.inner_text()
+    cutoff = world.ask("operating-point", fpr=0.1, confidence=0.9)
+    assert f"{cutoff['threshold']:.6g}" in top.inner_text()
     window.check("#top")
     page.get_by_role("link", name="Validation", exact=True).click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
@@ -708,12 +714,12 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
         threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
         words = "The cut below flags no row."
         if threshold:
-            cut = world.ask("operating-point", threshold=threshold)
+            cutoff = world.ask("operating-point", threshold=threshold)
             caught, low, high = (
-                f"{100 * cut['tpr'][end]:.0f} %" for end in ("value", "low", "high")
+                f"{100 * cutoff['tpr'][end]:.0f} %" for end in ("value", "low", "high")
             )
             words = (
-                f"The cut below flags the {100 * cut['flagged']['value']:.1f} % of the rows with the highest scores, "
+                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest scores, "
                 f"and catches {caught} ({low} to {high}) of the positives."
             )
         assert words in verdict.inner_text()
@@ -819,9 +825,9 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"cut": NASTY}, "The cut must be a score, got '<script>"),
-        ({"cut": "nan"}, "The cut must be a score, got 'nan'"),
-        ({"cut": "1e999"}, "The cut must be a score, got '1e999'"),
+        ({"cutoff": NASTY}, "The cut must be a score, got '<script>"),
+        ({"cutoff": "nan"}, "The cut must be a score, got 'nan'"),
+        ({"cutoff": "1e999"}, "The cut must be a score, got '1e999'"),
         (
             {"review": "0", "rows": "5"},
             "must be a whole number above 0 without marks, such as 1000, got '0'",
@@ -843,7 +849,7 @@ def test_what_a_panel_cannot_show_is_told_and_kept(
     assert all(
         f'value="{value}"' in html.unescape(page.text)
         for name, value in query.items()
-        if name != "cut"
+        if name != "cutoff"
     )
 
 
@@ -880,11 +886,11 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     asked = ours.get(
         world.page, by="fpr", at="0.1", cost_false_positive="1", cost_false_negative="2"
     )
-    cut = world.ask("operating-point", fpr=0.1, cost_false_positive=1, cost_false_negative=2)
+    cutoff = world.ask("operating-point", fpr=0.1, cost_false_positive=1, cost_false_negative=2)
     text = text_of(asked)
     for name in ("tpr_at_fpr", "precision", "cost"):
-        assert f"{cut[name]['value']:.4f}" in text
-    assert repr(cut["threshold"]) in text
+        assert f"{cutoff[name]['value']:.4f}" in text
+    assert repr(cutoff["threshold"]) in text
     training = text_of(ours.get(world.page, on="train"))
     assert f"{world.ask('metrics', on='train')['auc']['value']:.3f}" in training
     assert ours.get(world.page, on="moon").status_code == 422
@@ -939,22 +945,22 @@ def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) 
 
 def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: Sentences) -> None:
     terms: dict[str, Any] = {"cost_false_positive": 2, "cost_false_negative": 3}
-    table = ours.get(f"{world.page}/cuts", **terms).json()
-    cuts = world.ask("operating-points", points=300, **terms)
+    table = ours.get(f"{world.page}/cutoffs", **terms).json()
+    cutoffs = world.ask("operating-points", points=300, **terms)
     assert table["problem"] is None
-    assert table["thresholds"] == [cut["threshold"] for cut in cuts["points"]]
-    assert table["places"]["cost"] == cuts["least_cost"]
-    at = 3 * table["figures"].index("cost")
-    for row, cut in zip(table["cuts"], cuts["points"], strict=True):
-        figure = cut["cost"]
+    assert table["thresholds"] == [cutoff["threshold"] for cutoff in cutoffs["points"]]
+    assert table["places"]["cost"] == cutoffs["least_cost"]
+    at = 3 * table["metrics"].index("cost")
+    for row, cutoff in zip(table["cutoffs"], cutoffs["points"], strict=True):
+        metric = cutoff["cost"]
         assert row[at : at + 3] == pytest.approx(
-            [figure[end] for end in ("value", "low", "high")], rel=1e-4
+            [metric[end] for end in ("value", "low", "high")], rel=1e-4
         )
-    bad = ours.get(f"{world.page}/cuts", prevalence="2").json()
+    bad = ours.get(f"{world.page}/cutoffs", prevalence="2").json()
     assert bad["problem"] is None
     assert bad["errors"].keys() == {"prevalence"}
     sentences(bad["errors"]["prevalence"])
-    of_objective = ours.get(f"/console/models/{world.second}/cuts").json()
+    of_objective = ours.get(f"/console/models/{world.second}/cutoffs").json()
     assert (
         of_objective["places"]["objective"]
         == world.ask("operating-points", world.second, points=300)["of_objective"]
@@ -964,20 +970,20 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: S
 def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Browser) -> None:
     asked = {"rate": "tpr", "limit": "0.6", "confidence": "0.9", "count": "10"}
     page = " ".join(
-        text_of(ours.get(f"{world.page}/top", **asked, figure="two_way:0.3,0.4")).split()
+        text_of(ours.get(f"{world.page}/top", **asked, metric="two_way:0.3,0.4")).split()
     )
-    cut = world.ask("operating-point", tpr=0.6, confidence=0.9)
-    assert f" at least {cut['threshold']:.6g}" in page
-    assert f" may miss {cut['promise']['errors']}" in page
+    cutoff = world.ask("operating-point", tpr=0.6, confidence=0.9)
+    assert f" at least {cutoff['threshold']:.6g}" in page
+    assert f" may miss {cutoff['guarantee']['errors']}" in page
     (own,) = world.ask("gains", count=10)["rows"]
-    for figure in (own["precision"], own["recall"]):
-        assert f"{figure['value']:.3f} {figure['low']:.3f} to {figure['high']:.3f}" in page
+    for metric in (own["precision"], own["recall"]):
+        assert f"{metric['value']:.3f} {metric['low']:.3f} to {metric['high']:.3f}" in page
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
-    figures = world.ask("figures", figure=[*names, "ndcg", "pauc:0,0.2"])["figures"]
+    metrics = world.ask("metrics", metric=[*names, "ndcg", "pauc:0,0.2"])["metrics"]
     assert " the first 1 %" in page
-    for each in figures:
+    for each in metrics:
         value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
-        assert f"{in_words(each['figure'])} {value}" in page
+        assert f"{in_words(each['metric'])} {value}" in page
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
         ({"limit": "0.0001"}, "needs 29,956 negatives"),
@@ -985,7 +991,7 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         ({"limit": "0.1", "confidence": NASTY}, "“With confidence” must be a number"),
         ({"count": "0"}, "“First rows” must be greater"),
         ({"count": "1" * 400}, "“First rows” must be"),
-        ({"figure": NASTY}, "“Another figure” must be"),
+        ({"metric": NASTY}, "“Another figure” must be"),
     ):
         answer = ours.get(f"{world.page}/top", **wrong)
         assert answer.status_code == 200
@@ -1003,9 +1009,9 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
     model = world.train(name="renewed")
     page = f"/console/models/{model}/calibration"
     shown = text_of(ours.get(page))
-    judged = world.ask("calibration", model)["reliability"]
-    assert f"{judged['brier']['score']:.4f}" in shown
-    assert f"{judged['slope']['value']:.3f}" in shown
+    evaluated = world.ask("calibration", model)["reliability"]
+    assert f"{evaluated['brier']['score']:.4f}" in shown
+    assert f"{evaluated['slope']['value']:.3f}" in shown
     newer = world.service.upload(world.api, people(260), name=NASTY[:60], positive="<b>yes")
     reader = Browser(world.service, scopes=["read"])
     assert "Recalibrate" not in reader.get(page).text
@@ -1042,7 +1048,7 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
     assert f"same value of {NASTY}" in chosen
     assert WORD in chosen
     assert "feature 'no' is unknown" in text_of(ours.get(f"{world.page}/dependence", feature="no"))
-    assert "logistic" in text_of(ours.get(f"{world.page}/controls"))
+    assert "logistic" in text_of(ours.get(f"{world.page}/baselines"))
     tree = ours.get(f"/console/models/{world.second}/structure")
     assert "ranking tree of" in text_of(tree)
     drawing = ours.get(f"/console/models/{world.second}/download/tree.svg")
@@ -1081,7 +1087,7 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(
-        name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, controls=True
+        name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, baselines=True
     )
     assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/history"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
@@ -1098,11 +1104,11 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     assert f"{tried} candidates were tried" in text
     assert ("not tried" in text) == (tried < len(candidates))
     # Whether simple benchmark models are worse is not known where there was no time for them, or nobody asked.
-    controls = world.ask("controls", model_id)
-    assert controls["beats"] is None
-    judged = text_of(ours.get(f"/console/models/{model_id}/controls"))
-    assert controls["skipped"] in judged
-    unasked = ours.get(f"/console/models/{world.second}/controls").text
+    baselines = world.ask("baselines", model_id)
+    assert baselines["beats"] is None
+    evaluated = text_of(ours.get(f"/console/models/{model_id}/baselines"))
+    assert baselines["skipped"] in evaluated
+    unasked = ours.get(f"/console/models/{world.second}/baselines").text
     assert '/retrain">Train it again<' in unasked
     structure = ours.get(f"/console/models/{model_id}/structure")
     assert structure.status_code == 200
@@ -1225,7 +1231,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     history = history.partition("</ol>")[0]
     assert re.findall(r"version (\d)", history) == ["2", "1"]
     assert "churn@champion" in text_of(ours.get(second))
-    fixed = {"model_id": world.second, "promise": {"threshold": 0.5}}
+    fixed = {"model_id": world.second, "guarantee": {"threshold": 0.5}}
     world.api.put("/v1/models/churn/aliases/fixed", json=fixed)
     first_share, second_share = (
         world.ask("operating-point", each, threshold=0.5)["flagged"]["value"]
@@ -1236,7 +1242,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     told = f"Here it flags {percent(first_share)} of the rows, in place of {percent(second_share)}"
     assert told in before
     assert f" flags {percent(first_share)} of the rows (until now" in before  # it is asked
-    assert f'href="{page}?cut=0.5#curve"' in before
+    assert f'href="{page}?cutoff=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
     assert f" was {percent(second_share)} of the " in after
@@ -1248,13 +1254,13 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
         sent = ours.post(f"{where}/aliases", alias="fixed", revision=str(at), keep=keep)
         assert sent.status_code == 303
         kept.append(world.api.get("/v1/models/churn/aliases/fixed").json())
-    assert kept[1]["promise"]["flagged"] == pytest.approx(second_share)
-    assert kept[2]["promise"]["threshold"] == kept[1]["cut"]["threshold"] != 0.5
+    assert kept[1]["guarantee"]["flagged"] == pytest.approx(second_share)
+    assert kept[2]["guarantee"]["threshold"] == kept[1]["cutoff"]["threshold"] != 0.5
     dropped = world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"5"'})
     assert dropped.status_code == 204
     assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
-    world.api.put(careful, json={"model_id": world.second, "promise": {"fpr": 0.2}})
+    world.api.put(careful, json={"model_id": world.second, "guarantee": {"fpr": 0.2}})
     assert " of at most 0.2." in text_of(ours.get(f"{second}/aliases"))
     world.api.delete(careful, headers={"If-Match": '"1"'})
     remove = f"{second}/aliases/champion/remove"
@@ -1292,7 +1298,7 @@ def test_another_owner_sees_nothing(world: World) -> None:
     stranger = Browser(world.service, STRANGER)
     assert "churn" not in stranger.get("/console/models").text
     tabs = ("/score", "/explain", "/validation", "/history", "/versions", "/retrain")
-    for part in ("", *(f"/{part}" for part in PARTS), *tabs, "/cuts", "/download/artifact"):
+    for part in ("", *(f"/{part}" for part in PARTS), *tabs, "/cutoffs", "/download/artifact"):
         for ref in (world.first, "churn", "churn:1"):
             assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
     for part in ("aliases", "delete", "score"):
@@ -1351,6 +1357,6 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
     service.train(api, world.dataset_id, name="unjudged", validation={"method": "none"})
-    unjudged = text_of(ours.get("/console/models/unjudged"))
-    assert "has no validation" in unjudged
+    unevaluated = text_of(ours.get("/console/models/unjudged"))
+    assert "has no validation" in unevaluated
     assert "Reasons" in text_of(ours.post("/console/models/unjudged/score", f0="1", f1="", f2=""))

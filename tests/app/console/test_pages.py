@@ -59,8 +59,8 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     assert "hx-trigger" not in page
     made = world.client.get(place.replace("/console", "/v1")).json()
     (difference,) = made["result"]["windows"][0]["differences"]
-    for figure in (difference["value"], difference["low"], difference["high"]):
-        assert f"{figure:.4f}" in page
+    for metric in (difference["value"], difference["low"], difference["high"]):
+        assert f"{metric:.4f}" in page
     assert "FPR 0 to 0.2" in page
     assert "a model has 0.500" in page
     assert "a model has 0.100" in page
@@ -79,9 +79,9 @@ def test_a_comparison_says_what_is_caught_of_so_many_rows(world: World) -> None:
     world.service.work()
     page = browser.read(place)
     path = place.partition("?")[0].replace("/console", "/v1")
-    (figure,) = world.client.get(path).json()["result"]["figures"]
-    assert figure["figure"] == "precision@15%"
-    best = max(each["value"] for each in figure["values"])
+    (metric,) = world.client.get(path).json()["result"]["metrics"]
+    assert metric["metric"] == "precision@15%"
+    best = max(each["value"] for each in metric["values"])
     assert "Where 30 of 200 rows can be reviewed" in page
     assert f"catches {30 * best:,.0f} positives among them" in page
     # Without the numbers in the address, so many of a hundred.
@@ -97,7 +97,7 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
     name = world.client.get(f"/v1/models/{world.models[0]}").json()["name"]
     address = f"/v1/models/{name}/aliases/live"
     memo = {"review": 100, "rows": 1000}
-    body = {"model_id": world.models[1], "promise": {"flagged": 0.1}, "memo": memo}
+    body = {"model_id": world.models[1], "guarantee": {"flagged": 0.1}, "memo": memo}
     assert world.client.put(address, json=body).status_code == 201
     (live,) = world.client.get("/v1/overview").json()["live"]
     point = world.client.get(f"/v1/models/{world.models[1]}/operating-point?flagged=0.1").json()
@@ -137,7 +137,7 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
 
 def test_a_scorecard_has_a_page(world: World) -> None:
     job = world.service.train(
-        world.client, world.dataset_id, name="card", algorithm={"name": "logistic"}, controls=None
+        world.client, world.dataset_id, name="card", algorithm={"name": "logistic"}, baselines=None
     )
     model = job["output"]["id"]
     browser = world.browser()
@@ -294,7 +294,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
         f"{line},{'' if i < 4 else ('<b>n</b>', 's')[i % 2]}" for i, line in enumerate(lines[1:])
     ]
     other = world.service.upload(world.client, "\n".join([f"{lines[0]},region", *rows, ""]))
-    asked = {"group_by": "region", "at": {"fpr": 0.2}, "cuts": "equal_tpr"}
+    asked = {"group_by": "region", "at": {"fpr": 0.2}, "cutoffs": "equal_tpr"}
     body = {"model": world.models[0], "dataset_id": other} | asked
     made = world.client.post("/v1/evaluations", json=body).json()
     world.service.work()
@@ -315,17 +315,19 @@ def test_an_evaluation_by_groups(world: World) -> None:
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
     for group in groups["groups"]:
         assert f"{group['calibration']['predicted']:.3f}" in page
-    cut_of = {"fpr": "0.3", "confidence": "0.8", "by_group": "together"}
-    cut = world.client.get(f"/v1/evaluations/{made['id']}/operating-point", params=cut_of).json()
+    cutoff_of = {"fpr": "0.3", "confidence": "0.8", "by_group": "together"}
+    cutoff = world.client.get(
+        f"/v1/evaluations/{made['id']}/operating-point", params=cutoff_of
+    ).json()
     query = "rate=fpr&limit=0.3&confidence=0.8"
-    promised = browser.read(f"/console/evaluations/{made['id']}?{query}")
-    assert f"{cut['threshold']:.6g}" in promised
-    for group in cut["groups"]["groups"]:
+    guaranteed = browser.read(f"/console/evaluations/{made['id']}?{query}")
+    assert f"{cutoff['threshold']:.6g}" in guaranteed
+    for group in cutoff["groups"]["groups"]:
         assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
-            promised
+            guaranteed
         )
-    assert "Ask whether a cut " in promised
-    assert "Slope, 1 is right" in promised
+    assert "Ask whether a cut " in guaranteed
+    assert "Slope, 1 is right" in guaranteed
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
     assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)
@@ -412,8 +414,8 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     assert "later (deleted)" in between
     job = browser.read(f"/console/jobs/{trained['id']}")
     assert "The model was deleted." in job
-    assert 'id="figures"' not in job
-    assert 'id="figures"' in browser.read(f"/console/jobs/{world.job_id}")
+    assert 'id="metrics"' not in job
+    assert 'id="metrics"' in browser.read(f"/console/jobs/{world.job_id}")
     for text in (between, job):
         assert f"/console/models/{model_id}" not in text
     assert f'href="/console/models/{world.models[0]}"' in between
@@ -443,7 +445,7 @@ def test_what_a_page_cannot_use_of_its_address_is_said(world: World, path: str, 
 
 
 def test_evaluations_are_found_by_any_name_of_their_model(world: World) -> None:
-    alias = "/v1/models/churn/aliases/judged"
+    alias = "/v1/models/churn/aliases/evaluated"
     made = world.client.put(alias, json={"model_id": world.models[0]})
     page = world.browser().read("/console/evaluations?model_id=churn@judged")
     assert f'<a href="/console/models/{world.models[0]}">' in page
@@ -1023,7 +1025,7 @@ class TestNeedsAttention:
             "dataset_id": dataset_id,
             "name": "torn",
             "algorithm": {"name": "rankboost", "n_rounds": 3},
-            "controls": False,
+            "baselines": False,
         }
         asked: dict[str, tuple[str, dict[str, Any]]] = {
             "a torn tree": ("jobs", training),
@@ -1156,7 +1158,7 @@ class TestNeedsAttention:
         third = service.train(client, dataset_id, name="served", seed=3)["output"]["id"]
         assert "served@live" in self.items(troubled)
         # The same over the API, with a model that a later table has changed.
-        judged = client.post(
+        evaluated = client.post(
             "/v1/evaluations", json={"model": first, "dataset_id": inverted}
         ).json()
         service.work()
@@ -1165,7 +1167,7 @@ class TestNeedsAttention:
         assert not overview["has_more_outdated"]
         assert (outdated["name"], outdated["alias"], outdated["version"]) == ("served", "live", 1)
         assert (outdated["model_id"], outdated["newest_model_id"]) == (first, third)
-        assert (drifted["evaluation_id"], drifted["model_id"]) == (judged["id"], first)
+        assert (drifted["evaluation_id"], drifted["model_id"]) == (evaluated["id"], first)
         assert drifted["summary"] in self.items(troubled)
         assert not overview["has_more_drifted"]
         # Of two that changed, the one that was deleted needs no attention.

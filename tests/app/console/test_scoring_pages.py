@@ -53,9 +53,9 @@ class World:
         )
         job = service.train(self.api, self.dataset_id, validation=AT_RANDOM)
         self.model_id = job["output"]["id"]
-        promise = {"model_id": self.model_id, "promise": {"fpr": 0.1}}
-        answer = self.api.put("/v1/models/churn/aliases/champion", json=promise)
-        self.cut = answer.raise_for_status().json()["cut"]["threshold"]
+        guarantee = {"model_id": self.model_id, "guarantee": {"fpr": 0.1}}
+        answer = self.api.put("/v1/models/churn/aliases/champion", json=guarantee)
+        self.cutoff = answer.raise_for_status().json()["cutoff"]["threshold"]
 
     def score(self, text: str, **query: Any) -> dict[str, Any]:
         asked = {"model": "churn@champion", **query}
@@ -152,7 +152,7 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     assert "highest scores, of 20;" in page
     assert "Flagged" not in page
     # Who names a version is told of the alias that flags, before and after.
-    hint = f"churn@champion has a cut at {world.cut:.4f}"
+    hint = f"churn@champion has a cut at {world.cutoff:.4f}"
     for text in (page, browser.read(f"/console/batch-scores?model={world.model_id}")):
         assert hint in text
         assert 'href="/console/batch-scores?model=churn%40champion' in text
@@ -345,8 +345,8 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     score = found["scores"][0]
     told = " ".join(answer.inner_text().split())
     assert f"Score {score:.4f}" in told
-    assert ("Flagged: at or above" if score >= world.cut else "Not flagged: below") in told
-    assert f" cut {world.cut:.4f} of champion" in told
+    assert ("Flagged: at or above" if score >= world.cutoff else "Not flagged: below") in told
+    assert f" cut {world.cutoff:.4f} of champion" in told
     for reason in found["reasons"][0]:
         (name,) = reason["columns"]
         moved = f"{name} = {row[name]} → {reason['contribution']:+.3g}"
@@ -374,7 +374,7 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     # Another reference: the cut of the alias.
     page.get_by_label("Compare the score with").select_option("the cut of champion")
     page.get_by_role("button", name="Score", exact=True).click()
-    expect(answer).to_contain_text(f"The cut of champion has the score {world.cut:.4f}")
+    expect(answer).to_contain_text(f"The cut of champion has the score {world.cutoff:.4f}")
     chosen = page.get_by_label("Compare the score with")
     expect(chosen).to_have_value("cut:champion")
 

@@ -107,7 +107,7 @@ def test_the_fields_become_the_body(form_of: Callable[..., JobForm]) -> None:
         "search__method": "random",
         "search__space__learning_rate": "0.1 to 1 log",
         "search__n_candidates": " 4 ",
-        "controls": "false",
+        "baselines": "false",
         "tags": "team=risk\n\n a = b=c ",
     }
     assert form_of(**given).body() == {
@@ -120,7 +120,7 @@ def test_the_fields_become_the_body(form_of: Callable[..., JobForm]) -> None:
             "space": {"learning_rate": {"low": 0.1, "high": 1, "log": True}},
             "n_candidates": 4,
         },
-        "controls": False,
+        "baselines": False,
         "tags": {"team": "risk", "a": "b=c"},
     }
 
@@ -229,7 +229,7 @@ def test_a_form_without_scripts_leads_to_a_job(
         "dataset_id": dataset_id,
         "algorithm.name": "rankboost",
         "algorithm.n_rounds": "5",
-        "controls": "false",
+        "baselines": "false",
         "name": "by-form",
     }
     answer = ask("/console/train", fields)

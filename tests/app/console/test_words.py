@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.rendering import ago, duration, plain, rows, when
-from app.console.words import CHANGES, PARAMETERS, change, figure, title
+from app.console.words import CHANGES, PARAMETERS, change, metric, title
 from app.main import create_app
 from app.platform.settings import Settings
 from app.training.service import parameter_schema
@@ -39,7 +39,7 @@ def test_a_figure_has_a_name_in_words() -> None:
         ("precision_at_recall:0.8", "Precision at a recall of 0.8"),
         ("two_way:0.1,0.8", "Two-way area, FPR at most 0.1, TPR at least 0.8"),
     ):
-        assert figure(name) == words
+        assert metric(name) == words
 
 
 def test_each_route_that_changes_something_is_said_in_words(sentences: Sentences) -> None:

@@ -164,9 +164,9 @@ def test_a_model_knows_the_versions_it_was_made_with(
 
     job, model = train(second, other)
     named = {"id": second.id, "name": "days", "version": 2, "sha256": second.sha256}
-    judged = {"id": other.id, "name": "table", "version": 1, "sha256": other.sha256}
+    evaluated = {"id": other.id, "name": "table", "version": 1, "sha256": other.sha256}
     assert job.spec["dataset"].items() >= named.items()
-    assert job.spec["validation_dataset"].items() >= judged.items()
+    assert job.spec["validation_dataset"].items() >= evaluated.items()
     assert model.dataset == job.spec["dataset"]
     assert model.validation_dataset == job.spec["validation_dataset"]
     repeated, *_, constant = model.warnings  # the others: few validation rows

@@ -162,12 +162,14 @@ def test_what_a_model_has_seen_of_the_rows_is_told(world: World) -> None:
     mixed = service.upload(client, "\n".join([*copied, ""]), name="copied")
     again = service.upload(client, name="old under another name")
     validation = {"method": "dataset", "dataset_id": world.new}
-    judged = service.train(client, world.old, name="judged", validation=validation)["output"]["id"]
+    evaluated = service.train(client, world.old, name="evaluated", validation=validation)["output"][
+        "id"
+    ]
     for model, dataset_id, seen in (
         ("churn", world.new, "new"),
         ("churn", again, "trained"),
         ("churn", mixed, "overlaps"),
-        (judged, world.new, "validated"),
+        (evaluated, world.new, "validated"),
     ):
         asked = world.ask("evaluations", {"model": model, "dataset_id": dataset_id}).json()
         # Whether rows are equal is known once they have been read.
@@ -307,10 +309,10 @@ class TestBothKinds:
 
 
 def test_a_figure_of_more_rows_than_there_are(world: World) -> None:
-    answer = world.ask("comparisons", {"figures": ["precision@200", "precision@201"]})
+    answer = world.ask("comparisons", {"metrics": ["precision@200", "precision@201"]})
     problem = refused(answer, 422, "invalid_parameter", "needs 201 rows", "has 200")
-    assert problem["errors"][0]["pointer"] == "/figures/1"
-    found = world.made("comparisons", figures=["precision@200"])
+    assert problem["errors"][0]["pointer"] == "/metrics/1"
+    found = world.made("comparisons", metrics=["precision@200"])
     assert found["status"] == "ready", found["error"]
 
 

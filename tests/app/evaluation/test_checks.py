@@ -11,7 +11,7 @@ import numpy as np
 from tests.app.live_service import NAMES, Service, table
 from tests.app.refusals import refused
 
-CHECKS = ("ranks", "beats_controls", "probabilities", "stable", "groups")
+CHECKS = ("ranks", "beats_baselines", "probabilities", "stable", "groups")
 
 
 def checks(client: httpx.Client, model: str) -> dict[str, dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     service = start()
     client = service.client(service.key())
     old = service.upload(client, table(2_000))
-    job = service.train(client, old, algorithm={"name": "logistic"}, controls=True)
+    job = service.train(client, old, algorithm={"name": "logistic"}, baselines=True)
     model = job["output"]["id"]
     told = checks(client, model)
     # Logistic regression is not better than itself; nothing newer is known.

@@ -33,7 +33,7 @@ from app.platform.tables import (
 from app.trash import service as trash
 from core import artifact, metrics
 from core.metrics.comparison import change
-from tests.app.judged_people import People, ask, ask_comparison, evaluate, interval, train
+from tests.app.evaluated_people import People, ask, ask_comparison, evaluate, interval, train
 from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from tests.app.workbench import OWNER, Workbench, on_both
 from tests.sentences import Sentences
@@ -63,11 +63,11 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     assert status_of(found) == "ready"
     scores = people.scores(bench, model)
     rows: dict[str, Any] = {"sample_weight": people.weight, "group": people.group}
-    figures = found.metrics
-    assert figures is not None
+    metrics = found.metrics
+    assert metrics is not None
     expected = metrics.auc_interval(people.y, scores, 0.9, **rows)
-    assert interval(figures["auc"]) == pytest.approx(expected)
-    for area, window in zip(figures["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
+    assert interval(metrics["auc"]) == pytest.approx(expected)
+    for area, window in zip(metrics["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
         assert (area["fpr_min"], area["fpr_max"]) == window
         expected = metrics.partial_auc_interval(people.y, scores, *window, level=0.9, **rows)
         assert interval(area) == pytest.approx(expected)
@@ -76,13 +76,13 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
         )
         assert area["empirical"] == pytest.approx(strict)
     present = people.weight > 0
-    assert figures["positives"] == (people.y & present).sum()
-    assert figures["negatives"] == (~people.y & present).sum()
-    assert figures["groups"] == len(set(people.group[present]))
-    assert figures["totals"]["positive"] == people.weight[people.y].sum()
+    assert metrics["positives"] == (people.y & present).sum()
+    assert metrics["negatives"] == (~people.y & present).sum()
+    assert metrics["groups"] == len(set(people.group[present]))
+    assert metrics["totals"]["positive"] == people.weight[people.y].sum()
     per_group = np.bincount(people.group[people.y], people.weight[people.y])
     kish = per_group.sum() ** 2 / (per_group**2).sum()
-    assert figures["totals"]["positive_effective"] == pytest.approx(kish)
+    assert metrics["totals"]["positive_effective"] == pytest.approx(kish)
     _, curve, _ = bench.db.reading(evaluations.roc, OWNER, found.id)
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
@@ -145,8 +145,8 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert large["high"] < 0
     assert "Probabilities are too high" in moved.drift["summary"]
     assert moved.metrics is not None
-    cut = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
-    assert cut["fpr"]["value"] > 0.2
+    cutoff = moved.metrics["operating_point"]  # the threshold that flagged a tenth of the negatives
+    assert cutoff["fpr"]["value"] > 0.2
 
 
 class PeopleOfAnotherYear(People):
@@ -168,9 +168,12 @@ def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workben
     assert drift["changed"]
     large = drift["probabilities"][0]
     assert found.metrics is not None
-    judged = found.metrics["calibration"]
-    assert interval(large) == interval(judged["in_the_large"])
-    assert (large["predicted"], large["observed"]) == (judged["predicted"], judged["observed"])
+    evaluated = found.metrics["calibration"]
+    assert interval(large) == interval(evaluated["in_the_large"])
+    assert (large["predicted"], large["observed"]) == (
+        evaluated["predicted"],
+        evaluated["observed"],
+    )
     assert drift["prevalence"]["change"]["low"] > 0.1
     for said in ("Probabilities are too low", "More rows are positive", "ranks as well as"):
         assert said in drift["summary"]
@@ -200,13 +203,13 @@ def test_words_and_gaps_that_move_are_told(bench: Workbench) -> None:
 def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> None:
     people = People(300, 0)
     old, new = people.upload(bench), People(200, 1).upload(bench)
-    train(bench, old, "judged", validation={"method": "dataset", "dataset_id": new})
+    train(bench, old, "evaluated", validation={"method": "dataset", "dataset_id": new})
     train(bench, old, "unjudged", validation={"method": "none"})
     copy = people.upload(bench, name="copy")
     for ref, dataset_id, words in (
-        ("judged", old, "judged:1 was trained on rows of this dataset"),
-        ("judged", copy, "judged:1 was trained on rows of this dataset"),
-        ("judged", new, "judged:1 was validated on rows of this dataset"),
+        ("evaluated", old, "judged:1 was trained on rows of this dataset"),
+        ("evaluated", copy, "judged:1 was trained on rows of this dataset"),
+        ("evaluated", new, "judged:1 was validated on rows of this dataset"),
         (
             "unjudged",
             new,
@@ -222,7 +225,7 @@ def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> N
     with bench.db.write() as session:  # as a worker of a version without lineage writes them
         session.execute(update(Model).values(dataset=None, validation_dataset=None))
     for dataset_id, words in ((old, "trained on"), (new, "validated on")):
-        (warning,) = evaluate(bench, "judged", dataset_id).warnings
+        (warning,) = evaluate(bench, "evaluated", dataset_id).warnings
         assert words in warning
         sentences(warning)
 
@@ -285,7 +288,7 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
 
 
 def test_net_benefit_and_the_distance_of_an_evaluation(bench: Workbench) -> None:
-    model = train(bench, People(500, 0).upload(bench), "churn", controls=False)
+    model = train(bench, People(500, 0).upload(bench), "churn", baselines=False)
     people = People(400, 1)
     found = evaluate(bench, "churn", people.upload(bench, weight="w", group="g"), level=0.9)
     assert found.metrics is not None
@@ -328,8 +331,8 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     bench: Workbench, sentences: Sentences
 ) -> None:
     old, new = monthly(4_000, 0), monthly(1_500, 1, first=4_000, start=1.5)
-    train(bench, bench.ready(old, label="y").id, "timed", controls=False)
-    train(bench, bench.ready(old, label="y", drop="seen_at").id, "untimed", controls=False)
+    train(bench, bench.ready(old, label="y").id, "timed", baselines=False)
+    train(bench, bench.ready(old, label="y", drop="seen_at").id, "untimed", baselines=False)
     timed = evaluate(bench, "timed", bench.ready(new, label="y").id).drift
     assert timed is not None
     features = {each["name"]: each for each in timed["features"]}
@@ -366,7 +369,7 @@ def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:
 
 def test_a_time_that_is_missing_in_some_rows_orders_nothing(bench: Workbench) -> None:
     old, new = monthly(2_000, 0), monthly(1_000, 1, first=2_000)
-    train(bench, bench.ready(old, label="y").id, "timed", controls=False)
+    train(bench, bench.ready(old, label="y").id, "timed", baselines=False)
     first, *lines = new.splitlines()
     holes = "\n".join(
         [first, *[line if i else "," + line.partition(",")[2] for i, line in enumerate(lines)]]
@@ -420,19 +423,19 @@ def test_several_labels(bench: Workbench, sentences: Sentences) -> None:
     old, new = bench.ready(table(0, 40), **given), bench.ready(table(1, 1), **given)
     model = bench.model(bench.work_on(old, algorithm={"name": "adaboost_mh", "n_rounds": 20}))
     found = evaluate(bench, model.id, new.id, windows=[(0.0, 0.2)])
-    figures = found.metrics
-    assert figures is not None
-    assert [label["label"] for label in figures["labels"]] == ["hot", "big", "rare"]
-    assert figures["labels"][2] == {
+    metrics = found.metrics
+    assert metrics is not None
+    assert [label["label"] for label in metrics["labels"]] == ["hot", "big", "rare"]
+    assert metrics["labels"][2] == {
         "label": "rare",
         "auc": None,
         "pauc": [],
         "positives": 1,
         "negatives": 199,
     }
-    assert figures["judged"] == 2
-    values = [label["auc"]["value"] for label in figures["labels"][:2]]
-    assert figures["mean_auc"] == pytest.approx(np.mean(values))
+    assert metrics["evaluated"] == 2
+    values = [label["auc"]["value"] for label in metrics["labels"][:2]]
+    assert metrics["mean_auc"] == pytest.approx(np.mean(values))
     assert min(values) > 0.9
     assert len(found.warnings) == 1
     sentences(found.warnings[0])

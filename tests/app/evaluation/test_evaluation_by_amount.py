@@ -18,8 +18,8 @@ from app.models import service as models
 from app.platform.errors import Invalid
 from app.platform.tables import JobState
 from core import metrics
-from tests.app.judged_people import People, ask_comparison, evaluate, interval, train
-from tests.app.judged_people import ask as ask_for
+from tests.app.evaluated_people import People, ask_comparison, evaluate, interval, train
+from tests.app.evaluated_people import ask as ask_for
 from tests.app.live_service import Service
 from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from tests.app.refusals import refused
@@ -92,7 +92,7 @@ def test_value_and_costs_of_a_column(bench: Workbench, sentences: Sentences) -> 
     assert point["negatives"] == pytest.approx(w[over & ~y].sum() / w[~y].sum())
     worth = w * people.balance
     assert point["value"] == pytest.approx(worth[over & y].sum() / worth[y].sum())
-    cut = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
+    cutoff = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
     calibration = bench.db.reading(calibrations.find_served, model)
     assert calibration is not None
     served = calibrations.served_of(calibration)
@@ -101,14 +101,14 @@ def test_value_and_costs_of_a_column(bench: Workbench, sentences: Sentences) -> 
         scores,
         CORE_COSTS,
         people.balance,
-        threshold=cut.threshold,
+        threshold=cutoff.threshold,
         probability=served.calibration.probability(scores),
         **rows,
     )
     costs = amounts["costs"]
     assert interval(costs["flag_none"]) == pytest.approx(expected.flag_none)
     assert interval(costs["flag_all"]) == pytest.approx(expected.flag_all)
-    assert (costs["rows"], costs["threshold"]) == (w.sum(), cut.threshold)
+    assert (costs["rows"], costs["threshold"]) == (w.sum(), cutoff.threshold)
     least = costs["least"]
     assert least["threshold"] == expected.least.threshold
     assert least["in_sample"] == pytest.approx(expected.least.in_sample)

@@ -18,8 +18,8 @@ from app.models import service as models
 from app.platform.errors import Invalid
 from app.platform.tables import EvaluationCurve
 from core import metrics
-from tests.app.judged_people import People, evaluate, interval, train
-from tests.app.judged_people import ask as ask_for
+from tests.app.evaluated_people import People, evaluate, interval, train
+from tests.app.evaluated_people import ask as ask_for
 from tests.app.live_service import Service
 from tests.app.preference_data import draw_pairs, items_csv, pairs_csv, upload_items, worths
 from tests.app.refusals import refused
@@ -56,14 +56,14 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         groups=Groups("region", {"fpr": 0.2}, "equal_fpr"),
     )
     shown = json.loads(evaluation_of(found).model_dump_json())
-    assert (shown["group_by"], shown["cuts"]) == ("region", "equal_fpr")
+    assert (shown["group_by"], shown["cutoffs"]) == ("region", "equal_fpr")
     assert shown["at"] == {"fpr": 0.2, "tpr": None, "threshold": None}
     groups = shown["groups"]
     point = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
     assert (
         groups["threshold"] == shown["metrics"]["operating_point"]["threshold"] == point.threshold
     )
-    assert (groups["cuts"], groups["rate"]) == ("equal_fpr", 0.2)
+    assert (groups["cutoffs"], groups["rate"]) == ("equal_fpr", 0.2)
     sentences(groups["note"])
     scores = people.scores(bench, model)
     with bench.db.read() as session:
@@ -76,7 +76,7 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         by,
         windows=[window],
         threshold=point.threshold,
-        cuts="equal_fpr",
+        cutoffs="equal_fpr",
         rate=0.2,
         level=0.9,
         sample_weight=people.weight,
@@ -89,7 +89,7 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         assert (one["rows"], one["negatives"]) == (same.rows, same.rows - same.positives)
         (area,) = one["pauc"]
         assert (area["fpr_min"], area["fpr_max"]) == window
-        for figure, core in (
+        for metric, core in (
             (one["auc"], same.auc),
             (area, same.partial_aucs[0]),
             (one["tpr"], same.tpr),
@@ -97,20 +97,20 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         ):
             assert core is not None
             assert core.interval is not None
-            assert interval(figure) == pytest.approx(core.interval)
-            assert figure["reason"] is None
-        assert same.cut is not None
-        assert one["cut"]["threshold"] == same.cut.threshold
-        assert interval(one["cut"]["tpr"]) == pytest.approx(same.cut.tpr)
+            assert interval(metric) == pytest.approx(core.interval)
+            assert metric["reason"] is None
+        assert same.cutoff is not None
+        assert one["cutoff"]["threshold"] == same.cutoff.threshold
+        assert interval(one["cutoff"]["tpr"]) == pytest.approx(same.cutoff.tpr)
         calibration = one["calibration"]
         assert same.calibration is not None
         assert calibration["predicted"] == pytest.approx(same.calibration.predicted)
-        for figure, core in (
+        for metric, core in (
             (calibration["observed"], same.calibration.observed),
             (calibration["in_the_large"], same.calibration.in_the_large),
         ):
             assert core.interval is not None
-            assert interval(figure) == pytest.approx(core.interval)
+            assert interval(metric) == pytest.approx(core.interval)
         assert 2 <= len(calibration["points"]) <= 11
         own = probability[(by == groups["groups"].index(one)) & (people.weight > 0)]
         ends = [calibration["points"][place]["probability"] for place in (0, -1)]
@@ -126,8 +126,8 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         ("south", "north"),
     ]
     for one, cross in zip(groups["xauc"], expected.cross_areas, strict=True):
-        assert cross.figure.interval is not None
-        assert interval(one) == pytest.approx(cross.figure.interval)
+        assert cross.metric.interval is not None
+        assert interval(one) == pytest.approx(cross.metric.interval)
     of = [test["of"] for test in groups["tests"]]
     assert of == ["auc", "pauc", "tpr", "fpr", "calibration"]
     for test, same_test in zip(groups["tests"], expected.tests, strict=True):
@@ -327,11 +327,11 @@ def ask(start: Callable[..., Service]) -> Callable[..., Any]:
         ({"at": {"fpr": 0.1, "tpr": 0.2}}, "invalid", "/at"),
         ({"at": {"fpr": 1.5}}, "invalid", "/at/fpr"),
         ({"at": {"threshold": "high"}}, "invalid", "/at/threshold"),
-        ({"at": {"cut": 1}}, "invalid", "/at/cut"),
+        ({"at": {"cutoff": 1}}, "invalid", "/at/cutoff"),
         ({"at": {"fpr": 0.1}, "model": "unjudged"}, "no_curve", "/at/fpr"),
-        ({"cuts": "equal"}, "invalid", "/cuts"),
-        ({"cuts": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cuts"),
-        ({"cuts": "equal_fpr", "group_by": "region"}, "invalid", "/cuts"),
+        ({"cutoffs": "equal"}, "invalid", "/cutoffs"),
+        ({"cutoffs": "equal_fpr", "at": {"fpr": 0.1}}, "invalid", "/cutoffs"),
+        ({"cutoffs": "equal_fpr", "group_by": "region"}, "invalid", "/cutoffs"),
         ({"protected": ["region", "planet"]}, "unknown_column", "/protected/1"),
         ({"protected": ["left"]}, "invalid", "/protected/0"),
         ({"protected": ["day"]}, "invalid", "/protected/0"),
@@ -383,7 +383,7 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
             answer = client.get(path, params=params)
             assert answer.status_code == 200, answer.text
             found = answer.json()["groups"]
-            expected = metrics.promises_by_group(
+            expected = metrics.guarantees_by_group(
                 people.y, scores, by, **asked, confidence=0.9, together=together
             )
             assert [each["value"] for each in found["groups"]] == [
@@ -398,10 +398,10 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
                 if same.threshold is None:
                     assert (one["errors"], one["broken"], one["fpr"]) == (None, None, None)
                     continue
-                assert same.promise is not None
+                assert same.guarantee is not None
                 assert (one["errors"], one["broken"]) == (
-                    same.promise.errors,
-                    same.promise.broken,
+                    same.guarantee.errors,
+                    same.guarantee.broken,
                 )
                 own = by == same.group
                 for name, label in (("fpr", False), ("tpr", True)):
@@ -417,16 +417,16 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
     plain = client.post("/v1/evaluations", json=body).json()["id"]
     service.work()
     answer = client.get(f"/v1/evaluations/{plain}/operating-point", params=asked_all)
-    refused(answer, 422, "no_promise", "has no groups: evaluate with group_by")
+    refused(answer, 422, "no_guarantee", "has no groups: evaluate with group_by")
     for options in ({"weight": "w", "drop": "g"}, {"group": "g", "drop": "w"}):
         unequal = evaluated(people.csv(), "unequal", **options)
-        refused(client.get(unequal, params=asked_all), 422, "no_promise", "unequal weights")
+        refused(client.get(unequal, params=asked_all), 422, "no_guarantee", "unequal weights")
 
     def forget(session: Any) -> None:
         session.get_one(EvaluationCurve, path.split("/")[3]).group_scores = None
 
     service.context.db.writing(forget)  # as of an earlier version
-    refused(client.get(path, params=asked_all), 422, "no_promise", "evaluate again")
+    refused(client.get(path, params=asked_all), 422, "no_guarantee", "evaluate again")
     assert client.get(path, params={"fpr": 0.2, "confidence": 0.9}).json()["groups"] is None
 
 

@@ -113,12 +113,12 @@ def test_a_metric_without_an_interval_is_not_known_to_be_stable(
     areas: list[dict[str, Any]],
 ) -> None:
     drift = {"level": 0.95, "changed": False, "summary": "S.", "features": [], "scores": []}
-    judged = evaluation(drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9})
-    found = check_stable(judged)
+    evaluated = evaluation(drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9})
+    found = check_stable(evaluated)
     assert (found.passed, found.more_rows) == (None, None)
     assert found.words.startswith("On new:1: S. ")
-    judged.drift["changed"] = True
-    assert check_stable(judged).passed is False
+    evaluated.drift["changed"] = True
+    assert check_stable(evaluated).passed is False
 
 
 @pytest.mark.parametrize(
@@ -169,18 +169,18 @@ def test_what_an_earlier_version_measured_is_not_known() -> None:
     assert check_reliability(found, [], "Here", "evaluation").passed is None
 
 
-def groups(*figures: tuple[float, float, float] | None) -> Check:
+def groups(*limits: tuple[float, float, float] | None) -> Check:
     shown = [
-        dict(zip(("value", "low", "high", "reason"), (*figure, None), strict=True))
-        if figure
+        dict(zip(("value", "low", "high", "reason"), (*metric, None), strict=True))
+        if metric
         else {"value": None, "low": None, "high": None, "reason": "2 rows"}
-        for figure in figures
+        for metric in limits
     ]
     grouping = {
         "column": "region",
         "groups": [
-            {"value": str(number), "auc": figure, "tpr": None, "fpr": None, "calibration": None}
-            for number, figure in enumerate(shown)
+            {"value": str(number), "auc": metric, "tpr": None, "fpr": None, "calibration": None}
+            for number, metric in enumerate(shown)
         ],
     }
     metrics = {"positives": 50, "negatives": 50}

@@ -80,9 +80,9 @@ def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.C
         assert problem["errors"][0]["quota"] == "queued_jobs"
         assert int(answer.headers["Retry-After"]) > 0
     assert everything(tight) == before
-    figures = client.get("/metrics").text.splitlines()
-    assert 'rankwright_owners_at_quota{quota="queued_jobs"} 1.0' in figures
-    oldest = next(line for line in figures if line.startswith("rankwright_queue_oldest_seconds"))
+    metrics = client.get("/metrics").text.splitlines()
+    assert 'rankwright_owners_at_quota{quota="queued_jobs"} 1.0' in metrics
+    oldest = next(line for line in metrics if line.startswith("rankwright_queue_oldest_seconds"))
     assert float(oldest.split()[1]) > 0
     replay = upload(client, key="one")
     assert (replay.status_code, replay.headers["Idempotent-Replayed"]) == (202, "true")

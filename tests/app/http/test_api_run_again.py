@@ -105,7 +105,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
         "dataset_id": people,
         "name": "churn",
         "algorithm": {"name": "rankboost", "n_rounds": 2},
-        "controls": False,
+        "baselines": False,
     }
     first = ask("POST /v1/jobs", 202, json=job)["id"]
     ask("POST /v1/jobs/{id}/cancel", 202, id=first)

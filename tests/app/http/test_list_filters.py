@@ -56,7 +56,7 @@ def fill(db: Database) -> None:
                 common: dict[str, Any] = {"owner": owner, "job_id": job.id, "created_at": at}
                 dataset = {"dataset_id": new_id("ds"), "dataset_name": "spring"}
                 of_model = {"model_id": model.id, "model_name": name, "model_version": 1}
-                judged: dict[str, Any] = {"windows": [], "level": 0.95, "warnings": []}
+                evaluated: dict[str, Any] = {"windows": [], "level": 0.95, "warnings": []}
                 session.add(
                     Evaluation(
                         id=new_id("evl"),
@@ -64,11 +64,11 @@ def fill(db: Database) -> None:
                         **common,
                         **dataset,
                         **of_model,
-                        **judged,
+                        **evaluated,
                     )
                 )
                 of_job = common | {"job_id": compared.id}
-                comparison = Comparison(id=new_id("cmp"), **of_job, **dataset, **judged)
+                comparison = Comparison(id=new_id("cmp"), **of_job, **dataset, **evaluated)
                 session.add(comparison)
                 session.flush()
                 session.add(

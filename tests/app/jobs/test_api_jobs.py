@@ -67,7 +67,7 @@ def test_the_threshold_of_a_rate_comes_with_the_model(
     metrics = client.get("/v1/models/churn/metrics").json()
     assert metrics["operating_point"] == cut
     asked = client.get("/v1/models/churn/operating-point?fpr=0.1").json()
-    of_request = {"on": "validation", "approximate": False, "promise": None}
+    of_request = {"on": "validation", "approximate": False, "guarantee": None}
     assert asked == cut | of_request | {"model_id": model["id"]}
     of_training = client.get("/v1/models/churn/metrics?on=train").json()["operating_point"]
     assert of_training["threshold"] == cut["threshold"]

@@ -20,7 +20,7 @@ from app.jobs.kinds import status_of
 from app.platform.errors import Conflict
 from app.platform.tables import BatchScore, Comparison, Dataset, DatasetPairs, Evaluation, Job
 from app.scoring import batch
-from tests.app.judged_people import People, ask, ask_comparison, train
+from tests.app.evaluated_people import People, ask, ask_comparison, train
 from tests.app.preference_data import upload_items
 from tests.app.queue_steps import at_once
 from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite, on_both, quiet

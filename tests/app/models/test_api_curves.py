@@ -82,10 +82,10 @@ def test_cuts_along_the_curve_are_the_single_ones(reader: httpx.Client, address:
         assert found["total_points"] == len(found["points"]) == len(curve)
         assert (found["level"], found["approximate"], found["of_objective"]) == (0.95, False, None)
         assert found["points"][0]["threshold"] is None
-        for cut in found["points"][1::7]:
-            asked = terms | {"threshold": cut["threshold"]}
+        for cutoff in found["points"][1::7]:
+            asked = terms | {"threshold": cutoff["threshold"]}
             single = reader.get(f"{address}/operating-point", params=asked).json()
-            assert cut == {name: single[name] for name in cut}
+            assert cutoff == {name: single[name] for name in cutoff}
     cheapest = found["points"][found["least_cost"]]
     single = reader.get(f"{address}/operating-point", params=terms).json()
     assert (cheapest["threshold"], cheapest["cost"]) == (single["threshold"], single["cost"])
@@ -103,8 +103,14 @@ def test_all_thresholds_are_looked_at_for_a_share_of_the_rows(
     for terms in ({}, {"prevalence": 0.1}, costs):
         every = reader.get(f"{address}/operating-points", params=terms | {"points": 1000}).json()
         assert (every["exact"], every["of_flagged"]) == (True, None)
-        within = [cut for cut in every["points"] if cut["flagged"]["value"] <= share + 1e-12]
-        best = min(within, key=lambda cut: cut["cost"]["value"]) if terms is costs else within[-1]
+        within = [
+            cutoff for cutoff in every["points"] if cutoff["flagged"]["value"] <= share + 1e-12
+        ]
+        best = (
+            min(within, key=lambda cutoff: cutoff["cost"]["value"])
+            if terms is costs
+            else within[-1]
+        )
         asked = terms | {"flagged": share}
         few = reader.get(f"{address}/operating-points", params=asked | {"points": 10}).json()
         assert (few["points"][few["of_flagged"]], few["exact"]) == (best, False)
@@ -135,40 +141,40 @@ def test_shares_of_the_rows_that_cannot_be(
 def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str) -> None:
     client = small.client(small.key())
     objective = {"metric": "tpr", "fpr": 0.2}
-    job = small.train(client, dataset_id, name="cut", objective=objective)
+    job = small.train(client, dataset_id, name="cutoff", objective=objective)
     address = f"/v1/models/{job['output']['id']}"
     chosen = client.get(address).json()["operating_point"]
     for on in ("validation", "train"):
         found = client.get(f"{address}/operating-points?points=10&on={on}").json()
-        cut = found["points"][found["of_objective"]]
+        cutoff = found["points"][found["of_objective"]]
         there = client.get(f"{address}/metrics?on={on}").json()["operating_point"]
-        assert (cut["fpr"], cut["tpr"]) == (there["fpr"], there["tpr"])
+        assert (cutoff["fpr"], cutoff["tpr"]) == (there["fpr"], there["tpr"])
         assert found["least_cost"] is None
         assert found["of_aliases"] == {}
         if on == "validation":
-            assert cut["threshold"] == chosen["threshold"]
+            assert cutoff["threshold"] == chosen["threshold"]
     # So are the cuts of its aliases, however few points there are; a threshold between two points is at the one that
     # flags the same rows.
     whole = client.get(f"{address}/operating-points?points=1000").json()["points"]
     middle = (whole[7]["threshold"] + whole[8]["threshold"]) / 2
-    promises = {
+    guarantees = {
         "half": {"threshold": middle},
         "live": {"tpr": 0.7},
         "none": {"fpr": 0.0, "confidence": 0.5},
         "silent": None,
     }
     kept = {}
-    for alias, promise in promises.items():
-        body = {"model_id": job["output"]["id"], "promise": promise}
-        answer = client.put(f"/v1/models/cut/aliases/{alias}", json=body)
+    for alias, guarantee in guarantees.items():
+        body = {"model_id": job["output"]["id"], "guarantee": guarantee}
+        answer = client.put(f"/v1/models/cutoff/aliases/{alias}", json=body)
         if answer.is_success:
-            kept[alias] = answer.json()["cut"]
+            kept[alias] = answer.json()["cutoff"]
     found = client.get(f"{address}/operating-points?points=12").json()
-    assert set(found["of_aliases"]) == {name for name, cut in kept.items() if cut is not None}
+    assert set(found["of_aliases"]) == {name for name, cutoff in kept.items() if cutoff is not None}
     assert len(found["points"]) <= 12
     for alias, index in found["of_aliases"].items():
-        cut = found["points"][index]
-        assert (cut["fpr"]["value"], cut["tpr"]["value"]) == (
+        cutoff = found["points"][index]
+        assert (cutoff["fpr"]["value"], cutoff["tpr"]["value"]) == (
             kept[alias]["fpr"],
             kept[alias]["tpr"],
         )
@@ -201,7 +207,7 @@ def test_a_model_with_its_parts_in_one_answer(reader: httpx.Client, address: str
 
 COMPUTED = [
     *("metrics", "roc", "roc?format=csv", "operating-point?fpr=0.1", "operating-points"),
-    *("figures?figure=auc", "gains", "curves/gains", "bounds", "margins", "structure"),
+    *("figures?metric=auc", "gains", "curves/gains", "bounds", "margins", "structure"),
     *("plot", "report", "partial-dependence?feature=age", "variable-dependence?feature=age"),
 ]
 

@@ -57,20 +57,20 @@ def world(start: Callable[..., Service]) -> World:
 def test_a_promised_rate(world: World) -> None:
     path = f"models/{world.model}/operating-point"
     plain = world.read(path, fpr=0.1)
-    assert plain["promise"] is None
+    assert plain["guarantee"] is None
     for asked in ({"fpr": 0.1}, {"tpr": 0.8}):
         (rate, limit), *_ = asked.items()
         found = world.read(path, confidence=0.9, **asked)
-        promise = found["promise"]
+        guarantee = found["guarantee"]
         counts = world.read(f"models/{world.model}/metrics")
         rows = counts["negatives" if rate == "fpr" else "positives"]
-        assert (promise["rate"], promise["limit"], promise["rows"]) == (rate, limit, rows)
-        assert promise["broken"] <= 0.1 == pytest.approx(1 - promise["confidence"])
+        assert (guarantee["rate"], guarantee["limit"], guarantee["rows"]) == (rate, limit, rows)
+        assert guarantee["broken"] <= 0.1 == pytest.approx(1 - guarantee["confidence"])
         wrong = found["fpr"]["value"] if rate == "fpr" else 1 - found["tpr"]["value"]
-        assert wrong * rows <= promise["errors"] + 1e-9
-        assert promise["errors"] < rows * (limit if rate == "fpr" else 1 - limit)
+        assert wrong * rows <= guarantee["errors"] + 1e-9
+        assert guarantee["errors"] < rows * (limit if rate == "fpr" else 1 - limit)
         # the same cut as that of the more careful rate
-        share = promise["errors"] / rows
+        share = guarantee["errors"] / rows
         same = world.read(path, **{rate: share if rate == "fpr" else 1 - share})
         assert same["threshold"] == found["threshold"]
         assert same["precision"] == found["precision"]
@@ -89,14 +89,14 @@ def test_an_evaluation_promises_where_the_model_has_not_seen_the_rows(world: Wor
     path = f"evaluations/{world.evaluation}/operating-point"
     found = world.read(path, tpr=0.9, confidence=0.95)
     assert (found["evaluation_id"], found["model_id"]) == (world.evaluation, world.folded)
-    assert found["promise"]["needed"] == 29
+    assert found["guarantee"]["needed"] == 29
     assert found["tpr"]["value"] > 0.9
     cheap = world.read(path, cost_false_positive=1, cost_false_negative=2)
-    assert cheap["promise"] is None
+    assert cheap["guarantee"] is None
     assert cheap["cost"]["value"] < cheap["cost"]["flag_none"]
     asked = {"fpr": 0.1, "confidence": 0.9}
     answer = world.client.get(f"/v1/evaluations/{world.seen}/operating-point", params=asked)
-    refused(answer, 422, "no_promise", "has seen rows of its dataset")
+    refused(answer, 422, "no_guarantee", "has seen rows of its dataset")
     answer = world.client.get("/v1/evaluations/evl_1/operating-point", params=asked)
     refused(answer, 404, "not_found")
 
@@ -112,8 +112,8 @@ def test_an_evaluation_promises_where_the_model_has_not_seen_the_rows(world: Wor
         ("tpr=1&confidence=0.9", "invalid_parameter", "tpr must be from 1e-09"),
         ("confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
         ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
-        ("threshold=1&confidence=0.9", "no_promise", "threshold cannot be given"),
-        ("fpr=0.1&confidence=0.9&on=train", "no_promise", "on must be validation"),
+        ("threshold=1&confidence=0.9", "no_guarantee", "threshold cannot be given"),
+        ("fpr=0.1&confidence=0.9&on=train", "no_guarantee", "on must be validation"),
         ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", "prevalence must be less than 1"),
     ],
 )
@@ -139,7 +139,7 @@ def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
 
 def test_cross_validated_scores_promise_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
-    refused(answer, 422, "no_promise", "cross-validated", "ask the evaluation")
+    refused(answer, 422, "no_guarantee", "cross-validated", "ask the evaluation")
 
 
 NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4", "auc"]
@@ -147,9 +147,9 @@ NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_w
 
 def test_figures_by_name(world: World) -> None:
     path = f"models/{world.model}"
-    found = world.read(f"{path}/figures", figure=NAMES)
-    assert [each["figure"] for each in found["figures"]] == NAMES
-    by_name = {each["figure"]: each for each in found["figures"]}
+    found = world.read(f"{path}/metric-estimates", metric=NAMES)
+    assert [each["metric"] for each in found["metrics"]] == NAMES
+    by_name = {each["metric"]: each for each in found["metrics"]}
     metrics = world.read(f"{path}/metrics")
     for end in ("value", "low", "high"):
         assert by_name["auc"][end] == pytest.approx(metrics["auc"][end])
@@ -157,23 +157,27 @@ def test_figures_by_name(world: World) -> None:
     assert by_name["average_precision"]["chance"] == pytest.approx(prevalence)
     assert by_name["two_way:0.3,0.4"]["chance"] is by_name["two_way:0.3,0.4"]["p_value"] is None
     assert by_name["auc"]["p_value"] <= by_name["auc"]["adjusted_p_value"] < 0.001
-    for each in found["figures"]:
+    for each in found["metrics"]:
         assert 0 <= each["low"] <= each["value"] <= each["high"] <= 1
-    there = world.read(f"evaluations/{world.evaluation}/figures", figure=["auc", "ndcg"])
+    there = world.read(f"evaluations/{world.evaluation}/metric-estimates", metric=["auc", "ndcg"])
     assert (there["model_id"], there["level"]) == (world.folded, 0.95)
-    assert world.read(f"models/{world.folded}/figures", figure="auc")["approximate"]
+    assert world.read(f"models/{world.folded}/metric-estimates", metric="auc")["approximate"]
 
 
 def test_a_new_metric_needs_no_route(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.metrics.figures.FIGURES", WITH_SQUARE_AREA)
+    monkeypatch.setattr("core.metrics.measuring.FIGURES", WITH_SQUARE_AREA)
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
-        new, area = world.read(f"{path}/figures", figure=["square_area:1", "auc"])["figures"]
+        new, area = world.read(f"{path}/metric-estimates", metric=["square_area:1", "auc"])[
+            "metrics"
+        ]
         assert new["value"] == pytest.approx(area["value"] ** 2)
         assert new["low"] < new["value"] < new["high"]
 
 
 def test_gini_at_the_door(world: World) -> None:
-    gini, area = world.read(f"models/{world.model}/figures", figure=["gini", "auc"])["figures"]
+    gini, area = world.read(f"models/{world.model}/metric-estimates", metric=["gini", "auc"])[
+        "metrics"
+    ]
     for end in ("value", "low", "high", "chance"):
         assert gini[end] == pytest.approx(2 * area[end] - 1)
     assert gini["p_value"] == pytest.approx(area["p_value"])
@@ -182,31 +186,37 @@ def test_gini_at_the_door(world: World) -> None:
 def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None:
     """It is the `empirical` of the metrics, with an interval and a test."""
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
-        asked = world.read(f"{path}/figures", figure=["pauc:0,0.05", "auc"], definition="empirical")
-        named = world.read(f"{path}/figures", figure=["empirical:0,0.05", "empirical:0,1"])
-        assert asked["figures"] == named["figures"]
-        assert [each["figure"] for each in asked["figures"]] == [
+        asked = world.read(
+            f"{path}/metric-estimates", metric=["pauc:0,0.05", "auc"], definition="empirical"
+        )
+        named = world.read(f"{path}/metric-estimates", metric=["empirical:0,0.05", "empirical:0,1"])
+        assert asked["metrics"] == named["metrics"]
+        assert [each["metric"] for each in asked["metrics"]] == [
             "empirical:0,0.05",
             "empirical:0,1",
         ]
-        for each in asked["figures"]:
+        for each in asked["metrics"]:
             assert each["low"] <= each["value"] <= each["high"]
             assert each["p_value"] <= each["adjusted_p_value"]
-        plain = world.read(f"{path}/figures", figure="pauc:0,0.05", definition="interpolated")
-        assert plain["figures"][0]["figure"] == "pauc:0,0.05"
+        plain = world.read(
+            f"{path}/metric-estimates", metric="pauc:0,0.05", definition="interpolated"
+        )
+        assert plain["metrics"][0]["metric"] == "pauc:0,0.05"
     (window, *_) = world.read(f"models/{world.model}/metrics")["pauc"]
-    strict = world.read(f"models/{world.model}/figures", figure="empirical:0,0.05")["figures"][0]
+    strict = world.read(f"models/{world.model}/metric-estimates", metric="empirical:0,0.05")[
+        "metrics"
+    ][0]
     assert strict["value"] == pytest.approx(window["empirical"])
 
 
 def test_a_fixed_prevalence_narrows_the_figures_that_depend_on_it(world: World) -> None:
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
-        asked = {"figure": ["precision@50%", "auc"]}
+        asked = {"metric": ["precision@50%", "auc"]}
         free, fixed = (
-            world.read(f"{path}/figures", **asked, fixed_prevalence=known)["figures"]
+            world.read(f"{path}/metric-estimates", **asked, fixed_prevalence=known)["metrics"]
             for known in (False, True)
         )
-        assert world.read(f"{path}/figures", **asked)["figures"] == free
+        assert world.read(f"{path}/metric-estimates", **asked)["metrics"] == free
         assert free[1] == fixed[1]
         assert free[0]["value"] == fixed[0]["value"]
         assert free[0]["p_value"] == fixed[0]["p_value"]
@@ -222,10 +232,10 @@ def test_the_gains_table(world: World) -> None:
         tenth, half, twenty = found["rows"]
         assert tenth["lift"]["value"] > half["lift"]["value"] > 1.0
         assert twenty["count"] == 20
-        named = world.read(f"{path}/figures", figure=["precision@20", "precision@10%"])
-        for row, figure in zip((twenty, tenth), named["figures"], strict=True):
+        named = world.read(f"{path}/metric-estimates", metric=["precision@20", "precision@10%"])
+        for row, metric in zip((twenty, tenth), named["metrics"], strict=True):
             for end in ("value", "low", "high"):
-                assert row["precision"][end] == pytest.approx(figure[end])
+                assert row["precision"][end] == pytest.approx(metric[end])
         rare = world.read(f"{path}/gains", share=0.1, prevalence=0.01)
         assert rare["prevalence"] == 0.01
         assert rare["rows"][0]["precision"]["value"] < tenth["precision"]["value"]
@@ -242,9 +252,9 @@ def test_curves_of_the_list(world: World) -> None:
         assert (found["kind"], found["axes"]) == ("precision_recall", ["recall", "precision"])
         assert found["exact"]
         assert found["total_points"] == len(roc) - 1 == len(found["points"])
-        for point, cut, size in zip(found["points"], roc[1:], flagged[1:], strict=True):
-            assert (point["x"], point["threshold"]) == (cut["tpr"], cut["threshold"])
-            assert point["y"] == pytest.approx(share * cut["tpr"] / size)
+        for point, cutoff, size in zip(found["points"], roc[1:], flagged[1:], strict=True):
+            assert (point["x"], point["threshold"]) == (cutoff["tpr"], cutoff["threshold"])
+            assert point["y"] == pytest.approx(share * cutoff["tpr"] / size)
         gains = world.read(f"{path}/curves/gains", max_points=100_000)["points"]
         assert gains[0] == {"x": 0.0, "y": 0.0, "threshold": None}
         assert [p["x"] for p in gains] == pytest.approx(flagged)
@@ -314,8 +324,8 @@ def test_the_histogram_of_the_scores(world: World) -> None:
 
 
 def test_pictures_of_the_curves_of_the_list(world: World) -> None:
-    figures = world.read(f"models/{world.model}/figures", figure="average_precision")
-    area = f"{figures['figures'][0]['value']:.4f}"
+    metrics = world.read(f"models/{world.model}/metric-estimates", metric="average_precision")
+    area = f"{metrics['metrics'][0]['value']:.4f}"
     for kind, words in (("precision_recall", f"average precision {area}"), ("cost", "best cut")):
         answer = world.client.get(f"/v1/models/{world.model}/plot", params={"kind": kind})
         assert answer.headers["content-type"] == "image/svg+xml"
@@ -337,23 +347,23 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("curves/histogram?prevalence=0.1", "invalid_parameter", "leave prevalence out, got 0.1"),
         ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
         ("curves/gains?format=xml", "invalid", "format"),
-        ("figures", "invalid", "figure is required"),
-        ("figures?figure=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
-        ("figures?figure=area", "invalid_parameter", "got 'area'"),
-        ("figures?figure=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
-        ("figures?figure=precision@100000", "invalid_parameter", "count must be at most the"),
-        ("figures?figure=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
-        ("figures?figure=auc&figure=auc", "invalid_parameter", "auc occurs twice"),
-        ("figures?figure=auc&definition=strict", "invalid", "definition"),
+        ("metrics", "invalid", "figure is required"),
+        ("figures?metric=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
+        ("figures?metric=area", "invalid_parameter", "got 'area'"),
+        ("figures?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
+        ("figures?metric=precision@100000", "invalid_parameter", "count must be at most the"),
+        ("figures?metric=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
+        ("figures?metric=auc&metric=auc", "invalid_parameter", "auc occurs twice"),
+        ("figures?metric=auc&definition=strict", "invalid", "definition"),
         (
-            "figures?figure=auc&figure=empirical:0,1&definition=empirical",
+            "figures?metric=auc&metric=empirical:0,1&definition=empirical",
             "invalid_parameter",
             "empirical:0,1 occurs twice",
         ),
-        ("figures?figure=empirical:0.2,0.1", "invalid_parameter", "fpr_max must be greater"),
-        ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "figure"),
-        ("figures?figure=auc&on=moon", "invalid", "on"),
-        ("figures?figure=auc&fixed_prevalence=0.1", "invalid", "fixed_prevalence"),
+        ("figures?metric=empirical:0.2,0.1", "invalid_parameter", "fpr_max must be greater"),
+        ("figures?" + "&".join(f"figure=ndcg@{k}" for k in range(1, 22)), "invalid", "metric"),
+        ("figures?metric=auc&on=moon", "invalid", "on"),
+        ("figures?metric=auc&fixed_prevalence=0.1", "invalid", "fixed_prevalence"),
         ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
         ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
         ("gains?share=nan", "invalid", "share"),
@@ -391,32 +401,32 @@ def test_models_are_compared_by_figures(world: World) -> None:
     body = {
         "models": [world.model, world.folded],
         "dataset_id": dataset,
-        "figures": ["average_precision", "precision@20", "lift@20", "empirical:0,0.2"],
+        "metrics": ["average_precision", "precision@20", "lift@20", "empirical:0,0.2"],
     }
     made = world.client.post("/v1/comparisons", json=body)
     assert made.status_code == 202, made.text
     world.service.work()
     result = world.read(f"comparisons/{made.json()['id']}")["result"]
-    assert [each["figure"] for each in result["figures"]] == body["figures"]
-    there = world.read(f"evaluations/{world.evaluation}/figures", figure=body["figures"])
-    for compared, figure in zip(result["figures"], there["figures"], strict=True):
+    assert [each["metric"] for each in result["metrics"]] == body["metrics"]
+    there = world.read(f"evaluations/{world.evaluation}/metric-estimates", metric=body["metrics"])
+    for compared, metric in zip(result["metrics"], there["metrics"], strict=True):
         (_, of_folded), (pair,) = compared["values"], compared["differences"]
-        assert of_folded["value"] == pytest.approx(figure["value"])
+        assert of_folded["value"] == pytest.approx(metric["value"])
         assert (pair["first"], pair["second"]) == (world.model, world.folded)
         assert pair["p_value"] <= pair["adjusted_p_value"]
         assert compared["p_value"] == pytest.approx(pair["p_value"])
     assert len(result["windows"]) == 1
-    for figures, words in (
+    for metrics, words in (
         (["area"], "a figure must be"),
-        (["auc", "auc"], "/figures/1"),
-        ([f"ndcg@{k}" for k in range(1, 22)], "/figures"),
-        (["x" * 5000], "/figures/0"),
-        ("auc", "/figures"),
-        ([1], "/figures/0"),
-        (["auc", "precision@5000"], "/figures/1"),  # the dataset has fewer rows
-        (["auc", "lift@5000"], "/figures/1"),
+        (["auc", "auc"], "/metrics/1"),
+        ([f"ndcg@{k}" for k in range(1, 22)], "/metrics"),
+        (["x" * 5000], "/metrics/0"),
+        ("auc", "/metrics"),
+        ([1], "/metrics/0"),
+        (["auc", "precision@5000"], "/metrics/1"),  # the dataset has fewer rows
+        (["auc", "lift@5000"], "/metrics/1"),
     ):
-        answer = world.client.post("/v1/comparisons", json=body | {"figures": figures})
+        answer = world.client.post("/v1/comparisons", json=body | {"metrics": metrics})
         assert answer.status_code == 422
         assert words in answer.text
 
@@ -428,6 +438,6 @@ def test_rows_of_unequal_weight_are_not_counted(world: World) -> None:
     weighted = world.service.upload(world.client, text, name="weighted", weight="w")
     body = {"models": [world.model, world.folded], "dataset_id": weighted}
     for name in ("precision@20", "lift@2", "ndcg@5", "ndcg"):
-        made = world.client.post("/v1/comparisons", json=body | {"figures": ["auc", name]})
+        made = world.client.post("/v1/comparisons", json=body | {"metrics": ["auc", name]})
         problem = refused(made, 422, "invalid_parameter", "needs rows that count alike", name)
-        assert problem["errors"][0]["pointer"] == "/figures/1"
+        assert problem["errors"][0]["pointer"] == "/metrics/1"

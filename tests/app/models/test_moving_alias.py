@@ -23,7 +23,7 @@ ALIAS_PATH = "/v1/models/churn/aliases/live"
 QUERIES: dict[str, dict[str, Any]] = {
     "/v1/models/{ref}": {"include": "metrics,roc,operating_points,operating_point", "fpr": 0.1},
     "/v1/models/{ref}/operating-point": {"fpr": 0.1},
-    "/v1/models/{ref}/figures": {"figure": "auc"},
+    "/v1/models/{ref}/metric-estimates": {"metric": "auc"},
     "/v1/models/{ref}/partial-dependence": {"feature": NAMES[0]},
     "/v1/models/{ref}/variable-dependence": {"feature": NAMES[0]},
     "/v1/models/{ref}/score": ROW,
@@ -51,13 +51,13 @@ class Moving:
             old = client.get(ALIAS_PATH)
             answer = client.put(
                 ALIAS_PATH,
-                json={"model_id": model_id, "promise": {"flagged": 0.2}},
+                json={"model_id": model_id, "guarantee": {"flagged": 0.2}},
                 headers={"If-Match": old.headers["ETag"]} if old.is_success else {},
             )
             assert answer.is_success, answer.text
             with self._other.read() as session:
-                cut = session.scalars(select(ModelAlias.cut)).one()
-            self.targets.append({"model_id": model_id, "cut": cut})
+                cutoff = session.scalars(select(ModelAlias.cutoff)).one()
+            self.targets.append({"model_id": model_id, "cutoff": cutoff})
 
     def point_at(self, version: int) -> None:
         """Move the alias by a connection of its own."""

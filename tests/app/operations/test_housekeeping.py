@@ -247,7 +247,7 @@ def test_the_history_of_aliases_that_are_gone_goes(db: Database, blobs: BlobStor
 
 def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore) -> None:
     invalid = add_dataset(db, status=DatasetStatus.INVALID).id
-    unused, trained_on, busy, lately, judged_by = (
+    unused, trained_on, busy, lately, evaluated_by = (
         add_dataset(db, status=DatasetStatus.READY).id for _ in range(5)
     )
     retried = add_dataset(db, status=DatasetStatus.INVALID).id
@@ -256,13 +256,13 @@ def test_datasets_go_only_where_that_is_asked_for(db: Database, blobs: BlobStore
     submit(db, dataset_id=busy)
     ended(db, dataset_id=lately, finished_at=None)
     ended(db, dataset_id=retried, finished_at=None)
-    ended(db, spec={"validation": {"dataset_id": judged_by}}, finished_at=None)
+    ended(db, spec={"validation": {"dataset_id": evaluated_by}}, finished_at=None)
     assert not tidy(db, blobs)
     assert tidy(db, blobs, keep_invalid_datasets_days=1) == {"invalid datasets": 1}
     assert tidy(db, blobs, keep_unused_datasets_days=1) == {"unused datasets": 1}
     with db.read() as session:
         assert set(session.scalars(select(Dataset.id))) == {
-            *(trained_on, busy, lately, judged_by, retried, young)
+            *(trained_on, busy, lately, evaluated_by, retried, young)
         }
         log = audit_rows.list_page(session, OWNER, limit=10, after=None)
     assert [entry.action for entry in log.data] == ["housekeeping"] * 2

@@ -34,29 +34,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_callers_cannot_choose_labels() -> None:
-    figures = ApiMetrics("")
+    api_metrics = ApiMetrics("")
     for method in ("PROPFIND", "UNLOCK", "PURGE"):
-        figures.observe_request(method, "unrouted", 404, 0.1)
-    figures.observe_request("PUT", "/v1/models", 405, 0.1)
-    figures.observe_request("PUT", "/v1/jobs", 405, 0.1)
-    figures.observe_request("GET", "/v1/jobs", 999, 0.1)
+        api_metrics.observe_request(method, "unrouted", 404, 0.1)
+    api_metrics.observe_request("PUT", "/v1/models", 405, 0.1)
+    api_metrics.observe_request("PUT", "/v1/jobs", 405, 0.1)
+    api_metrics.observe_request("GET", "/v1/jobs", 999, 0.1)
     labels = [
         ("other", "unrouted", "404", "3.0"),
         ("PUT", "unrouted", "405", "2.0"),
         ("GET", "/v1/jobs", "0", "1.0"),
     ]
-    assert counts(figures) == [
+    assert counts(api_metrics) == [
         "rankwright_http_request_seconds_count"
         f'{{method="{method}",route="{route}",status="{status}"}} {count}'
         for method, route, status, count in labels
     ]
 
 
-def ask_too_much(figures: ApiMetrics, first: int) -> None:
+def ask_too_much(api_metrics: ApiMetrics, first: int) -> None:
     """Count 1000 requests of routes as long as can be, with every status."""
     for number in range(first, first + 1000):
         status = metrics.STATUSES[number % len(metrics.STATUSES)]
-        figures.observe_request("OPTIONS", f"/{number:0149}", status, 0.1)
+        api_metrics.observe_request("OPTIONS", f"/{number:0149}", status, 0.1)
 
 
 def total(lines: list[str]) -> float:
@@ -65,11 +65,11 @@ def total(lines: list[str]) -> float:
 
 
 def test_requests_beyond_the_last_series_are_counted_together() -> None:
-    figures = ApiMetrics("")
-    ask_too_much(figures, 0)
-    assert len(counts(figures)) <= MAX_SERIES
-    assert any('method="other",route="other",status="500"' in line for line in counts(figures))
-    assert total(counts(figures)) == 1000
+    api_metrics = ApiMetrics("")
+    ask_too_much(api_metrics, 0)
+    assert len(counts(api_metrics)) <= MAX_SERIES
+    assert any('method="other",route="other",status="500"' in line for line in counts(api_metrics))
+    assert total(counts(api_metrics)) == 1000
 
 
 def test_the_file_of_a_process_and_of_its_successors_does_not_grow(folder: Path) -> None:
@@ -79,10 +79,10 @@ def test_the_file_of_a_process_and_of_its_successors_does_not_grow(folder: Path)
     assert sum(sizes.values()) == 2 * metrics.SHARED_BYTES
     for first in (0, 5000):  # the second time as its successor
         metrics.share(folder, 1)
-        figures = ApiMetrics("")
-        ask_too_much(figures, first)
-    assert len(counts(figures)) <= MAX_SERIES
-    assert total(counts(figures)) == 2000
+        api_metrics = ApiMetrics("")
+        ask_too_much(api_metrics, first)
+    assert len(counts(api_metrics)) <= MAX_SERIES
+    assert total(counts(api_metrics)) == 2000
     assert {path.name: path.stat().st_size for path in folder.iterdir()} == sizes
 
     metrics.prepare_shared(folder, 1)

@@ -88,7 +88,7 @@ def address(small: Service, writer: httpx.Client) -> str:
         search={"method": "grid", "space": {"n_rounds": [5, 10]}},
         objective={"metric": "tpr", "fpr": 0.1},
         tags={SCRIPT: LINK},
-        controls=None,
+        baselines=None,
     )
     assert job["state"] == "succeeded", job
     return f"/v1/models/{job['output']['id']}"
@@ -102,16 +102,16 @@ def test_all_that_an_auditor_asks_for(writer: httpx.Client, address: str) -> Non
         writer.get(f"{address}/metrics", params={"on": part}).json()
         for part in ("validation", "train")
     ]
-    cuts = {cut.pop("asked"): cut for cut in found["operating_points"]}
-    assert next(iter(cuts)) == "objective: FPR ≤ 0.1"
-    assert cuts["objective: FPR ≤ 0.1"] == model["operating_point"]
+    cutoffs = {cutoff.pop("asked"): cutoff for cutoff in found["operating_points"]}
+    assert next(iter(cutoffs)) == "objective: FPR ≤ 0.1"
+    assert cutoffs["objective: FPR ≤ 0.1"] == model["operating_point"]
     asked = writer.get(f"{address}/operating-point?tpr=0.9").json()
-    assert cuts["TPR ≥ 0.9"] == {name: asked[name] for name in cuts["TPR ≥ 0.9"]}
+    assert cutoffs["TPR ≥ 0.9"] == {name: asked[name] for name in cutoffs["TPR ≥ 0.9"]}
     dataset = writer.get(f"/v1/datasets/{model['dataset_id']}").json()
     assert found["data"]["sha256"] == dataset["sha256"]
     assert (found["data"]["rows"], found["data"]["positives"]) == (200, dataset["positives"])
     assert found["job"]["id"] == model["job_id"]
-    assert found["controls"] == writer.get(f"{address}/controls").json()
+    assert found["baselines"] == writer.get(f"{address}/baselines").json()
     assert (found["leaderboard"], found["fold_aucs"]) == (None, None)
     importance = writer.get(f"{address}/importance").json()
     assert {f["name"]: f["importance"] for f in found["importance"]["features"]} == {
@@ -123,21 +123,21 @@ def test_the_cut_that_was_chosen_comes_first_with_its_memo(small: Service) -> No
     client = small.client(small.key(name="committee"))
     columns = {"label": f"left{SCRIPT}", "positive": f"yes{SCRIPT}"}
     dataset_id = small.upload(client, table(), **columns)
-    model = small.train(client, dataset_id, name="chosen", controls=None)["output"]["id"]
+    model = small.train(client, dataset_id, name="chosen", baselines=None)["output"]["id"]
     memo: dict[str, Any] = {
         "reason": f"Few reviewers {SCRIPT}",
         "approved_by": "Board",
         "review": 20,
         "rows": 100,
     }
-    body = {"model_id": model, "promise": {"flagged": 0.6}, "memo": memo}
+    body = {"model_id": model, "guarantee": {"flagged": 0.6}, "memo": memo}
     alias = client.put("/v1/models/chosen/aliases/champion", json=body).json()
     found = client.get(f"/v1/models/{model}/report").json()
     assert found["decisions"] == [
         {name: value for name, value in alias.items() if name != "history"}
     ]
     assert found["operating_points"][0]["asked"] == "chosen@champion"
-    assert found["operating_points"][0]["threshold"] == alias["cut"]["threshold"]
+    assert found["operating_points"][0]["threshold"] == alias["cutoff"]["threshold"]
     assert found["checks"] == client.get(f"/v1/models/{model}/checks").json()["checks"]
     words = " ".join(Page(client.get(f"/v1/models/{model}/report?format=html").text).words)
     first_pages = words[: words.index("Appendix")]

@@ -22,7 +22,7 @@ WINDOWS = [(0.0, 0.05), (0.4, 0.4 + 1e-6), (0.2, 0.9), (0.0, 1.0)]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def judged(
+def evaluated(
     y: Any, scores: Any, window: tuple[float, float], metric: str = "pauc"
 ) -> tuple[PartCurve, dict[str, Any]]:
     """A curve as a model has it, and its metrics."""
@@ -50,7 +50,7 @@ def judged(
 def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [50, 150])
-    plot = plot_of(*judged(y, rng.normal(size=200) + y, (0.0, 0.1)), "gains", "pointwise")
+    plot = plot_of(*evaluated(y, rng.normal(size=200) + y, (0.0, 0.1)), "gains", "pointwise")
     shares, recalls = np.array(plot.lines[0].points).T
     assert (shares[0], recalls[0], shares[-1], recalls[-1]) == (0.0, 0.0, 1.0, 1.0)
     # twice the area above the diagonal is the accuracy ratio, over the fraction of negatives
@@ -65,7 +65,7 @@ def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
 def test_the_histogram_and_the_reliability_are_drawn() -> None:
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [50, 150])
-    plot = plot_of(*judged(y, rng.normal(size=200) + y, (0.0, 0.1)), "histogram", None)
+    plot = plot_of(*evaluated(y, rng.normal(size=200) + y, (0.0, 0.1)), "histogram", None)
     for line in plot.lines:
         points = np.array(line.points)
         widths = np.diff(points[1:-1:2, 0], append=points[-1, 0])
@@ -111,7 +111,7 @@ def test_every_curve_can_be_drawn(window: tuple[float, float]) -> None:
             ("pauc", "pointwise"),
         ]
         for kind, band in asked:
-            plot = plot_of(*judged(y, scores, window), kind, band)
+            plot = plot_of(*evaluated(y, scores, window), kind, band)
             check(plot)
             low, high = plot.x.low, plot.x.high
             assert (low, high) == (0.0, 1.0) if kind == "roc" else low <= window[0]
@@ -138,7 +138,7 @@ def check(plot: Plot) -> None:
 def test_a_thinned_line_keeps_to_the_curve() -> None:
     rng = np.random.default_rng(1)
     y = rng.random(50_000) < 0.2
-    found, metrics = judged(y, rng.normal(size=50_000) + y, (0.0, 0.1))
+    found, metrics = evaluated(y, rng.normal(size=50_000) + y, (0.0, 0.1))
     for kind in ("roc", "pauc"):
         plot = plot_of(found, metrics, kind, None)
         grid = np.linspace(plot.x.low, plot.x.high, 500)
@@ -149,12 +149,12 @@ def test_a_thinned_line_keeps_to_the_curve() -> None:
 def test_the_cut_of_the_objective_is_marked_alone() -> None:
     y = np.arange(300) % 3 == 0
     scores = np.random.default_rng(2).normal(size=300) + y
-    found, metrics = judged(y, scores, (0.1, 0.2), "tpr")
+    found, metrics = evaluated(y, scores, (0.1, 0.2), "tpr")
     plot = plot_of(found, metrics, "pauc", "pointwise")
     assert [mark.name for mark in plot.marks] == ["FPR ≤ 0.2"]
     assert (plot.window.fpr_min, plot.window.fpr_max) == (0.1, 0.2)
     assert " FPR ≤ 0.2<" in draw_picture(plot)
-    plain = plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)
+    plain = plot_of(*evaluated(y, scores, (0.0, 0.05)), "roc", None)
     assert [mark.name for mark in plain.marks] == [f"FPR ≤ {fpr}" for fpr in (0.01, 0.05, 0.1)]
     (together,) = re.findall(r" FPR ≤ ([^<]+)<", draw_picture(plain))
     assert re.findall(r"\d[\d.]+", together) == ["0.01", "0.05", "0.1"]
@@ -163,7 +163,7 @@ def test_the_cut_of_the_objective_is_marked_alone() -> None:
 def test_the_window_of_a_curve_that_rises_at_once_is_shaded_up_to_it() -> None:
     """Three of four positives stand above every negative, so the window is a rectangle of that height."""
     y, scores = [1, 1, 1, 0, 1, 0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-    root = ET.fromstring(draw_picture(plot_of(*judged(y, scores, (0.0, 0.05)), "roc", None)))
+    root = ET.fromstring(draw_picture(plot_of(*evaluated(y, scores, (0.0, 0.05)), "roc", None)))
     (way,) = (p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib["d"].endswith("Z"))
     corners = [float(number) for number in re.findall(r"-?\d+\.?\d*", way)]
     xs, ys = corners[::2], corners[1::2]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from app.platform.tables import ModelControls, ModelLeaderboard
+from app.platform.tables import ModelBaselines, ModelLeaderboard
 from app.reports import document
 from app.reports import document as words
 from app.reports import sections as rivals
@@ -45,8 +45,8 @@ def test_what_xml_cannot_hold_is_replaced() -> None:
         Document("a\x00b", "c\x1bd", [Section("\ud800", [Table(("\x07",), [["\x08"]])])])
     )
     assert page.encode()
-    for control in "\x00\x1b\x07\x08":
-        assert control not in page
+    for baseline in "\x00\x1b\x07\x08":
+        assert baseline not in page
 
 
 def test_what_auto_has_tried(sentences: Sentences) -> None:
@@ -95,17 +95,17 @@ def test_what_auto_has_tried(sentences: Sentences) -> None:
 def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     interval = {"value": 0.9, "low": 0.8, "high": 0.95}
     difference = interval | {"value": 0.1, "p_value": 1e-9, "adjusted_p_value": 0.03}
-    control = {"algorithm": "logistic", "area": interval, "difference": difference}
-    window = {"fpr_min": 0.0, "fpr_max": 0.05, "chosen": interval, "controls": [control]}
+    baseline = {"algorithm": "logistic", "area": interval, "difference": difference}
+    window = {"fpr_min": 0.0, "fpr_max": 0.05, "chosen": interval, "baselines": [baseline]}
     failed = {"algorithm": "auc_svm", "failed": "no such luck"}
-    found = ModelControls(
+    found = ModelBaselines(
         level=0.95,
-        controls=[failed, {"algorithm": "logistic", "failed": None, "rows": 90, "of_rows": 90}],
+        baselines=[failed, {"algorithm": "logistic", "failed": None, "rows": 90, "of_rows": 90}],
         windows=[window],
         decided_on={"fpr_min": 0.0, "fpr_max": 0.05},
         skipped=None,
     )
-    verdict, table, failures = rivals.controls(found, beats)
+    verdict, table, failures = rivals.baselines(found, beats)
     assert isinstance(verdict, Paragraph)
     assert said in verdict.words
     assert isinstance(table, Table)
@@ -117,10 +117,10 @@ def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
 
 
 def test_skipped_controls_say_why() -> None:
-    found = ModelControls(
-        level=0.95, controls=[], windows=[], decided_on={}, skipped="the table is too large"
+    found = ModelBaselines(
+        level=0.95, baselines=[], windows=[], decided_on={}, skipped="the table is too large"
     )
-    (only,) = rivals.controls(found, None)
+    (only,) = rivals.baselines(found, None)
     assert isinstance(only, Paragraph)
     assert only.words.endswith(": the table is too large.")
 

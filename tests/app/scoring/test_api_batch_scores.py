@@ -379,8 +379,10 @@ def test_a_summary_of_what_came_out(
     shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
     owner = shared.client(shared.key())
-    promise = {"model_id": model_id, "promise": {"fpr": 0.2}}
-    cut = owner.put("/v1/models/churn/aliases/best", json=promise).json()["cut"]["threshold"]
+    guarantee = {"model_id": model_id, "guarantee": {"fpr": 0.2}}
+    cutoff = owner.put("/v1/models/churn/aliases/best", json=guarantee).json()["cutoff"][
+        "threshold"
+    ]
     scores = expected["score"]
     best = sorted(range(len(ROWS)), key=lambda row: -scores[row])
     body = as_csv(ROWS, (*WITH_ID, LABEL))
@@ -391,7 +393,10 @@ def test_a_summary_of_what_came_out(
     assert (batch["file_name"], batch["alias"]) == ("may.csv", "best")
     found = summary(client, batch)
     assert (found["batch_score_id"], found["rows"]) == (batch["id"], len(ROWS))
-    assert (found["threshold"], found["flagged"]) == (cut, sum(score >= cut for score in scores))
+    assert (found["threshold"], found["flagged"]) == (
+        cutoff,
+        sum(score >= cutoff for score in scores),
+    )
     assert 0 < found["flagged"] < len(ROWS)
     assert found["ignored"] == [LABEL]
     (histogram,) = found["scores"]

@@ -218,25 +218,25 @@ def test_a_calibration_is_learnt_on_the_validation_rows(
 ) -> None:
     found = client.get(f"/v1/models/{model_id}/calibration").json()
     metrics = client.get(f"/v1/models/{model_id}/metrics").json()
-    assert (found["model_id"], found["version"], found["learnt_on"]) == (model_id, 1, "validation")
+    assert (found["model_id"], found["version"], found["trained_on"]) == (model_id, 1, "validation")
     assert found["rows"] == metrics["positives"] + metrics["negatives"]
     assert found["positives"] == metrics["positives"]
     assert found["method"] == min(found["log_losses"], key=found["log_losses"].__getitem__)
-    judged = found["reliability"]
-    for score in (judged["brier"], judged["log"]):
+    evaluated = found["reliability"]
+    for score in (evaluated["brier"], evaluated["log"]):
         parts = score["miscalibration"] - score["discrimination"] + score["uncertainty"]
         assert parts == pytest.approx(score["score"], abs=1e-12)
-    assert judged["log"]["score"] == pytest.approx(found["log_losses"][found["method"]])
-    for point in judged["points"]:
+    assert evaluated["log"]["score"] == pytest.approx(found["log_losses"][found["method"]])
+    for point in evaluated["points"]:
         assert point["low"] <= point["observed"] <= point["high"]
     assert [each["version"] for each in found["history"]] == [1]
 
 
 def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id: str) -> None:
     page = client.get(f"/v1/models/{model_id}/report?format=html").text
-    judged = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
+    evaluated = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
     assert "Reliability of churn" in page
-    assert f"{judged['brier']['score']:.4f}" in page
+    assert f"{evaluated['brier']['score']:.4f}" in page
     assert "right probabilities" in page
     written = client.get(f"/v1/models/{model_id}/report?format=json").json()["calibration"]
     assert written == client.get(f"/v1/models/{model_id}/calibration").json()
@@ -249,7 +249,7 @@ def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
     dataset = shared.upload(client, table(200))
     model_id = shared.train(client, dataset, validation=validation, name="folds")["output"]["id"]
     found = client.get(f"/v1/models/{model_id}/calibration").json()
-    assert (found["learnt_on"], found["rows"]) == ("out_of_fold", 200)
+    assert (found["trained_on"], found["rows"]) == ("out_of_fold", 200)
     assert found["dataset"]["id"] == dataset
     file = client.get(f"/v1/models/{model_id}/out-of-fold?format=parquet", follow_redirects=True)
     rows = pq.read_table(io.BytesIO(file.content))
@@ -455,9 +455,9 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     assert job["output"] == {"kind": "model", "id": model_id}
 
     found = client.get(f"{path}/calibration").json()
-    assert (found["version"], found["learnt_on"], found["rows"]) == (2, "dataset", 400)
+    assert (found["version"], found["trained_on"], found["rows"]) == (2, "dataset", 400)
     assert found["dataset"]["id"] == newer
-    assert [(each["version"], each["learnt_on"]) for each in found["history"]] == [
+    assert [(each["version"], each["trained_on"]) for each in found["history"]] == [
         (2, "dataset"),
         (1, "validation"),
     ]

@@ -141,11 +141,11 @@ def ask(client: httpx.Client, path: str = PATH, rows: Any = None, **query: Any) 
 
 
 @pytest.mark.parametrize("name", ["credit", "trees", "linear", "tree", "average"])
-@pytest.mark.parametrize("reference", ["negative", "average", "cut"])
+@pytest.mark.parametrize("reference", ["negative", "average", "cutoff"])
 def test_all_parts_sum_to_the_difference(
     client: httpx.Client, models: dict[str, str], name: str, reference: str
 ) -> None:
-    threshold = {"threshold": "0.3"} if reference == "cut" else {}
+    threshold = {"threshold": "0.3"} if reference == "cutoff" else {}
     path = f"/v1/models/{name}/score"
     query = {"reasons": "20", "reference": reference, "direction": "both", **threshold}
     answer = ask(client, path, **query)
@@ -153,7 +153,7 @@ def test_all_parts_sum_to_the_difference(
     told = answer["reference"]
     assert told["kind"] == reference
     assert told["on"] == ("train" if name == "linear" or reference == "average" else "validation")
-    if reference == "cut":
+    if reference == "cutoff":
         assert told["score"] == 0.3
     for score, reasons, rest in zip(
         answer["scores"], answer["reasons"], answer["reasons_rest"], strict=True
@@ -298,8 +298,8 @@ def batch(service: Service, client: httpx.Client, **given: Any) -> tuple[dict[st
 
 def test_a_batch(shared: Service, client: httpx.Client, models: dict[str, str], put: Put) -> None:
     revision = put(entry("M", "income", "debt")).json()["revision"]
-    said = ask(client, reasons=2, reference="cut", threshold=0.25)
-    query = {"model": "credit", "reasons": 2, "reference": "cut", "threshold": 0.25}
+    said = ask(client, reasons=2, reference="cutoff", threshold=0.25)
+    query = {"model": "credit", "reasons": 2, "reference": "cutoff", "threshold": 0.25}
     csv: dict[str, Any] = {"params": query, "content": IN_CSV, "headers": {"Content-Type": CSV}}
     answer = client.post("/v1/batch-scores", **csv)
     assert answer.status_code == 202, answer.text
@@ -308,7 +308,7 @@ def test_a_batch(shared: Service, client: httpx.Client, models: dict[str, str], 
     shown = client.get(f"/v1/batch-scores/{answer.json()['id']}").json()
     assert shown["reasons"] == {
         "n": 2,
-        "reference": "cut",
+        "reference": "cutoff",
         "direction": "raises",
         "threshold": 0.25,
         "dictionary": revision,
@@ -338,17 +338,17 @@ def test_a_batch_of_a_dataset(
 
 
 def test_the_cut_of_an_alias(client: httpx.Client, models: dict[str, str]) -> None:
-    body = {"model_id": models["credit"], "promise": {"fpr": 0.1}}
+    body = {"model_id": models["credit"], "guarantee": {"fpr": 0.1}}
     put = client.put("/v1/models/credit/aliases/live", json=body)
     assert put.status_code == 201, put.text
-    cut = put.json()["cut"]["threshold"]
+    cutoff = put.json()["cutoff"]["threshold"]
     under = "/v1/models/credit@live/score"
-    answer = ask(client, under, reasons=20, reference="cut", direction="both")
-    assert answer["reference"]["score"] == cut
+    answer = ask(client, under, reasons=20, reference="cutoff", direction="both")
+    assert answer["reference"]["score"] == cutoff
     for score, reasons in zip(answer["scores"], answer["reasons"], strict=True):
-        assert sum(r["contribution"] for r in reasons) == pytest.approx(score - cut, abs=1e-9)
-    assert answer["flags"] == [score >= cut for score in answer["scores"]]
-    other = ask(client, under, reasons=1, reference="cut", threshold=0)
+        assert sum(r["contribution"] for r in reasons) == pytest.approx(score - cutoff, abs=1e-9)
+    assert answer["flags"] == [score >= cutoff for score in answer["scores"]]
+    other = ask(client, under, reasons=1, reference="cutoff", threshold=0)
     assert other["reference"]["score"] == 0
 
 
@@ -362,10 +362,10 @@ def test_the_cut_of_an_alias(client: httpx.Client, models: dict[str, str]) -> No
         ({"reasons": "9" * 5000}, "from 1 to 20"),
         ({"reasons": "1", "reference": "row"}, "negative, average, cut"),
         ({"reasons": "1", "direction": "up"}, "raises, lowers, both"),
-        ({"reasons": "1", "reference": "cut"}, "needs a threshold"),
+        ({"reasons": "1", "reference": "cutoff"}, "needs a threshold"),
         ({"reasons": "1", "threshold": "1"}, "needs reference=cut"),
-        ({"reasons": "1", "reference": "cut", "threshold": "nan"}, "finite"),
-        ({"reasons": "1", "reference": "cut", "threshold": "1e999"}, "finite"),
+        ({"reasons": "1", "reference": "cutoff", "threshold": "nan"}, "finite"),
+        ({"reasons": "1", "reference": "cutoff", "threshold": "1e999"}, "finite"),
         ({"direction": "both"}, "ask for some"),
     ],
 )
@@ -489,8 +489,8 @@ def test_estimates_have_their_errors() -> None:
     scores = served.ranker.score_rows(X)
     money: Any = {"code": "M", "text": "Money", "columns": ["x0", "x1"], "direction": None}
     money |= dict.fromkeys(("min", "max", "categories", "missing"))
-    for reference in ("negative", "average", "cut"):
-        options = ReasonOptions(20, reference, "both", 0.1 if reference == "cut" else None)
+    for reference in ("negative", "average", "cutoff"):
+        options = ReasonOptions(20, reference, "both", 0.1 if reference == "cutoff" else None)
         found = []
         for entries in ([], [money]):
             sources = ReasonSources(None, samples, None, entries)
@@ -595,7 +595,7 @@ def test_a_file_of_any_size_has_reasons(
 
 
 def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) -> None:
-    far: dict[str, Any] = {"reasons": 1, "reference": "cut", "threshold": "1e300"}
+    far: dict[str, Any] = {"reasons": 1, "reference": "cutoff", "threshold": "1e300"}
     answer = client.post(PATH, params=far, json={"rows": ROWS})
     assert refused(answer, 422, "within 20 times")["code"] == "no_reference"
     asked: dict[str, Any] = {"model": "credit", "reasons": 2, "keep": "reason_2_text"}
@@ -615,7 +615,7 @@ def test_a_model_of_an_earlier_version(
         row = session.get(ModelReference, models["trees"])
         session.delete(row)
     path = "/v1/models/trees/score"
-    references: list[dict[str, Any]] = [{}, {"reference": "cut", "threshold": 0}]
+    references: list[dict[str, Any]] = [{}, {"reference": "cutoff", "threshold": 0}]
     try:
         for reference in references:
             query: dict[str, Any] = {"reasons": 1, **reference}

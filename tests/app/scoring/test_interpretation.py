@@ -216,8 +216,8 @@ def test_a_model_whose_scores_have_no_parts_is_permuted(
     assert (found.row.method, found.row.part) == ("permutation_auc", "validation")
     assert found.features[0]["name"] == "age"
     assert found.features[0]["importance"] > 0.05
-    unjudged = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    found = bench.db.reading(interpretation.read_importance, OWNER, unjudged.id, None)
+    unevaluated = bench.model(bench.work_on(dataset, validation={"method": "none"}))
+    found = bench.db.reading(interpretation.read_importance, OWNER, unevaluated.id, None)
     assert found.row.part == "train"
 
 
@@ -415,13 +415,13 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench, sentences: Sente
 
 @on_both
 def test_the_rows_go_with_their_dataset(bench: Workbench, sentences: Sentences) -> None:
-    learnt, judged = bench.ready(numbers(), label="y"), bench.ready(numbers(seed=1), label="y")
-    asked = {"method": "dataset", "dataset_id": judged.id}
+    learnt, evaluated = bench.ready(numbers(), label="y"), bench.ready(numbers(seed=1), label="y")
+    asked = {"method": "dataset", "dataset_id": evaluated.id}
     model = bench.model(bench.work_on(learnt, validation=asked))
     depend(bench, model.id, "age", part="validation")
-    bench.db.writing(datasets.delete, OWNER, judged.id)
+    bench.db.writing(datasets.delete, OWNER, evaluated.id)
     depend(bench, model.id, "age", part="validation")  # in the trash they are still there
-    bench.db.writing(trash.delete, OWNER, judged.id)
+    bench.db.writing(trash.delete, OWNER, evaluated.id)
     with sentences.raises(Conflict) as refusal:
         depend(bench, model.id, "age", part="validation")
     assert refusal.value.code == "dataset_deleted"

@@ -207,7 +207,7 @@ def test_an_alias_that_keeps_a_promise_has_flags(
 ) -> None:
     client = shared.client(shared.key())
     put = client.put(
-        "/v1/models/churn/aliases/strict", json={"model_id": model_id, "promise": {"fpr": 0.2}}
+        "/v1/models/churn/aliases/strict", json={"model_id": model_id, "guarantee": {"fpr": 0.2}}
     )
     assert put.is_success, put.text
     try:

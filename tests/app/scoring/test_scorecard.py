@@ -38,7 +38,7 @@ def dataset(small: Service, client: httpx.Client) -> str:
 
 
 def train(small: Service, client: httpx.Client, dataset: str, **algorithm: Any) -> str:
-    job = small.train(client, dataset, name="card", controls=None, algorithm=algorithm)
+    job = small.train(client, dataset, name="card", baselines=None, algorithm=algorithm)
     assert job["state"] == "succeeded", job
     return f"/v1/models/{job['output']['id']}"
 

@@ -77,7 +77,7 @@ FORM: list[Case] = [
     ({"surprise": 1}, "/surprise", "surprise is not known here"),
     ({"dataset_id": 7}, "/dataset_id", "dataset_id must be a valid string, got 7"),
     ({"priority": 1000}, "/priority", "1000"),
-    ({"controls": "some"}, "/controls", "controls must be"),
+    ({"baselines": "some"}, "/baselines", "controls must be"),
 ]
 OBJECTIVES: list[Case] = [
     (objective("f1"), "/objective", "'f1'"),

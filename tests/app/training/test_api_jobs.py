@@ -93,7 +93,7 @@ def test_an_estimate_is_of_the_algorithm(
         dataset = session.get(Dataset, dataset_id)
         assert dataset is not None
         dataset.rows = 70_000 * 49 // 2
-    body = {"dataset_id": dataset_id, "algorithm": algorithm, "controls": False}
+    body = {"dataset_id": dataset_id, "algorithm": algorithm, "baselines": False}
     answer = client.post("/v1/jobs/validate", json=body)
     assert answer.status_code == 200, answer.text
     assert least < answer.json()["estimate"]["seconds"] < 5 * least + 10
@@ -236,10 +236,10 @@ FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 def cross_validated(service: Service, client: httpx.Client) -> dict[str, Any]:
     """Train a model `churn` by folds."""
     dataset_id = service.upload(client, table(150))
-    job = service.train(client, dataset_id, validation=FOLDS, controls=None)
+    job = service.train(client, dataset_id, validation=FOLDS, baselines=None)
     assert job["state"] == "succeeded", job
     assert job["validation"] == FOLDS
-    assert job["controls"] == {
+    assert job["baselines"] == {
         "algorithms": ["logistic", "auc_svm"],
         "skipped": None,
         "share": 0.1,
@@ -275,7 +275,7 @@ def test_out_of_fold_scores_are_a_resource(service_on_both: Service) -> None:
     assert client.get(address).status_code == 200  # in the trash it is still there
     client.delete(f"/v1/trash/{model['dataset_id']}")
     refused(client.get(address), 409, "dataset_deleted", model["dataset_id"])
-    assert client.get(f"/v1/models/{model['id']}/controls").status_code == 200
+    assert client.get(f"/v1/models/{model['id']}/baselines").status_code == 200
 
 
 def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
@@ -296,14 +296,14 @@ def test_what_comes_of_folds_is_approximate_and_compared_with_controls(
     assert one["approximate"] is True
     assert 0 <= one["fpr"] <= 1
     assert client.post(f"{address}/score", json={"rows": [row]}).json()["approximate"] is True
-    found = client.get("/v1/models/churn/controls").json()
-    assert found["beats"] is model["beats_controls"]
+    found = client.get("/v1/models/churn/baselines").json()
+    assert found["beats"] is model["beats_baselines"]
     assert found["decided_on"] == {"fpr_min": 0.0, "fpr_max": 1.0}
-    assert [control["failed"] for control in found["controls"]] == [None, None]
-    assert all(0 < control["rows"] == control["of_rows"] for control in found["controls"])
+    assert [baseline["failed"] for baseline in found["baselines"]] == [None, None]
+    assert all(0 < baseline["rows"] == baseline["of_rows"] for baseline in found["baselines"])
     assert [w["fpr_max"] for w in found["windows"]] == [1.0, 0.05]
-    for control in found["windows"][0]["controls"]:
-        difference = control["difference"]
+    for baseline in found["windows"][0]["baselines"]:
+        difference = baseline["difference"]
         assert difference["low"] < difference["value"] < difference["high"]
         assert 0 <= difference["p_value"] <= difference["adjusted_p_value"] <= 1
 
@@ -314,7 +314,7 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
     job = service.train(client, dataset_id, algorithm=algorithm)
     assert job["state"] == "succeeded", job
     assert job["algorithm"] == algorithm
-    assert job["controls"] == {"algorithms": [], "skipped": None, "share": 0.1}
+    assert job["baselines"] == {"algorithms": [], "skipped": None, "share": 0.1}
     model = client.get("/v1/models/churn").json()
     board = client.get("/v1/models/churn/leaderboard").json()
     cost = model["algorithm"]["score_microseconds"]
@@ -323,11 +323,11 @@ def test_auto_has_a_leaderboard(service: Service, client: httpx.Client) -> None:
         "members": board["members"],
         "score_microseconds": cost,
     }
-    assert model["beats_controls"] is None
+    assert model["beats_baselines"] is None
     assert {"chosen", "untried"} & {candidate["state"] for candidate in board["candidates"]}
     assert client.get("/v1/models/churn/structure").status_code == 200
     assert client.get("/v1/models/churn/importance").status_code == 200
-    for path, code in (("controls", "no_controls"), ("out-of-fold", "not_cross_validated")):
+    for path, code in (("baselines", "no_baselines"), ("out-of-fold", "not_cross_validated")):
         refused(client.get(f"/v1/models/churn/{path}"), 404, code)
     service.train(client, dataset_id, name="plain")
     refused(client.get("/v1/models/plain/leaderboard"), 404, "no_leaderboard", "rankboost")
@@ -360,8 +360,8 @@ def test_kinds_that_have_no_folds(
     ):
         problem = refused(client.post("/v1/jobs", json=asked | changes), 422, code, "bipartite")
         assert problem["errors"][0]["pointer"] == pointer
-    job = client.post("/v1/jobs", json=asked | {"controls": True}).json()
-    sentences(job["controls"]["skipped"])
+    job = client.post("/v1/jobs", json=asked | {"baselines": True}).json()
+    sentences(job["baselines"]["skipped"])
 
 
 def csv_of(**columns: Any) -> str:
@@ -754,13 +754,17 @@ def test_what_a_random_split_would_have_said_stands_beside_the_newest_rows(
     rows = drifting(600, drifts=drifts, dates=dates)
     dataset = small.upload(client, rows, label="y", positive="yes")
     job = small.train(
-        client, dataset, name="dated", algorithm={"name": "rankboost", "n_rounds": 5}, controls=True
+        client,
+        dataset,
+        name="dated",
+        algorithm={"name": "rankboost", "n_rounds": 5},
+        baselines=True,
     )
-    found = client.get(f"/v1/models/{job['output']['id']}/controls").json()
-    first = found["controls"][0]
+    found = client.get(f"/v1/models/{job['output']['id']}/baselines").json()
+    first = found["baselines"][0]
     (whole,) = (each for each in found["windows"] if each["fpr_max"] == 1.0)
-    newest = whole["controls"][0]["area"]["value"]
-    assert found["controls"][-1].get("random_split") is None
+    newest = whole["baselines"][0]["area"]["value"]
+    assert found["baselines"][-1].get("random_split") is None
     if not dates:
         assert first["random_split"] is None
         return

@@ -17,9 +17,9 @@ BOOST = {"name": "rankboost", "n_rounds": 10}
 QUESTIONS = (
     *("", "?include=metrics,roc,operating_points", "/metrics", "/metrics?on=train", "/roc"),
     *("/operating-point?fpr=0.2", "/operating-point?fpr=0.2&confidence=0.9", "/operating-points"),
-    *("/figures?figure=ap", "/gains", "/bounds", "/margins", "/importance", "/structure"),
+    *("/metrics?metric=ap", "/gains", "/bounds", "/margins", "/importance", "/structure"),
     *("/partial-dependence?feature=a", "/variable-dependence?feature=a", "/calibration"),
-    *("/controls", "/leaderboard", "/out-of-fold", "/report", "/report?format=markdown"),
+    *("/baselines", "/leaderboard", "/out-of-fold", "/report", "/report?format=markdown"),
     *("/plot", "/plot?kind=gains", "/plot?kind=reliability", "/score?a=1&b=2", "/ping"),
     *("/score?a=1&b=2&probability=true&prevalence=0.1", "/score?a=1&b=2&venn_abers=true"),
 )
@@ -88,12 +88,12 @@ def test_what_grades_have_not(client: httpx.Client, trained: Callable[..., dict[
     address = f"/v1/models/{job['output']['id']}"
     for question in ("roc", "operating-point?fpr=0.1", "operating-points", "gains", "plot"):
         refused(client.get(f"{address}/{question}"), 404, "no_curve", "kind graded")
-    refused(client.get(f"{address}/figures?figure=ap"), 404, "no_curve")
+    refused(client.get(f"{address}/metric-estimates?metric=ap"), 404, "no_curve")
     refused(client.get(f"{address}/calibration"), 404, "no_calibration", "grades")
     score = client.get(f"{address}/score?a=1&b=2").json()
     assert (score["fpr"], score["tpr"], score.get("probability")) == (None, None, None)
-    promise = {"model_id": job["output"]["id"], "promise": {"fpr": 0.1}}
-    answer = client.put("/v1/models/gradedq/aliases/champion", json=promise)
+    guarantee = {"model_id": job["output"]["id"], "guarantee": {"fpr": 0.1}}
+    answer = client.put("/v1/models/gradedq/aliases/champion", json=guarantee)
     assert 400 <= answer.status_code < 500
     body = {"dataset_id": job["dataset_id"]}
     answer = client.put(f"{address}/calibration", json=body)
@@ -112,9 +112,9 @@ def test_what_queries_have_not(
     refused(client.get(f"{address}/margins"), 404, "no_margins", "within queries")
     refused(client.get(f"{address}/bounds"), 404, "no_part", "within queries")
     asked = f"{address}/operating-point?fpr=0.2&confidence=0.9"
-    refused(client.get(asked), 422, "no_promise")
+    refused(client.get(asked), 422, "no_guarantee")
     found = client.get(f"{address}/metrics").json()
-    assert found["lists"]["figures"][3]["figure"] == "ndcg@10"
+    assert found["lists"]["metrics"][3]["metric"] == "ndcg@10"
     assert client.get(address).json()["query"] == "q"
 
 

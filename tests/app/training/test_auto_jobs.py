@@ -21,7 +21,7 @@ from core import RankBoost, artifact
 from core.base.ranker import Ranker
 from core.metrics import auc
 from core.selection import HeldOut
-from tests.app.training_jobs import CONTROLS, HOLDOUT, kept, noisy, payload, run, table_of
+from tests.app.training_jobs import BASELINES, HOLDOUT, kept, noisy, payload, run, table_of
 from tests.app.workbench import quiet
 from tests.sentences import Sentences
 
@@ -45,7 +45,7 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
         algorithm=BUDGET | {"parameters": {"budget_seconds": 8.0}},
         objective=WINDOW,
         validation=HOLDOUT,
-        controls=CONTROLS,
+        baselines=BASELINES,
     )
     found = run(job, lambda step, of, info: told.append(cast(Report, info).fraction))
     board = found["leaderboard"]
@@ -66,7 +66,9 @@ def test_one_model_whose_figure_comes_from_rows_that_chose_nothing(tmp_path: Pat
     scores = served(found).decision_function(rows_of(table, held))
     expected = auc(table.y[held], scores, None if table.weight is None else table.weight[held])
     assert found["parts"]["validation"]["auc"]["value"] == pytest.approx(expected)
-    assert [each["algorithm"] for each in found["controls"]["controls"]] == CONTROLS["algorithms"]
+    assert [each["algorithm"] for each in found["baselines"]["baselines"]] == BASELINES[
+        "algorithms"
+    ]
     assert told == sorted(told)
     assert told[-1] == pytest.approx(1.0)
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.platform.documents import Validation
-from app.training import baselines as controls
-from app.training import fitting
+from app.training import baselines, fitting
 from app.training import result as results
 from app.training.baselines import (
     FIRST_ROWS,
@@ -24,7 +23,7 @@ from app.training.baselines import (
 )
 from app.training.plan import Plan, Scope
 from app.training.records import BASELINE, FIT
-from tests.app.training_jobs import CONTROLS, HOLDOUT, noisy, payload, run
+from tests.app.training_jobs import BASELINES, HOLDOUT, noisy, payload, run
 from tests.sentences import Sentences
 
 FOLDS: Validation = {"method": "cross_validation", "folds": 3}
@@ -36,7 +35,7 @@ def spec_of(validation: Json = HOLDOUT, share: float | None = TIME_FRACTION, **g
         "algorithm": {"name": "rankboost", "parameters": {}},
         "validation": validation,
         "search": None,
-        "controls": CONTROLS | {"share": share},
+        "baselines": BASELINES | {"share": share},
         "seed": 3,
     }
     return asked | given
@@ -81,7 +80,7 @@ def act(
     return finished, Plan(spec, Rows(n))
 
 
-def of_controls(finished: list[Json]) -> list[tuple[str, list[int] | None, int | None]]:
+def of_baselines(finished: list[Json]) -> list[tuple[str, list[int] | None, int | None]]:
     return [
         (each["spec"]["algorithm"], each["spec"]["scope"], each["spec"]["rows"])
         for each in finished
@@ -90,8 +89,8 @@ def of_controls(finished: list[Json]) -> list[tuple[str, list[int] | None, int |
 
 
 def taken_by_controls(finished: list[Json]) -> float:
-    of_controls = (each for each in finished if each["spec"]["what"] == BASELINE)
-    return sum(float(each["result"]["elapsed"]) for each in of_controls)
+    of_baselines = (each for each in finished if each["spec"]["what"] == BASELINE)
+    return sum(float(each["result"]["elapsed"]) for each in of_baselines)
 
 
 def linear(per_row: float) -> Callable[[str, int], float]:
@@ -104,23 +103,23 @@ def test_controls_come_after_every_fit(validation: Json) -> None:
     whats = [each["spec"]["what"] for each in finished]
     n_fits = 1 if validation is HOLDOUT else 4
     assert whats[:n_fits] == [FIT] * n_fits
-    judged = [None] if validation is HOLDOUT else [[0, 0], [0, 1], [0, 2]]
-    assert of_controls(finished) == [
-        (name, scope, None) for name in CONTROLS["algorithms"] for scope in judged
+    evaluated = [None] if validation is HOLDOUT else [[0, 0], [0, 1], [0, 2]]
+    assert of_baselines(finished) == [
+        (name, scope, None) for name in BASELINES["algorithms"] for scope in evaluated
     ]
 
 
 def test_a_large_table_is_tried_on_few_rows_then_on_all() -> None:
     finished, _ = act(spec_of(), 100_000, 60.0, linear(1e-5))
     tries = [FIRST_ROWS, MAX_GROWTH * FIRST_ROWS, None]
-    assert of_controls(finished) == [
-        (name, None, rows) for name in CONTROLS["algorithms"] for rows in tries
+    assert of_baselines(finished) == [
+        (name, None, rows) for name in BASELINES["algorithms"] for rows in tries
     ]
 
 
 def test_all_rows_whatever_it_takes_where_they_are_asked_for() -> None:
     finished, _ = act(spec_of(share=None), 100_000, 1.0, linear(1.0))
-    assert of_controls(finished) == [(name, None, None) for name in CONTROLS["algorithms"]]
+    assert of_baselines(finished) == [(name, None, None) for name in BASELINES["algorithms"]]
     assert all(
         each["spec"]["seconds"] is None for each in finished if each["spec"]["what"] == BASELINE
     )
@@ -138,17 +137,17 @@ def test_they_take_a_tenth_of_the_fits_time_or_half_a_second(
 ) -> None:
     per_row = 10.0**power
     finished, _ = act(spec_of(validation), n, fit_seconds, lambda _, k: fixed + per_row * k)
-    n_fits, n_judged = (1, 1) if validation is HOLDOUT else (4, 3)
+    n_fits, n_evaluated = (1, 1) if validation is HOLDOUT else (4, 3)
     allowed = max(TIME_FRACTION * fit_seconds * n_fits, MIN_SECONDS)
-    first = 2 * n_judged * (fixed + per_row * min(n, FIRST_ROWS))  # however short the time
+    first = 2 * n_evaluated * (fixed + per_row * min(n, FIRST_ROWS))  # however short the time
     assert taken_by_controls(finished) <= max(1.4 * allowed, allowed + first)
-    for name in CONTROLS["algorithms"]:
+    for name in BASELINES["algorithms"]:
         parts = [each for each in finished if each["spec"].get("algorithm") == name]
-        judged = controls.find_compared(parts, n_judged)
-        assert len(judged) == n_judged
-        rows = {each["spec"]["rows"] for each in judged}
+        evaluated = baselines.find_compared(parts, n_evaluated)
+        assert len(evaluated) == n_evaluated
+        rows = {each["spec"]["rows"] for each in evaluated}
         assert len(rows) == 1
-        if 6 * n_judged * (fixed + per_row * n) + 3 * first < allowed:  # there is time for all
+        if 6 * n_evaluated * (fixed + per_row * n) + 3 * first < allowed:  # there is time for all
             assert rows == {None}
 
 
@@ -156,13 +155,13 @@ def test_a_try_that_takes_too_long_leaves_the_one_before() -> None:
     finished, _ = act(
         spec_of(), 100_000, 60.0, lambda _, rows: 0.01 if rows <= FIRST_ROWS else None
     )
-    for name in CONTROLS["algorithms"]:
+    for name in BASELINES["algorithms"]:
         parts = [each for each in finished if each["spec"].get("algorithm") == name]
         assert [each["spec"]["rows"] for each in parts] == [FIRST_ROWS, MAX_GROWTH * FIRST_ROWS]
-        (judged,) = controls.find_compared(parts, 1)
-        assert judged["spec"]["rows"] == FIRST_ROWS
+        (evaluated,) = baselines.find_compared(parts, 1)
+        assert evaluated["spec"]["rows"] == FIRST_ROWS
     finished, _ = act(spec_of(), 100_000, 60.0, lambda *_: None)
-    assert of_controls(finished) == [(name, None, FIRST_ROWS) for name in CONTROLS["algorithms"]]
+    assert of_baselines(finished) == [(name, None, FIRST_ROWS) for name in BASELINES["algorithms"]]
 
 
 def test_a_control_that_is_late_in_one_fold_is_none() -> None:
@@ -174,7 +173,7 @@ def test_a_control_that_is_late_in_one_fold_is_none() -> None:
         }
         for fold in [(0, 0), (0, 1), late]
     ]
-    assert controls.find_compared(parts, 3) == []
+    assert baselines.find_compared(parts, 3) == []
 
 
 def auto(budget: float) -> Json:
@@ -190,7 +189,7 @@ def auto(budget: float) -> Json:
     ],
 )
 def test_seconds_of_a_plain_job(spent: float, share: float | None, seconds: float) -> None:
-    assert controls.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
+    assert baselines.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("share", [TIME_FRACTION, None])
@@ -198,7 +197,7 @@ def test_seconds_of_a_plain_job(spent: float, share: float | None, seconds: floa
 def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
     share: float | None, spent: float, seconds: float
 ) -> None:
-    found = controls.seconds_for(spec_of(share=share, **auto(30.0)), spent)
+    found = baselines.seconds_for(spec_of(share=share, **auto(30.0)), spent)
     least = MIN_SECONDS if share and spent == 1.0 else seconds
     assert found == pytest.approx(least)
 
@@ -210,7 +209,7 @@ def test_auto_starts_no_control_when_its_time_is_over(
     """The other folds of a control that has no time are not fitted, and the answer says why."""
     spec = spec_of(FOLDS, objective={"metric": "auc"}, **auto(30.0))
     plan = Plan(spec, Rows(100_000))
-    name = CONTROLS["algorithms"][0]
+    name = BASELINES["algorithms"][0]
     result: Json = {"elapsed": taken, "seconds": 0.1, "failed": None}
     finished: Json = [
         {"spec": {"what": FIT, "scope": scope}, "result": {"elapsed": 29.0 / 4}}
@@ -221,11 +220,11 @@ def test_auto_starts_no_control_when_its_time_is_over(
     finished.append({"spec": part | {"rows": FIRST_ROWS}, "result": tried})
     found: list[Any] = plan.next(finished)
     assert [each["algorithm"] for each in found] == n_next * [name]
-    compared, _ = results.compare_controls(spec, plan, None, finished, np.zeros(0))
+    compared, _ = results.compare_baselines(spec, plan, None, finished, np.zeros(0))
     assert compared is not None
     assert compared["skipped"] is None
-    assert [each["algorithm"] for each in compared["controls"]] == CONTROLS["algorithms"]
-    (reason,) = {each["failed"] for each in compared["controls"]}
+    assert [each["algorithm"] for each in compared["baselines"]] == BASELINES["algorithms"]
+    (reason,) = {each["failed"] for each in compared["baselines"]}
     sentences(reason)
 
 
@@ -234,11 +233,11 @@ def test_auto_reserves_time_for_its_controls(budget: float, seconds: float) -> N
     spec = spec_of(**auto(budget), objective={"metric": "auc"})
     plan = Plan(spec, Rows(2_000))
     spent = budget - plan.finishing(budget)  # the last fit has taken all that it was given
-    without = Plan(spec | {"controls": None}, Rows(2_000))
+    without = Plan(spec | {"baselines": None}, Rows(2_000))
     assert plan.finishing(budget) - without.finishing(budget) == pytest.approx(seconds)
     finished: Json = [{"spec": {"what": FIT, "scope": None}, "result": {"elapsed": spent}}]
     assert [each["what"] for each in plan.next(finished)] == [BASELINE]
-    assert controls.seconds_for(spec, spent) >= seconds
+    assert baselines.seconds_for(spec, spent) >= seconds
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))
@@ -266,11 +265,11 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(fitting, "fit_members", fit)
     monkeypatch.setattr("app.training.plan.MIN_SECONDS", 100.0)  # none is given up
-    no_time = CONTROLS | {"share": 1e-9}  # however long the fit takes
-    job = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
+    no_time = BASELINES | {"share": 1e-9}  # however long the fit takes
+    job = payload(tmp_path, noisy(), baselines=no_time, validation=HOLDOUT)
     found = run(job, lambda step, of, info: None)
-    described = found["controls"]["controls"]
-    assert [each["algorithm"] for each in described] == CONTROLS["algorithms"]
+    described = found["baselines"]["baselines"]
+    assert [each["algorithm"] for each in described] == BASELINES["algorithms"]
     for each in described:
         assert each["failed"] is None
         assert 60 <= each["rows"] <= 62 < each["of_rows"] == 180
@@ -278,26 +277,26 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert any(note in warning for warning in found["warnings"])
     assert next(name for name, _ in drawn) == "rankboost"
     assert {rows for name, rows in drawn if name != "rankboost"} <= {60, 61, 62, 100, 101, 102}
-    again = payload(tmp_path, noisy(), controls=no_time, validation=HOLDOUT)
-    windows = run(again, lambda step, of, info: None)["controls"]["windows"]
-    assert windows == found["controls"]["windows"]
+    again = payload(tmp_path, noisy(), baselines=no_time, validation=HOLDOUT)
+    windows = run(again, lambda step, of, info: None)["baselines"]["windows"]
+    assert windows == found["baselines"]["windows"]
 
 
 def test_a_control_that_takes_too_long_is_said_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.training.plan.TIMEOUT_FACTOR", 1e-12)
-    job = payload(tmp_path, noisy(), controls=CONTROLS | {"share": 0.1}, validation=HOLDOUT)
+    job = payload(tmp_path, noisy(), baselines=BASELINES | {"share": 0.1}, validation=HOLDOUT)
     found = run(job, lambda step, of, info: None)
-    for each in found["controls"]["controls"]:
+    for each in found["baselines"]["baselines"]:
         assert "it took more than" in each["failed"]
         assert "s on 180 rows" in each["failed"]
-    assert found["controls"]["windows"] == []
+    assert found["baselines"]["windows"] == []
 
 
 def test_a_budget_that_is_spent_leaves_none(tmp_path: Path, sentences: Sentences) -> None:
-    job = payload(tmp_path, noisy(120), controls=CONTROLS, validation=HOLDOUT, **auto(0.01))
+    job = payload(tmp_path, noisy(120), baselines=BASELINES, validation=HOLDOUT, **auto(0.01))
     found = run(job, lambda step, of, info: None)
-    assert found["controls"]["controls"] == []
-    sentences(found["controls"]["skipped"])
+    assert found["baselines"]["baselines"] == []
+    sentences(found["baselines"]["skipped"])
     assert np.isfinite(found["parts"]["validation"]["auc"]["value"])

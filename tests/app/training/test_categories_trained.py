@@ -67,8 +67,8 @@ def test_rows_that_judge_teach_no_category(bench: Workbench) -> None:
     train, validation = split(table, 0.25, 2)
     towns = table.categories[1]
     learnt = {towns[int(k)] for k in table.X[train, 1]}
-    judged = {towns[int(k)] for k in table.X[validation, 1]}
-    assert judged - learnt
+    evaluated = {towns[int(k)] for k in table.X[validation, 1]}
+    assert evaluated - learnt
     assert bench.serve(model).ranker.categories_ == (None, tuple(sorted(learnt)))
     assert model.features[1]["categories"] == sorted(learnt)[:100]
 

@@ -15,7 +15,7 @@ from app.models import service as models
 from app.models.service import curve_of
 from app.operations.repository import named
 from app.platform.documents import Validation
-from app.platform.tables import ModelControls, ModelOutOfFold
+from app.platform.tables import ModelBaselines, ModelOutOfFold
 from app.training import result
 from app.training.splits import divide, split_rows
 from app.trash import service as trash
@@ -24,7 +24,7 @@ from core.metrics import auc, cross_validated_areas
 from core.probability import Calibration, reliability
 from core.registry import ALGORITHMS
 from tests.app.training_jobs import (
-    CONTROLS,
+    BASELINES,
     FOLDS,
     kept,
     noisy,
@@ -92,14 +92,14 @@ def test_figures_and_curve(bench: Workbench) -> None:
     """The areas are the folds' means; the curve's area is near them; its thresholds are the served ranker's."""
     dataset = bench.ready(breast_cancer(), positive="malignant")
     window = {"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.2}
-    job = bench.work_on(dataset, validation=FOLDS, objective=window, seed=3, controls=True)
+    job = bench.work_on(dataset, validation=FOLDS, objective=window, seed=3, baselines=True)
     model = bench.model(job)
     assert model.validation == FOLDS
     with bench.db.read() as session:
         kept = session.get_one(ModelOutOfFold, model.id)
         found = model_rows.find_metrics(session, model.id, "validation")
         row = model_rows.find_curve(session, model.id, "validation")
-        compared = session.get_one(ModelControls, model.id)
+        compared = session.get_one(ModelBaselines, model.id)
         assert model_rows.find_curve(session, model.id, "train") is not None
     assert (kept.entries, kept.repeats, kept.folds) == (2 * 569, 2, 3)
     assert kept.dataset_id == dataset.id
@@ -125,15 +125,15 @@ def test_figures_and_curve(bench: Workbench) -> None:
     assert area == pytest.approx(mean, abs=0.004)
     own = bench.ranker(model).decision_function(features(bench, dataset))
     assert own.min() - 1 < curve.thresholds[-1] < curve.thresholds[1] < own.max() + 1
-    assert [control["algorithm"] for control in compared.controls] == CONTROLS["algorithms"]
+    assert [baseline["algorithm"] for baseline in compared.baselines] == BASELINES["algorithms"]
     assert [w["chosen"]["value"] for w in compared.windows] == [each.value for each in expected]
     assert compared.decided_on == {"fpr_min": 0.0, "fpr_max": 0.2}
-    assert model.beats_controls is False
+    assert model.beats_baselines is False
     bench.db.writing(models.delete, OWNER, model.id)
     bench.db.writing(trash.delete, OWNER, model.id)
     with bench.db.read() as session:
         assert named(session, [kept.blob_key]) == set()
-        assert session.get(ModelControls, model.id) is None
+        assert session.get(ModelBaselines, model.id) is None
 
 
 def features(bench: Workbench, dataset: Any) -> pa.Table:
@@ -229,8 +229,10 @@ def test_probabilities_and_cuts_hold_on_new_rows(
             found["calibration"]["prevalence"],
         )
     given = calibration.probability(scores)
-    judged = reliability(y, given)
-    assert 0.8 < judged.slope.value < 1.25  # of one sample; in the mean of many it is .95 to 1.05
+    evaluated = reliability(y, given)
+    assert (
+        0.8 < evaluated.slope.value < 1.25
+    )  # of one sample; in the mean of many it is .95 to 1.05
     unlikely = p < 0.1
     assert given[unlikely].mean() == pytest.approx(p[unlikely].mean(), abs=0.05)
     fpr, _, thresholds = np.fromfile(work / "validation.curve", "<f8").reshape(3, -1)
@@ -312,20 +314,20 @@ def test_a_control_that_cannot_be_fitted_is_said_to_be(
         "skipped": None,
         "share": None,
     }  # one takes no categories
-    found = run(payload(tmp_path, noisy(), controls=picky, validation=holdout), quiet)
-    failed, fitted = found["controls"]["controls"]
+    found = run(payload(tmp_path, noisy(), baselines=picky, validation=holdout), quiet)
+    failed, fitted = found["baselines"]["baselines"]
     assert fitted["failed"] is None
     assert "place" in failed["failed"]
     (note,) = [each for each in found["warnings"] if each.endswith(f": {failed['failed']}")]
     sentences(note)
-    (control,) = found["controls"]["windows"][0]["controls"]
-    assert control["algorithm"] == "logistic"
+    (baseline,) = found["baselines"]["windows"][0]["baselines"]
+    assert baseline["algorithm"] == "logistic"
     skipped = {"algorithms": [], "skipped": "too large", "share": None}
-    found = run(payload(tmp_path, noisy(), controls=skipped, validation=holdout), quiet)
-    assert found["controls"]["skipped"] == "too large"
-    assert (found["controls"]["windows"], found["controls"]["beats"]) == ([], None)
+    found = run(payload(tmp_path, noisy(), baselines=skipped, validation=holdout), quiet)
+    assert found["baselines"]["skipped"] == "too large"
+    assert (found["baselines"]["windows"], found["baselines"]["beats"]) == ([], None)
     found = run(payload(tmp_path, noisy(), validation={"method": "none"}), quiet)
-    assert (found["controls"], found["out_of_fold"]) == (None, None)
+    assert (found["baselines"], found["out_of_fold"]) == (None, None)
 
 
 def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -> None:
@@ -338,17 +340,17 @@ def test_trees_beat_lines_beyond_chance_where_there_is_no_line(tmp_path: Path) -
             tmp_path,
             {"a": a, "b": b, "y": y},
             algorithm={"name": "rankboost", "parameters": given},
-            controls=CONTROLS,
+            baselines=BASELINES,
             validation=validation,
         )
-        found = run(job, quiet)["controls"]
+        found = run(job, quiet)["baselines"]
         assert found["beats"] is True
         whole, _ = found["windows"]
         assert whole["chosen"]["value"] > 0.95
-        for control in whole["controls"]:
-            difference = control["difference"]
+        for baseline in whole["baselines"]:
+            difference = baseline["difference"]
             assert difference["value"] == pytest.approx(
-                whole["chosen"]["value"] - control["area"]["value"]
+                whole["chosen"]["value"] - baseline["area"]["value"]
             )
             assert 0.2 < difference["low"] < difference["value"] < difference["high"]
             assert difference["p_value"] <= difference["adjusted_p_value"] < 1e-6

@@ -29,7 +29,7 @@ SEARCHED: dict[str, Any] = {
         "space": {"n_rounds": [2, 5], "max_bins": [4, 16, 64]},
         "n_candidates": 3,
     },
-    "controls": True,  # however long they take
+    "baselines": True,  # however long they take
 }
 SEAMS = [
     "claimed=kill",  # the job is somebody's, and nothing done
@@ -118,7 +118,7 @@ def test_killed_at_every_seam_it_ends_with_one_model_the_same_as_in_one_process(
     assert len(boards[0]) == 3
     found = learnt(bench, done)
     assert found == learnt(bench, inline)
-    assert [len(found[table]) for table in ("model_out_of_fold", "model_controls")] == [1, 1]
+    assert [len(found[table]) for table in ("model_out_of_fold", "model_baselines")] == [1, 1]
     with bench.db.read() as session:
         made = select(func.count()).select_from(Model).where(Model.job_id == job.id)
         assert session.scalar(made) == 1
@@ -145,7 +145,7 @@ class TestWhenToShare:
         self, bench: Workbench, cells: int, shared: bool
     ) -> None:
         validation = {"method": "cross_validation", "folds": 3}
-        job = bench.submit(bench.ready(table()), validation=validation, controls=True)
+        job = bench.submit(bench.ready(table()), validation=validation, baselines=True)
         assert work(sharing(bench, cells)) == 0
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         # Controls come after, and do not count.
@@ -156,7 +156,7 @@ class TestWhenToShare:
             "algorithm": {"name": "rankboost"},
             "validation": {"method": "cross_validation", "folds": 5},
             "search": {"method": "grid", "space": {"n_rounds": [2, 5], "max_bins": [4, 8, 16, 32]}},
-            "controls": True,  # however long they take
+            "baselines": True,  # however long they take
         }
         dataset = bench.ready(table())
         inline = bench.work_on(dataset, **asked)
@@ -169,7 +169,7 @@ class TestWhenToShare:
         assert learnt(bench, done) == learnt(bench, inline)
 
     def test_one_fit_and_its_controls_stay_in_one_process(self, bench: Workbench) -> None:
-        job = bench.submit(bench.ready(table()), controls=True)
+        job = bench.submit(bench.ready(table()), baselines=True)
         assert work(sharing(bench)) == 0
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "succeeded"
         assert parts_of(bench, job) == []

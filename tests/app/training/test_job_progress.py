@@ -325,22 +325,22 @@ def test_a_search_that_is_ended_early_serves_the_best_so_far(tmp_path: Path, met
     found = run(payload(tmp_path, noisy(), validation=HOLDOUT, search=search), owner)
     assert owner.asked
     candidates = found["search"]["candidates"]
-    judged = [each for each in candidates if each["value"] is not None]
+    evaluated = [each for each in candidates if each["value"] is not None]
     (chosen,) = [each for each in candidates if each["state"] == "chosen"]
     assert found["search"]["chosen"] == chosen["parameters"]
     if method == "grid":
         assert 1 <= [each["state"] for each in candidates].count("untried") <= 2  # two run at once
-        assert chosen["value"] == max(each["value"] for each in judged)
+        assert chosen["value"] == max(each["value"] for each in evaluated)
     else:
-        assert len(judged) == len(candidates)
+        assert len(evaluated) == len(candidates)
     assert ENDED in found["warnings"][0]
 
 
 def test_every_fold_has_something_before_the_search_ends(tmp_path: Path) -> None:
     """A request that came in a lost attempt: the next one tries one candidate per scope, or two at once."""
     folds = {"method": "cross_validation", "folds": 2}
-    controls = {"algorithms": ["logistic"], "skipped": None, "share": None}
-    job = payload(tmp_path, noisy(), validation=folds, search=GRID, controls=controls)
+    baselines = {"algorithms": ["logistic"], "skipped": None, "share": None}
+    job = payload(tmp_path, noisy(), validation=folds, search=GRID, baselines=baselines)
     owner = Owner()
     found = run(job | {"ended": True}, owner)
     trials = {each.job["trial"] for each in owner.told if each.job.get("trial")}

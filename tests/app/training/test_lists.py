@@ -15,16 +15,16 @@ from app.models import service as models
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState, Model
 from app.training import service as training_service
-from app.training.lists import FIGURES, count_informative, draw_queries
+from app.training.lists import METRICS, count_informative, draw_queries
 from app.training.service import kinds_of
 from core.metrics import (
     compare_lists,
-    list_figure_named,
+    list_metric_named,
     measure_graded,
     measure_lists,
 )
 from core.registry import ALGORITHMS
-from tests.app.judged_people import ask_comparison, evaluate
+from tests.app.evaluated_people import ask_comparison, evaluate
 from tests.app.workbench import OWNER, Workbench, mostly_on_sqlite, on_both
 from tests.long_form import rest
 from tests.sentences import Sentences
@@ -64,17 +64,17 @@ class Answers:
 
 
 def measured(answers: Answers, scores: np.ndarray, *, graded: bool, **more: Any) -> list[Any]:
-    figures = [list_figure_named(name) for name in FIGURES]
+    metrics = [list_metric_named(name) for name in METRICS]
     return [
-        (each.figure.name, each.interval.value, each.interval.low, each.queries, each.skipped)
-        for each in measure_lists(answers.y, scores, answers.query, figures, graded=graded, **more)
+        (each.metric.name, each.interval.value, each.interval.low, each.queries, each.skipped)
+        for each in measure_lists(answers.y, scores, answers.query, metrics, graded=graded, **more)
     ]
 
 
 def shown(found: Any) -> list[Any]:
     return [
-        (each["figure"], each["value"], each["low"], each["queries"], each["skipped"])
-        for each in found["figures"]
+        (each["metric"], each["value"], each["low"], each["queries"], each["skipped"])
+        for each in found["metrics"]
     ]
 
 
@@ -102,7 +102,7 @@ def test_figures_within_queries_are_those_of_the_artifact_s_scores(bench: Workbe
     assert_same(shown(found["lists"]), measured(judge, scores, graded=False))
     assert found["lists"]["queries"] == 40
     # Within queries it ranks better than over all rows as one list, which is what `auc` is of.
-    assert found["lists"]["figures"][0]["value"] > found["auc"]["value"] + 0.05
+    assert found["lists"]["metrics"][0]["value"] > found["auc"]["value"] + 0.05
     train = bench.db.reading(models.metrics, OWNER, model.id, "train")
     assert_same(shown(train["lists"]), measured(learn, learn.scores(bench, model), graded=False))
     assert bench.left_over() == []
@@ -196,7 +196,7 @@ def test_a_search_chooses_by_the_figure_of_lists(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "figure"),
+    ("objective", "metric"),
     [
         ({"metric": "ndcg", "count": 3}, "ndcg@3"),
         *rest(
@@ -205,7 +205,7 @@ def test_a_search_chooses_by_the_figure_of_lists(bench: Workbench) -> None:
         ),
     ],
 )
-def test_objectives_of_lists(bench: Workbench, objective: dict[str, Any], figure: str) -> None:
+def test_objectives_of_lists(bench: Workbench, objective: dict[str, Any], metric: str) -> None:
     search = {"method": "grid", "space": {"n_rounds": [1, 5]}}
     for given in (
         {"weight": "w"},
@@ -221,8 +221,8 @@ def test_objectives_of_lists(bench: Workbench, objective: dict[str, Any], figure
         assert model.objective == objective
         found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
         if found["lists"] is not None:
-            assert figure in [each["figure"] for each in found["lists"]["figures"]]
-        assert model.kind == "graded" or found["figure"] is None
+            assert metric in [each["metric"] for each in found["lists"]["metrics"]]
+        assert model.kind == "graded" or found["metric"] is None
 
 
 ABLE = [name for name, each in ALGORITHMS.items() if each.takes_query]
@@ -307,7 +307,7 @@ def test_an_evaluation_has_figures_within_queries_and_their_drift(bench: Workben
     assert_same(shown(evaluation.metrics["lists"]), measured(later, scores, graded=False))
     assert evaluation.metrics["groups"] == 40
     compared = [each for each in evaluation.drift["areas"] if each["of"] == "list"]
-    assert [each["figure"] for each in compared] == ["auc", "ndcg@10"]
+    assert [each["metric"] for each in compared] == ["auc", "ndcg@10"]
     plain = evaluate(bench, model.id, later.upload(bench, query="").id)
     assert plain.metrics["lists"] is None
 
@@ -319,7 +319,7 @@ def test_an_evaluation_of_grades(bench: Workbench, sentences: Sentences) -> None
     evaluation = evaluate(bench, model.id, second.id)
     scores = later.scores(bench, model)
     assert_same(shown(evaluation.metrics["lists"]), measured(later, scores, graded=True))
-    assert [each["figure"] for each in evaluation.drift["areas"]] == ["auc", "ndcg@10"]
+    assert [each["metric"] for each in evaluation.drift["areas"]] == ["auc", "ndcg@10"]
     with sentences.raises(Invalid):
         evaluate(bench, model.id, second.id, windows=[(0.0, 0.1)])
     with sentences.raises(Invalid):
@@ -340,9 +340,9 @@ def test_models_are_compared_query_by_query(bench: Workbench) -> None:
     scores = [judge.scores(bench, model) for model in fitted]
     names = ["auc", "ndcg@10", "map"]
     expected = compare_lists(
-        judge.y, scores, judge.query, [list_figure_named(name) for name in names]
+        judge.y, scores, judge.query, [list_metric_named(name) for name in names]
     )
-    assert [each["figure"] for each in result["lists"]] == names
+    assert [each["metric"] for each in result["lists"]] == names
     for found, other in zip(result["lists"], expected, strict=True):
         assert (found["queries"], found["skipped"]) == (other.queries, other.skipped)
         assert found["p_value"] == pytest.approx(other.joint_p_value)

@@ -100,13 +100,13 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
                 continue
             assert here["auc"]["low"] <= here["auc"]["value"] <= here["auc"]["high"]
             assert [(w["fpr_min"], w["fpr_max"]) for w in here["pauc"]] == [(0.0, 0.05), (0.1, 0.5)]
-        judged = [label for label in found["labels"] if label["auc"]]
-        assert found["judged"] == len(judged)
+        evaluated = [label for label in found["labels"] if label["auc"]]
+        assert found["evaluated"] == len(evaluated)
         assert found["mean_auc"] == pytest.approx(
-            np.mean([label["auc"]["value"] for label in judged])
+            np.mean([label["auc"]["value"] for label in evaluated])
         )
         assert found["mean_pauc"][1]["value"] == pytest.approx(
-            np.mean([label["pauc"][1]["value"] for label in judged])
+            np.mean([label["pauc"][1]["value"] for label in evaluated])
         )
         assert found["labels"][0]["auc"]["value"] > 0.8
         assert scores.shape == (240, 3)
@@ -146,7 +146,7 @@ def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench, sentences:
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mr", "n_rounds": 5}))
     found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     assert [label["auc"] is None for label in found["labels"]] == [False, False, True]
-    assert found["judged"] == 2
+    assert found["evaluated"] == 2
     sentences(model.warnings[0])
     alone = bench.ready(
         "x,u,v\n" + "".join(f"{i},{int(i == 3)},{int(i == 7)}\n" for i in range(40)),

@@ -15,10 +15,10 @@ from app.models import service as models
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
 from app.platform.errors import Invalid
-from app.platform.tables import JobState, ModelControls, ModelOutOfFold
+from app.platform.tables import JobState, ModelBaselines, ModelOutOfFold
 from app.scoring import service as scoring
-from app.training.schemas import controls_of
-from core.metrics import PrecisionAt, value_of_figure
+from app.training.schemas import baselines_of
+from core.metrics import PrecisionAt, value_of_metric
 from tests.app.training_jobs import HOLDOUT, payload, run
 from tests.app.training_jobs import noisy as training_data
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
@@ -128,7 +128,7 @@ def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collaps
     assert weights["colour", "red"] > weights["colour", "blue"]
 
 
-FIGURES: list[tuple[Objective, str]] = [
+METRICS: list[tuple[Objective, str]] = [
     ({"metric": "average_precision"}, "average_precision"),
     ({"metric": "precision", "count": 20}, "precision@20"),
 ]
@@ -139,36 +139,36 @@ LIKE_THEM: list[tuple[Objective, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("objective", "name"), [*FIGURES, *rest(*LIKE_THEM)])
+@pytest.mark.parametrize(("objective", "name"), [*METRICS, *rest(*LIKE_THEM)])
 def test_a_model_has_the_figure_of_its_objective(
     bench: Workbench, objective: Objective, name: str
 ) -> None:
     """The figure is that of the stored curve; a count is one of the 142 validation rows."""
     dataset = bench.ready(breast_cancer(), positive="malignant")
     search = {"method": "grid", "space": {"C": [0.01, 1.0]}}
-    options = {"objective": objective, "search": search, "controls": True}
+    options = {"objective": objective, "search": search, "baselines": True}
     job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, **options)
     model = bench.model(job)
     assert model.objective == model.selected_by == objective
     assert model.optimised_for == {"metric": "auc"}
     part = bench.db.reading(models.roc, OWNER, model.id, "validation")
     (expected,) = models.measured_on(part.curve, part.totals, [name], part.level)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["figure"]
-    assert found == models.figure_record(expected)
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
+    assert found == models.metric_record(expected)
     assert found["low"] < found["value"] <= found["high"]
-    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["figure"]
+    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["metric"]
     if "count" in objective:
         share = 100 * objective["count"] / sum(part.rows)
-        assert trained["figure"] == f"{objective['metric']}@{share:.12g}%"
+        assert trained["metric"] == f"{objective['metric']}@{share:.12g}%"
     else:
-        assert trained["figure"] == name
+        assert trained["metric"] == name
     with bench.db.read() as session:
-        compared = controls_of(model, session.get_one(ModelControls, model.id))
-    assert compared.figure is not None
-    assert compared.figure.chosen.value == pytest.approx(found["value"], abs=0.02)
-    assert [each.algorithm for each in compared.figure.controls] == ["logistic", "auc_svm"]
+        compared = baselines_of(model, session.get_one(ModelBaselines, model.id))
+    assert compared.metric is not None
+    assert compared.metric.chosen.value == pytest.approx(found["value"], abs=0.02)
+    assert [each.algorithm for each in compared.metric.baselines] == ["logistic", "auc_svm"]
     assert [(each.fpr_min, each.fpr_max) for each in compared.windows] == [(0, 1), (0, 0.05)]
-    assert model.beats_controls is False
+    assert model.beats_baselines is False
     again = bench.model(bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, **options))
     assert again.search is not None
     assert model.search is not None
@@ -193,8 +193,8 @@ def test_ndcg_of_rows_that_were_scored_twice_is_none(bench: Workbench) -> None:
                 validation={"method": "cross_validation", "folds": 2, "repeats": repeats},
             )
         )
-        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["figure"]
-        assert (None if found is None else found["figure"]) == name
+        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
+        assert (None if found is None else found["metric"]) == name
 
 
 def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
@@ -207,28 +207,28 @@ def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
         objective=objective,
         validation={"method": "cross_validation", "folds": 3, "repeats": 2},
         search={"method": "grid", "space": {"C": [0.01, 1.0]}},
-        controls=True,
+        baselines=True,
     )
     model = bench.model(job)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["figure"]
-    assert found["figure"] == "precision@100"  # of all 569 rows, each scored by a ranker of a fold
+    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
+    assert found["metric"] == "precision@100"  # of all 569 rows, each scored by a ranker of a fold
     with bench.db.read() as session:
-        compared = controls_of(model, session.get_one(ModelControls, model.id))
+        compared = baselines_of(model, session.get_one(ModelBaselines, model.id))
         kept = session.get_one(ModelOutOfFold, model.id)
-    assert compared.figure is not None
-    assert compared.figure.figure == f"precision@{100 * 100 / 569:.12g}%"
+    assert compared.metric is not None
+    assert compared.metric.metric == f"precision@{100 * 100 / 569:.12g}%"
     table = pq.read_table(bench.blobs.path(kept.blob_key))
     entry = {name: table.column(name).to_numpy() for name in table.column_names}
     folds = [
-        value_of_figure(PrecisionAt(share=100 / 569), entry["y"][own], entry["score"][own])
+        value_of_metric(PrecisionAt(share=100 / 569), entry["y"][own], entry["score"][own])
         for own in (
             (entry["repeat"] == repeat) & (entry["fold"] == fold)
             for repeat in (1, 2)
             for fold in (1, 2, 3)
         )
     ]
-    assert compared.figure.chosen.value == pytest.approx(np.mean(folds))
-    assert compared.figure.chosen.low < compared.figure.chosen.value
+    assert compared.metric.chosen.value == pytest.approx(np.mean(folds))
+    assert compared.metric.chosen.low < compared.metric.chosen.value
 
 
 @pytest.mark.parametrize(
@@ -251,9 +251,9 @@ def test_a_count_needs_rows_that_count_alike_and_so_many(
         bench.submit(dataset, algorithm={"name": "logistic"}, objective=objective)
     assert refusal.value.errors[0]["pointer"].startswith("/objective/")
     if dataset is weighted and "count" in objective:
-        judged: Any = {"validation": {"method": "dataset", "dataset_id": weighted.id}}
+        evaluated: Any = {"validation": {"method": "dataset", "dataset_id": weighted.id}}
         with sentences.raises(Invalid):
-            bench.submit(plain, algorithm={"name": "logistic"}, objective=objective, **judged)
+            bench.submit(plain, algorithm={"name": "logistic"}, objective=objective, **evaluated)
 
 
 def test_auto_compares_by_the_figure(tmp_path: Path) -> None:

@@ -92,8 +92,8 @@ def test_the_model_is_that_of_the_table_in_memory(
     monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
     monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
     dataset = bench.ready(make_csv(), label="y", positive="yes", **roles)
-    judged = {"validation": {"method": "dataset", "dataset_id": dataset.id}}
-    for job in [*JOBS, {"algorithm": {"name": "treerank"}, **judged}]:
+    evaluated = {"validation": {"method": "dataset", "dataset_id": dataset.id}}
+    for job in [*JOBS, {"algorithm": {"name": "treerank"}, **evaluated}]:
         bench.submit(dataset, **job)
         in_memory = run(bench, None)
         bench.submit(dataset, **job)
@@ -165,9 +165,9 @@ def test_baselines_are_fitted_on_rows_that_fit(
     for memory_bytes, n_rows in ((90 * 6 * 8 * 8, range(80, 91)), (1000, range(1))):
         n_fits.clear()
         takes.clear()
-        bench.submit(dataset, controls=True)
+        bench.submit(dataset, baselines=True)
         done = run(bench, memory_bytes)
-        baselines = done["job"]["controls"]["controls"]
+        baselines = done["job"]["baselines"]["baselines"]
         assert n_fits == ["logistic", "auc_svm"]
         for baseline in baselines:
             assert baseline["rows"] in n_rows
@@ -239,7 +239,10 @@ def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
     done = {}
     for memory_bytes in (None, 100 * 6 * 8 * 8):
         bench.submit(
-            dataset, algorithm={"name": "rankboost", "n_rounds": 30}, validation=HALF, controls=True
+            dataset,
+            algorithm={"name": "rankboost", "n_rounds": 30},
+            validation=HALF,
+            baselines=True,
         )
         done[memory_bytes] = run(bench, memory_bytes)
     in_memory, read = done.values()
@@ -247,12 +250,12 @@ def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
     assert read["files"] == in_memory["files"]
     assert 20 < len(read["files"]["train.curve"]) // 24 <= 40
     assert read["job"]["parts"] == in_memory["job"]["parts"]
-    judged = [each["job"]["controls"]["windows"] for each in (in_memory, read)]
-    for window, expected in zip(*judged, strict=True):
+    evaluated = [each["job"]["baselines"]["windows"] for each in (in_memory, read)]
+    for window, expected in zip(*evaluated, strict=True):
         assert window["chosen"] == expected["chosen"]
         # the baselines themselves have learnt from fewer rows
-        assert [each["algorithm"] for each in window["controls"]] == ["logistic", "auc_svm"]
-        for baseline in window["controls"]:
+        assert [each["algorithm"] for each in window["baselines"]] == ["logistic", "auc_svm"]
+        for baseline in window["baselines"]:
             area, difference = baseline["area"]["value"], baseline["difference"]["value"]
             assert difference == pytest.approx(window["chosen"]["value"] - area, abs=1e-12)
 
@@ -273,7 +276,7 @@ def test_rows_are_read_once_to_be_scored_and_once_to_be_sampled(
     monkeypatch.setattr(ParquetColumns, "read_groups", count)
     dataset = bench.ready(make_csv(), label="y", positive="yes")
     algorithm = {"name": "rankboost", "n_rounds": 3}
-    bench.submit(dataset, algorithm=algorithm, validation=HALF, controls=False)
+    bench.submit(dataset, algorithm=algorithm, validation=HALF, baselines=False)
     run(bench, 100 * 6 * 8 * 8)
     assert n_read == [True, False]  # the scores of both parts; samples and average rows
 

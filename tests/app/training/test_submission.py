@@ -127,7 +127,7 @@ def test_label_noise_reaches_the_algorithm_that_takes_it_out(
 @on_both
 def test_the_stored_spec_is_the_resolved_one(bench: Workbench, dataset: Dataset) -> None:
     job = bench.submit(
-        dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0, controls=None
+        dataset, name="mine", tags={"a": "b"}, priority=3, timeout_seconds=60.0, baselines=None
     )
     stored = bench.db.reading(jobs.find, OWNER, job.id)
     assert stored.spec == check(
@@ -193,10 +193,10 @@ def test_controls_may_take_a_share_unless_they_are_asked_for(
 ) -> None:
     both = ["logistic", "auc_svm"]
     few = {"algorithms": both, "skipped": None, "share": 0.1}
-    assert check(bench, dataset.id)["controls"] == few
-    assert check(bench, dataset.id, controls=True)["controls"] == few | {"share": None}
-    assert check(bench, dataset.id, controls=False)["controls"] == few | {"algorithms": []}
-    none = check(bench, dataset.id, validation={"method": "none"}, controls=True)["controls"]
+    assert check(bench, dataset.id)["baselines"] == few
+    assert check(bench, dataset.id, baselines=True)["baselines"] == few | {"share": None}
+    assert check(bench, dataset.id, baselines=False)["baselines"] == few | {"algorithms": []}
+    none = check(bench, dataset.id, validation={"method": "none"}, baselines=True)["baselines"]
     assert (none["algorithms"], "validation.method is none" in none["skipped"]) == ([], True)
 
 

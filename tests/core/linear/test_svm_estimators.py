@@ -484,9 +484,9 @@ def test_a_window_that_ranks_its_own_rows_worse_than_the_whole_auc_is_not_taken(
         with sentences.warns(SupportWarning):
             window = PAUCSVM().fit(X, y)
         whole = AUCSVM().fit(X, y)
-        figures = [
+        metrics = [
             (auc(y, scores), partial_auc(y, scores, fpr_max=window.fpr_max))
             for scores in (window.decision_function(X), whole.decision_function(X))
         ]
-        assert figures[0][0] > 0.5
-        assert figures[0][1] > figures[1][1] - 0.05
+        assert metrics[0][0] > 0.5
+        assert metrics[0][1] > metrics[1][1] - 0.05

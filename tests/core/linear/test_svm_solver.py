@@ -126,7 +126,7 @@ def test_the_gap_is_told_and_never_grows_beyond_the_bound() -> None:
         planes.point(np.zeros(6)),
         lambda _, gap: gap <= 1e-6,
         max_iter=100,
-        report=lambda *figures: told.append(figures),
+        report=lambda *metrics: told.append(metrics),
     )
     objectives = [objective for _, objective, _ in told]
     assert objectives == sorted(objectives, reverse=True)

@@ -76,11 +76,11 @@ def roc_points(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """FPR and TPR of every cut, from (0, 0), by counting the rows again for each."""
     weights = np.ones(len(y)) if weights is None else weights
-    cuts = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
+    cutoffs = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
     positive, negative = weights * (y == 1), weights * (y == 0)
-    fpr = [negative[scores >= cut].sum() / negative.sum() for cut in cuts]
-    tpr = [positive[scores >= cut].sum() / positive.sum() for cut in cuts]
-    return np.array(fpr), np.array(tpr), np.array(cuts)
+    fpr = [negative[scores >= cutoff].sum() / negative.sum() for cutoff in cutoffs]
+    tpr = [positive[scores >= cutoff].sum() / positive.sum() for cutoff in cutoffs]
+    return np.array(fpr), np.array(tpr), np.array(cutoffs)
 
 
 def interpolated_pauc(

@@ -6,15 +6,15 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from core.metrics import WindowArea
-from core.metrics.functionals.base import FIGURES, Derivatives, Figure, Masses
+from core.metrics.functionals.base import METRICS, Derivatives, Masses, Metric
 
-WITH_SQUARE_AREA = deepcopy(FIGURES)
+WITH_SQUARE_AREA = deepcopy(METRICS)
 """The metrics by name, and this one."""
 
 
 @WITH_SQUARE_AREA.named("square_area:{fpr_max}")
 @dataclass(frozen=True)
-class SquareArea(Figure):
+class SquareArea(Metric):
     """The square of a partial area."""
 
     fpr_max: float

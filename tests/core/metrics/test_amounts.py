@@ -85,8 +85,10 @@ def test_the_value_caught_is_that_of_its_definition(table: Any, over: Over, eigh
     assert found.effective == pytest.approx(v.sum() ** 2 / (v**2).sum())
     # by hand: take tie after tie, of the last one a part
     room, caught = eighths / 8 * x.sum(), 0.0
-    for cut in sorted(set(scores[(weights if weights is not None else x + 1) > 0]), reverse=True):
-        tie = scores == cut
+    for cutoff in sorted(
+        set(scores[(weights if weights is not None else x + 1) > 0]), reverse=True
+    ):
+        tie = scores == cutoff
         if x[tie].sum() > room:
             caught += v[tie].sum() * room / x[tie].sum()
             break
@@ -95,9 +97,9 @@ def test_the_value_caught_is_that_of_its_definition(table: Any, over: Over, eigh
     (one,) = found.recalls
     assert one.recall.value == pytest.approx(caught / v.sum(), abs=1e-9)
     assert 0.0 <= one.recall.low <= one.recall.value <= one.recall.high <= 1.0
-    for share, value, cut in zip(*found.curve, strict=True):
-        assert share == pytest.approx(x[scores >= cut].sum() / x.sum())
-        assert value == pytest.approx(v[scores >= cut].sum() / v.sum())
+    for share, value, cutoff in zip(*found.curve, strict=True):
+        assert share == pytest.approx(x[scores >= cutoff].sum() / x.sum())
+        assert value == pytest.approx(v[scores >= cutoff].sum() / v.sum())
 
 
 def test_equal_amounts_are_the_ordinary_curves() -> None:
@@ -238,12 +240,15 @@ def test_the_least_cost_is_that_of_all_cuts(table: Any) -> None:
     y, scores, amounts, weights = table
     w = np.ones(len(y)) if weights is None else weights
     found = cost_report(y, scores, COSTS, amounts, sample_weight=weights, threshold=0.5)
-    cuts = [math.inf, *sorted(set(scores[w > 0]), reverse=True)]
-    costs = [float((w * losses_by_hand(y, amounts, scores >= cut)).sum() / w.sum()) for cut in cuts]
+    cutoffs = [math.inf, *sorted(set(scores[w > 0]), reverse=True)]
+    costs = [
+        float((w * losses_by_hand(y, amounts, scores >= cutoff)).sum() / w.sum())
+        for cutoff in cutoffs
+    ]
     best = int(np.argmax(np.array(costs) <= min(costs) + 1e-12))  # the one that flags fewest
     assert found.least.in_sample == pytest.approx(min(costs))
-    assert found.least.threshold == cuts[best]
-    assert found.least.flagged == pytest.approx(w[scores >= cuts[best]].sum() / w.sum())
+    assert found.least.threshold == cutoffs[best]
+    assert found.least.flagged == pytest.approx(w[scores >= cutoffs[best]].sum() / w.sum())
     assert found.flag_none.value == pytest.approx(costs[0])
     assert found.flag_all.value == pytest.approx(costs[-1])
     assert found.at is not None
@@ -272,11 +277,14 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
     flagged, chosen = np.zeros(len(labels), dtype=bool), []
     for part in range(int(parts.max()) + 1):
         others = parts != part
-        cuts = [math.inf, *sorted(set(ranked), reverse=True)]
+        cutoffs = [math.inf, *sorted(set(ranked), reverse=True)]
         costs = np.array(
-            [(w * losses_by_hand(labels, kept, ranked >= cut))[others].sum() for cut in cuts]
+            [
+                (w * losses_by_hand(labels, kept, ranked >= cutoff))[others].sum()
+                for cutoff in cutoffs
+            ]
         )
-        chosen.append(cuts[int(np.argmax(costs <= costs.min() + 1e-9))])
+        chosen.append(cutoffs[int(np.argmax(costs <= costs.min() + 1e-9))])
         flagged[~others] = ranked[~others] >= chosen[-1]
     held_out = found.least.held_out
     assert held_out is not None
@@ -605,9 +613,9 @@ def test_a_cut_through_a_tie_never_costs_less() -> None:
     rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
     losses, sample = losses_of(rows.positive, COSTS, kept), WeightedRows.of(rows)
     best = sample.mean(losses.of(choose(scores, losses, sample, None).decided))
-    for cut in range(6):
+    for cutoff in range(6):
         for part in np.linspace(0, 1, 11):
-            mixed = np.where(scores > cut, 1.0, np.where(scores == cut, part, 0.0))
+            mixed = np.where(scores > cutoff, 1.0, np.where(scores == cutoff, part, 0.0))
             mean = (mixed * losses.flagged + (1 - mixed) * losses.unflagged).mean()
             assert mean >= best - 1e-12
 

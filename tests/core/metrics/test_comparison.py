@@ -16,9 +16,9 @@ from core.metrics import (
     auc_interval,
     compare,
     compare_auc,
-    compare_figures,
+    compare_metrics,
     compare_partial_auc,
-    figure_named,
+    metric_named,
     partial_auc,
     partial_auc_interval,
 )
@@ -260,7 +260,7 @@ def test_unequal_weights_need_more_negatives_in_the_window(tmp_path: Path) -> No
             compare_stored(y == 1, scores, window, folder=tmp_path, sample_weight=weight)
             .windows[0]
             .differences,
-            compare_figures(y, scores, [figure_named("pauc:0,0.05")], sample_weight=weight)[
+            compare_metrics(y, scores, [metric_named("pauc:0,0.05")], sample_weight=weight)[
                 0
             ].differences,
         ]

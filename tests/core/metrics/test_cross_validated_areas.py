@@ -13,7 +13,7 @@ from core.metrics import (
     compare,
     cross_validated_areas,
     cross_validated_compare,
-    cross_validated_compare_figures,
+    cross_validated_compare_metrics,
     partial_auc,
     partial_auc_interval,
 )
@@ -206,8 +206,8 @@ def test_every_fold_needs_negatives_in_the_window() -> None:
         found = cross_validated_compare(y, scores, fold, [(0.0, 0.05)])
         assert (found.joint_p_value is not None) is tested
         assert (found.warnings == ()) is tested
-        figures = cross_validated_compare_figures(y, scores, fold, [WindowArea(0.0, 0.05)])
-        assert (figures[0].joint_p_value is not None) is tested
+        metrics = cross_validated_compare_metrics(y, scores, fold, [WindowArea(0.0, 0.05)])
+        assert (metrics[0].joint_p_value is not None) is tested
 
 
 Y, SCORES, FOLD = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]

@@ -62,13 +62,13 @@ def test_the_cuts_told_are_those_whose_cost_may_be_the_least(costs: Costs) -> No
     share, level = 0.3, 0.8
     point = operating_point(y, scores, costs=costs, prevalence=share, level=level)
     missed, flagged = costs.false_negative * share, costs.false_positive * (1 - share)
-    fpr, tpr, cuts = roc_points(y, scores)
+    fpr, tpr, cutoffs = roc_points(y, scores)
     p, q = abs(tpr - point.tpr.value), abs(fpr - point.fpr.value)
     variance = missed**2 * p * (1 - p) / 50 + flagged**2 * q * (1 - q) / 70
     above = flagged * fpr + missed * (1 - tpr) - point.cost.a_row.value
     near = np.flatnonzero(above <= norm.ppf((1 + level) / 2) * np.sqrt(variance) + 1e-12)
-    assert point.threshold_high == cuts[near[0]]
-    assert point.threshold_low == cuts[near[-1] + 1]
+    assert point.threshold_high == cutoffs[near[0]]
+    assert point.threshold_low == cutoffs[near[-1] + 1]
 
 
 def test_by_hand() -> None:

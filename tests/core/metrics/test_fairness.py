@@ -117,17 +117,17 @@ def test_figures_of_a_group_are_those_of_its_rows_alone(options: str) -> None:
         expected = partial_auc_interval(y[rows], scores[rows], *window, level=0.9, **own)
         assert one.partial_aucs[0].interval == pytest.approx(expected)
         point = operating_point(y[rows], scores[rows], threshold=0.7, level=0.9, **own)
-        for figure, same in ((one.tpr, point.tpr), (one.fpr, point.fpr)):
-            assert figure is not None
-            assert figure.interval is not None
+        for metric, same in ((one.tpr, point.tpr), (one.fpr, point.fpr)):
+            assert metric is not None
+            assert metric.interval is not None
             if options == "units":  # which know how alike the rows of a unit are
-                assert figure.interval.value == pytest.approx(same.value)
-                assert figure.interval.high - figure.interval.low < same.high - same.low
+                assert metric.interval.value == pytest.approx(same.value)
+                assert metric.interval.high - metric.interval.low < same.high - same.low
             else:
-                assert figure.interval == pytest.approx(same)
+                assert metric.interval == pytest.approx(same)
     diagonal = [one for one in found.cross_areas if one.positives_of == one.negatives_of]
     for one, cross in zip(found.groups, diagonal, strict=True):
-        assert cross.figure.interval == pytest.approx(one.auc.interval)
+        assert cross.metric.interval == pytest.approx(one.auc.interval)
     assert len(found.cross_areas) == 9
 
 
@@ -135,7 +135,7 @@ def test_small_groups_are_named_and_say_what_they_lack(sentences: Sentences) -> 
     rng = np.random.default_rng(0)
     y, scores, codes = draw_groups(rng, [(100, 200), (50, 60), (4, 30), (20, 0), (0, 5)])
     found = compare_groups(
-        y, scores, codes, windows=[(0.0, 0.02)], threshold=0.5, cuts="equal_fpr", rate=0.1
+        y, scores, codes, windows=[(0.0, 0.02)], threshold=0.5, cutoffs="equal_fpr", rate=0.1
     )
     assert [(one.positives, one.negatives) for one in found.groups] == [
         (100, 200),
@@ -148,7 +148,7 @@ def test_small_groups_are_named_and_say_what_they_lack(sentences: Sentences) -> 
     assert reasons[:2] == [None, None]
     for reason in reasons[2:]:
         sentences(reason)
-    assert [one.cut_reason for one in found.groups] == reasons
+    assert [one.cutoff_reason for one in found.groups] == reasons
     narrow = found.groups[1].partial_aucs[0]
     assert narrow.interval is None
     sentences(narrow.reason)
@@ -160,7 +160,7 @@ def test_small_groups_are_named_and_say_what_they_lack(sentences: Sentences) -> 
         (False, True),
         (True, True),
     ]
-    across = {(one.positives_of, one.negatives_of): one.figure for one in found.cross_areas}
+    across = {(one.positives_of, one.negatives_of): one.metric for one in found.cross_areas}
     assert across[3, 2].interval is not None  # 20 positives beside 30 negatives
     assert across[2, 3].interval is None
     sentences(across[2, 3].reason)
@@ -274,8 +274,8 @@ def test_levels_are_kept() -> None:
     for _ in range(n_trials):
         y, scores, codes = draw_groups(rng, [(40, 80), (60, 60), (30, 150)])
         found = compare_groups(y, scores, codes, threshold=1.0)
-        figures = [one.figure.interval for one in found.cross_areas]
-        covered += [each.low <= truth <= each.high for each in figures if each is not None]
+        metrics = [one.metric.interval for one in found.cross_areas]
+        covered += [each.low <= truth <= each.high for each in metrics if each is not None]
         low, high = found.worst[0].interval[1:]
         worst.append(low <= truth <= high)
         rejected.append([(test.p_value or 0.0) < 0.05 for test in found.tests])
@@ -288,20 +288,20 @@ def test_cuts_of_the_groups_own() -> None:
     rng = np.random.default_rng(2)
     y, scores, codes = draw_groups(rng, [(80, 200), (80, 200)])
     scores = scores + 1.5 * codes
-    for cuts, rate in (("equal_fpr", "fpr"), ("equal_tpr", "tpr")):
-        found = compare_groups(y, scores, codes, cuts=cuts, rate=0.3)
-        assert (found.cuts, found.rate, found.threshold) == (cuts, 0.3, None)
+    for cutoffs, rate in (("equal_fpr", "fpr"), ("equal_tpr", "tpr")):
+        found = compare_groups(y, scores, codes, cutoffs=cutoffs, rate=0.3)
+        assert (found.cutoffs, found.rate, found.threshold) == (cutoffs, 0.3, None)
         for code, one in enumerate(found.groups):
             rows = codes == code
             point = operating_point(y[rows], scores[rows], **{rate: 0.3})
-            assert one.cut is not None
-            assert one.cut.threshold == point.threshold
-            assert (one.cut.fpr, one.cut.tpr) == (point.fpr, point.tpr)
+            assert one.cutoff is not None
+            assert one.cutoff.threshold == point.threshold
+            assert (one.cutoff.fpr, one.cutoff.tpr) == (point.fpr, point.tpr)
             assert one.tpr is None
-        low, high = (one.cut.threshold for one in found.groups if one.cut)
+        low, high = (one.cutoff.threshold for one in found.groups if one.cutoff)
         assert high - low > 1.0
     # Without a rate: that of all rows at the common cut.
-    found = compare_groups(y, scores, codes, cuts="equal_fpr", threshold=1.5)
+    found = compare_groups(y, scores, codes, cutoffs="equal_fpr", threshold=1.5)
     assert found.rate == pytest.approx((scores[y == 0] >= 1.5).mean())
 
 
@@ -492,10 +492,10 @@ def test_columns_that_are_no_groups(by: Any, words: str) -> None:
         ({"threshold": math.nan}, "threshold must be a number, got nan"),
         ({"threshold": "high"}, "threshold must be a number, got 'high'"),
         ({"threshold": True}, "threshold must be a number, got True"),
-        ({"cuts": "equal", "rate": 0.1}, "cuts must be one of"),
-        ({"cuts": "equal_fpr"}, "cuts must have a rate or a threshold, got neither"),
+        ({"cutoffs": "equal", "rate": 0.1}, "cuts must be one of"),
+        ({"cutoffs": "equal_fpr"}, "cuts must have a rate or a threshold, got neither"),
         ({"rate": 0.1}, "rate must come with cuts"),
-        ({"cuts": "equal_fpr", "rate": 1.5}, "rate must"),
+        ({"cutoffs": "equal_fpr", "rate": 1.5}, "rate must"),
         ({"windows": [(0.5, 0.5)]}, "fpr_max"),
         ({"level": 1.0}, "level"),
     ],

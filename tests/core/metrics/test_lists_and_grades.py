@@ -27,7 +27,7 @@ from core.metrics import (
     compare_auc,
     compare_graded,
     compare_lists,
-    list_figure_named,
+    list_metric_named,
     list_values,
     measure_graded,
     measure_lists,
@@ -60,16 +60,16 @@ def pair_fraction(grade: Any, scores: Any, weight: Any) -> float:
     return right / pairs if pairs else math.nan
 
 
-def over_orders(grade: Any, scores: Any, figure: str, size: int) -> float:
+def over_orders(grade: Any, scores: Any, metric: str, size: int) -> float:
     """The mean of a figure over all orders of the ties of one list."""
     ranked = sorted(zip(scores.tolist(), grade.tolist(), strict=True), reverse=True)
     ties = [[g for _, g in tie] for _, tie in groupby(ranked, key=lambda row: row[0])]
     found = []
     for parts in product(*(permutations(tie) for tie in ties)):
         order = [g for part in parts for g in part]
-        if figure == "mrr":
+        if metric == "mrr":
             found.append(1.0 / (1 + next(i for i, g in enumerate(order) if g > 0)))
-        elif figure == "precision":
+        elif metric == "precision":
             found.append(sum(g > 0 for g in order[:size]) / min(size, len(order)))
         else:
             gains = [(2**g - 1) / math.log2(i + 2) for i, g in enumerate(order[:size])]
@@ -107,7 +107,7 @@ def test_each_list_has_the_figure_of_its_definition(lists: tuple[Any, ...], name
     present = weight > 0
     assume(present.any() and len(set(grade)) > 1)
     (values,) = list_values(
-        grade, scores, query, [list_figure_named(name)], graded=True, sample_weight=weight
+        grade, scores, query, [list_metric_named(name)], graded=True, sample_weight=weight
     )
     of_lists = [
         expected(name, *(each[present & (query == q)] for each in (grade, scores, weight)))
@@ -150,14 +150,14 @@ def test_order_of_rows_scale_of_weights_and_numbering_of_queries_change_nothing(
     rng = np.random.default_rng(1)
     grade, query = rng.integers(0, 5, 300), rng.integers(0, 30, 300)
     scores = np.round(grade + rng.normal(size=300), 1)
-    figures = [list_figure_named(name) for name in NAMES if not name.startswith("pauc")]
-    first = measure_lists(grade, scores, query, figures, graded=True)
+    metrics = [list_metric_named(name) for name in NAMES if not name.startswith("pauc")]
+    first = measure_lists(grade, scores, query, metrics, graded=True)
     order = rng.permutation(300)
     again = measure_lists(
         grade[order],
         scores[order],
         [f"q{q:02d}" for q in query[order]],
-        figures,
+        metrics,
         graded=True,
         sample_weight=np.full(300, 1e-90),
     )
@@ -180,7 +180,7 @@ def test_a_scorer_compared_with_itself_and_with_a_better_one() -> None:
         assert found.joint_p_value < 1e-6
         assert (
             found.values[0]
-            == measure_lists(grade, scores, query, [found.figure], graded=True)[0].interval
+            == measure_lists(grade, scores, query, [found.metric], graded=True)[0].interval
         )
 
 
@@ -337,12 +337,12 @@ def test_input_that_breaks_a_rule_is_refused(sentences: Sentences) -> None:
         measure_graded([0, 1, 1, 1], scores, sample_weight=[0, 1, 1, 1])
     for bad in ("ndcg@0", "ndcg@1.5", "precision", "auc@3", "pauc:0.5,0.1", "map@3", "x" * 500, ""):
         with pytest.raises(InvalidParameter):
-            list_figure_named(bad)
+            list_metric_named(bad)
     for make in (ListNdcg, ListPrecision):
         for count in (0, True, 1.5, 10**10):
             with pytest.raises(InvalidParameter, match="count"):
                 make(count)
-    assert [list_figure_named(name).name for name in NAMES] == list(NAMES)
+    assert [list_metric_named(name).name for name in NAMES] == list(NAMES)
     assert ListPrecision(10**9).name == "precision@1000000000"
 
 
@@ -357,6 +357,6 @@ def test_one_list_and_lists_that_agree_have_honest_intervals() -> None:
 
 def test_the_least_relevant_grade_is_a_parameter() -> None:
     grade, scores, query = [1, 2, 0, 1, 0, 2], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], [1] * 6
-    figures = [ListReciprocalRank(), ListAveragePrecision(), ListPrecision(2)]
-    values = list_values(grade, scores, query, figures, graded=True, relevant=2)
+    metrics = [ListReciprocalRank(), ListAveragePrecision(), ListPrecision(2)]
+    values = list_values(grade, scores, query, metrics, graded=True, relevant=2)
     assert values.ravel().tolist() == pytest.approx([0.5, (1 / 2 + 2 / 6) / 2, 0.5])

@@ -7,14 +7,14 @@ import pytest
 
 from benchmarks import coverage
 from core.errors import InvalidParameter
-from core.metrics import Gini, auc, auc_interval, compare_figures, figure_named, measure
+from core.metrics import Gini, auc, auc_interval, compare_metrics, measure, metric_named
 from core.metrics import compare as compare_areas
 from tests.core.metrics.square_area import WITH_SQUARE_AREA, SquareArea
 
 
 @pytest.fixture
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.metrics.figures.FIGURES", WITH_SQUARE_AREA)
+    monkeypatch.setattr("core.metrics.measuring.FIGURES", WITH_SQUARE_AREA)
 
 
 def sample(n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -26,10 +26,10 @@ def sample(n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.usefixtures("_declared")
 def test_its_name_is_enough() -> None:
     y, first, second = sample()
-    (figure,) = [figure_named("square_area:0.5")]
-    assert figure == SquareArea(0.5)
-    area = measure(y, first, [figure_named("pauc:0,0.5")])[0]
-    found = measure(y, first, [figure])[0]
+    (metric,) = [metric_named("square_area:0.5")]
+    assert metric == SquareArea(0.5)
+    area = measure(y, first, [metric_named("pauc:0,0.5")])[0]
+    found = measure(y, first, [metric])[0]
     assert found.interval.value == pytest.approx(area.interval.value**2)
     # Of so many rows the interval is nearly the square of the area's.
     assert found.interval[1:] == pytest.approx(np.square(area.interval[1:]), abs=0.01)
@@ -37,7 +37,7 @@ def test_its_name_is_enough() -> None:
     assert found.p_value < 1e-6
     weights, groups = np.repeat([1.0, 2.0], len(y) // 2), np.arange(len(y)) // 4
     for options in ({"sample_weight": weights}, {"group": groups}):
-        (compared,) = compare_figures(y, [first, second], [figure], **options)
+        (compared,) = compare_metrics(y, [first, second], [metric], **options)
         (difference,) = compared.differences
         assert difference.low < difference.value < difference.high
         assert difference.p_value < 0.05
@@ -45,7 +45,7 @@ def test_its_name_is_enough() -> None:
 
 @pytest.mark.usefixtures("_declared")
 def test_its_interval_is_simulated_by_name() -> None:
-    row = coverage.measure_figures(coverage.LISTS[4], ["square_area:0.5", "gini"], 60, 20_000)
+    row = coverage.measure_metrics(coverage.LISTS[4], ["square_area:0.5", "gini"], 60, 20_000)
     covered = [float(share) for share in row.split("|")[2].split("/")]
     assert min(covered) > 85
 
@@ -53,9 +53,9 @@ def test_its_interval_is_simulated_by_name() -> None:
 def test_a_number_out_of_range_is_refused_with_the_name() -> None:
     for name in ("precision@0", "precision@1.5", "pauc:0.5,0.1"):
         with pytest.raises(InvalidParameter, match=name):
-            figure_named(name)
+            metric_named(name)
     with pytest.raises(InvalidParameter, match="square_area"):
-        figure_named("square_area:0.5")
+        metric_named("square_area:0.5")
 
 
 def test_gini_is_the_area_in_another_unit() -> None:
@@ -63,7 +63,7 @@ def test_gini_is_the_area_in_another_unit() -> None:
     (found,) = measure(y, first, [Gini()])
     assert found.interval == pytest.approx([2 * end - 1 for end in auc_interval(y, first)])
     assert found.chance == 0.0
-    (compared,) = compare_figures(y, [first, second], [Gini()])
+    (compared,) = compare_metrics(y, [first, second], [Gini()])
     areas = compare_areas(y, [first, second]).windows[0]
     assert compared.values[1].value == pytest.approx(2 * auc(y, second) - 1)
     (gini,), (area,) = compared.differences, areas.differences

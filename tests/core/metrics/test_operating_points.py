@@ -13,7 +13,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     ClassTotals,
     Costs,
-    cuts_along,
+    cutoffs_along,
     operating_point,
     operating_point_on_curve,
     operating_points_on_curve,
@@ -33,8 +33,8 @@ def test_at_an_fpr_no_cut_within_it_is_better(
 ) -> None:
     y, scores, _ = ranking
     point = operating_point(y, scores, fpr=fpr)
-    cuts = [(t, -f) for f, t, _ in zip(*roc_points(y, scores), strict=True) if f <= fpr + 1e-12]
-    assert (point.tpr.value, -point.fpr.value) == max(cuts)
+    cutoffs = [(t, -f) for f, t, _ in zip(*roc_points(y, scores), strict=True) if f <= fpr + 1e-12]
+    assert (point.tpr.value, -point.fpr.value) == max(cutoffs)
 
 
 @given(rankings(), rates)
@@ -43,8 +43,8 @@ def test_at_a_tpr_no_cut_that_reaches_it_is_better(
 ) -> None:
     y, scores, _ = ranking
     point = operating_point(y, scores, tpr=tpr)
-    cuts = [(f, -t) for f, t, _ in zip(*roc_points(y, scores), strict=True) if t >= tpr - 1e-12]
-    assert (point.fpr.value, -point.tpr.value) == min(cuts)
+    cutoffs = [(f, -t) for f, t, _ in zip(*roc_points(y, scores), strict=True) if t >= tpr - 1e-12]
+    assert (point.fpr.value, -point.tpr.value) == min(cutoffs)
 
 
 @given(rankings(weighted=True), st.sampled_from(["fpr", "tpr", "threshold"]), rates)
@@ -142,19 +142,19 @@ def test_intervals_are_wilsons_on_the_counts() -> None:
     np.testing.assert_allclose(point.precision, wilson_interval(0.75, 40, 0.9))
 
 
-@pytest.mark.parametrize(("share", "distance", "cut"), [(0.3, 2.9, 2.4), (0.3, 1.2, -0.5)])
+@pytest.mark.parametrize(("share", "distance", "cutoff"), [(0.3, 2.9, 2.4), (0.3, 1.2, -0.5)])
 def test_the_lift_covers_in_new_samples_whose_prevalence_varies(
-    share: float, distance: float, cut: float
+    share: float, distance: float, cutoff: float
 ) -> None:
     """With the prevalence as known it would cover 36 and 100 %."""
     rng, draws = np.random.default_rng(3), 400
-    tpr, fpr = norm.sf(cut - distance), norm.sf(cut)
+    tpr, fpr = norm.sf(cutoff - distance), norm.sf(cutoff)
     truth = tpr / (share * tpr + (1.0 - share) * fpr)
     covered = 0
     for _ in range(draws):
         y = rng.random(500) < share
         scores = rng.normal(size=500) + distance * y
-        lift = operating_point(y, scores, threshold=cut).lift
+        lift = operating_point(y, scores, threshold=cutoff).lift
         covered += lift.low <= truth <= lift.high
     assert binom.ppf(0.001, draws, 0.95) <= covered <= binom.ppf(0.999, draws, 0.95)
 
@@ -258,7 +258,7 @@ def test_many_cuts_at_once_are_the_single_ones(
     y, scores, weights = ranking
     summary = summarise(y, scores, weights)
     terms = {"costs": Costs(1.0, 3.0), "prevalence": prevalence}
-    every = cuts_along(summary.curve, 1000)
+    every = cutoffs_along(summary.curve, 1000)
     assert every.tolist() == list(range(len(summary.curve)))
     found = operating_points_on_curve(summary.curve, summary.totals, every, **terms)
     for point, threshold in zip(found, summary.curve.thresholds.tolist(), strict=True):
@@ -299,14 +299,14 @@ def test_cuts_along_a_long_curve_have_both_ends_the_top_and_what_is_kept() -> No
     y = rng.random(20_000) < 0.3
     curve = roc_curve(y, rng.normal(size=y.size) + y)
     for most in (10, 200):
-        cuts = cuts_along(curve, most, kept=[4321])
-        assert most / 2 < cuts.size <= most
-        assert np.all(np.diff(cuts) > 0)
-        assert {0, 4321, len(curve) - 1} <= set(cuts.tolist())
-    length = curve.fpr[cuts] + curve.tpr[cuts]
+        cutoffs = cutoffs_along(curve, most, kept=[4321])
+        assert most / 2 < cutoffs.size <= most
+        assert np.all(np.diff(cutoffs) > 0)
+        assert {0, 4321, len(curve) - 1} <= set(cutoffs.tolist())
+    length = curve.fpr[cutoffs] + curve.tpr[cutoffs]
     assert np.diff(length).max() <= 2.5 / 100
     # The top thousandth, which is a thousandth of the curve's length or little more, has many.
-    assert (curve.fpr[cuts] <= 0.001).sum() > 10
+    assert (curve.fpr[cutoffs] <= 0.001).sum() > 10
 
 
 def test_bad_points_of_a_curve(sentences: Sentences) -> None:
@@ -317,4 +317,4 @@ def test_bad_points_of_a_curve(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         operating_points_on_curve(summary.curve, summary.totals, [0], prevalence=1.0)
     with sentences.raises(InvalidParameter):
-        cuts_along(summary.curve, 2, kept=[1])
+        cutoffs_along(summary.curve, 2, kept=[1])

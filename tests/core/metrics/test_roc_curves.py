@@ -27,10 +27,10 @@ def random_ranking(
 def test_points_are_the_rates_of_every_cut(ranking: tuple[np.ndarray, np.ndarray, None]) -> None:
     y, scores, _ = ranking
     curve = roc_curve(y, scores)
-    fpr, tpr, cuts = roc_points(y, scores)
+    fpr, tpr, cutoffs = roc_points(y, scores)
     np.testing.assert_array_equal(curve.fpr, fpr)
     np.testing.assert_array_equal(curve.tpr, tpr)
-    np.testing.assert_array_equal(curve.thresholds, cuts)
+    np.testing.assert_array_equal(curve.thresholds, cutoffs)
 
 
 @given(rankings(weighted=True))
@@ -198,7 +198,8 @@ def test_ks_is_the_greatest_distance_of_the_two_distributions(
     y, scores, weights = ranking
     own = [(scores[y == k], weights[y == k]) for k in (0, 1)]
     below = [
-        [weight[values <= cut].sum() / weight.sum() for cut in scores] for values, weight in own
+        [weight[values <= cutoff].sum() / weight.sum() for cutoff in scores]
+        for values, weight in own
     ]
     greatest = np.abs(np.subtract(*below)).max()
     assert roc_curve(y, scores, weights).ks == pytest.approx(greatest, abs=1e-12)

@@ -192,8 +192,8 @@ def test_scorers_are_compared_as_in_memory(tmp_path: Path, weighted: bool) -> No
         for interval, expected in zip(own.values, other.values, strict=True):
             assert tuple(interval) == pytest.approx(tuple(expected), abs=1e-12)
         for difference, expected in zip(own.differences, other.differences, strict=True):
-            figures = (difference.value, difference.low, difference.high, difference.p_value)
-            assert figures == pytest.approx(
+            metrics = (difference.value, difference.low, difference.high, difference.p_value)
+            assert metrics == pytest.approx(
                 (expected.value, expected.low, expected.high, expected.p_value), abs=1e-9
             )
 

@@ -42,13 +42,13 @@ def test_an_s_shape_with_slope_1_is_found() -> None:
         for _ in range(5):
             drawn = rng.permutation(odds.size)[:n]
             y = rng.random(n) < expit(true[drawn])
-            judged = reliability(y, expit(odds[drawn]), n_bootstrap=20)
-            assert judged.shape is not None
-            assert judged.shape.p_value < 0.001
-            assert judged.shape.size.low > 0.1
-            slope = judged.slope.low - 0.05, judged.slope.high + 0.05
+            evaluated = reliability(y, expit(odds[drawn]), n_bootstrap=20)
+            assert evaluated.shape is not None
+            assert evaluated.shape.p_value < 0.001
+            assert evaluated.shape.size.low > 0.1
+            slope = evaluated.slope.low - 0.05, evaluated.slope.high + 0.05
             assert slope[0] < 1.0 < slope[1]
-    size = judged.shape.size.value
+    size = evaluated.shape.size.value
     v = expit(odds) * expit(-odds)
     root_mean_square = np.sqrt(np.average((true - odds) ** 2, weights=v))
     assert 0.7 * root_mean_square < size < 1.05 * root_mean_square  # great errors count for less

@@ -30,7 +30,7 @@ from core.metrics import (
     PrecisionAtRecall,
     auc,
     partial_auc,
-    value_of_figure,
+    value_of_metric,
 )
 from core.metrics.estimates import difference_error
 from core.registry import ALGORITHMS
@@ -135,14 +135,14 @@ class World:
             why = "given up after a while"
             return TrialResult(trial, (), (), seconds, failed=why, stopped=True)
         if trial.patience is not None:
-            rounds_judged = [min(rounds, enough)]
+            rounds_evaluated = [min(rounds, enough)]
         else:
-            rounds_judged = [k for k in trial.path if k <= rounds or not grown] or [enough]
+            rounds_evaluated = [k for k in trial.path if k <= rounds or not grown] or [enough]
         own = np.random.default_rng(crc32(trial.key.candidate.encode()))
         noise = own.normal(size=len(self.y)) + self.shared
         scores = [
             self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * self.y + noise
-            for k in rounds_judged
+            for k in rounds_evaluated
         ]
         return TrialResult(
             trial,
@@ -151,7 +151,7 @@ class World:
             seconds,
             tuple(scores),
             setup=self.setup + price,
-            steps=rounds_judged[0] if trial.patience is not None else 0,
+            steps=rounds_evaluated[0] if trial.patience is not None else 0,
             fitted=rounds,
             stopped=stopped,
         )
@@ -473,9 +473,9 @@ def test_a_search_that_is_ended_ends_with_the_best_it_has() -> None:
         chosen = planner(60.0).next(tried[:n], [HeldOut(Y)], float("inf"))
         assert isinstance(chosen, Chosen)
         assert len(chosen.members) == 1
-        judged = [row for row in chosen.candidates if row.rows == 1.0]
-        (best,) = [row.value for row in judged if row.state == "chosen"]
-        assert best == max(row.value for row in judged)
+        evaluated = [row for row in chosen.candidates if row.rows == 1.0]
+        (best,) = [row.value for row in evaluated if row.state == "chosen"]
+        assert best == max(row.value for row in evaluated)
     assert isinstance(planner(60.0).next([], [HeldOut(Y)], float("inf")), Chosen)
 
 
@@ -555,7 +555,7 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure",
+    "metric",
     one_in(
         2,
         [
@@ -566,11 +566,11 @@ def test_what_none_beats_is_averaged_and_what_is_beaten_is_not() -> None:
             Ndcg(),
         ],
     ),
-    ids=lambda figure: figure.name,
+    ids=lambda metric: metric.name,
 )
-def test_a_figure_decides_in_the_place_of_the_window(figure: Any) -> None:
+def test_a_figure_decides_in_the_place_of_the_window(metric: Any) -> None:
     chosen, _ = World(lambda t: 2.0 if t.algorithm == "martirank" else 1.0).run(
-        planner(60.0, figure=figure)
+        planner(60.0, metric=metric)
     )
     assert [member.algorithm for member in chosen.members] == ["martirank"]
     (beaten, *_) = [row for row in chosen.candidates if row.algorithm == "auc_svm"]
@@ -585,13 +585,13 @@ def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
     first = rng.normal(size=500) + y
     top = first >= np.sort(first)[-50]
     other = np.where(top, first, rng.normal(size=500).clip(max=first[top].min() - 1.0))
-    figure = PrecisionAt(share=0.1)
-    evaluation = Evaluator((0.0, 1.0), figure).evaluate(
+    metric = PrecisionAt(share=0.1)
+    evaluation = Evaluator((0.0, 1.0), metric).evaluate(
         held,
         [(name, [each[k::2] for k in range(2)]) for name, each in (("a", first), ("b", other))],
     )
     expected = [
-        [value_of_figure(figure, y[k::2], each[k::2]) for k in range(2)] for each in (first, other)
+        [value_of_metric(metric, y[k::2], each[k::2]) for k in range(2)] for each in (first, other)
     ]
     found = [areas.values[0, 1] for areas in evaluation.areas]
     np.testing.assert_allclose(found, np.mean(expected, axis=1))
@@ -602,21 +602,21 @@ def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
 
 def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
-        planner(figure=PrecisionAt(count=20))
+        planner(metric=PrecisionAt(count=20))
     X, y = np.arange(40.0)[:, None], np.arange(40) % 3 == 0
     search = GridSearch("logistic", {"C": [0.1, 1.0]})
     with pytest.raises(InvalidParameter, match="ndcg@5 needs a share"):
-        search_ranker(X, y, search, figure=Ndcg(5))
-    for figure in (AveragePrecision(), Ndcg(share=0.2)):
-        searched = search_ranker(X, y, search, figure=figure)
-        again = search_ranker(X, y, search, figure=figure)
+        search_ranker(X, y, search, metric=Ndcg(5))
+    for metric in (AveragePrecision(), Ndcg(share=0.2)):
+        searched = search_ranker(X, y, search, metric=metric)
+        again = search_ranker(X, y, search, metric=metric)
         assert [row.value for row in searched.chosen.candidates] == [
             row.value for row in again.chosen.candidates
         ]
         held = split_rows(X, y, np.ones(40), 1, fraction=0.25, seed=0)[0]
         ranker = Logistic(C=0.1).fit(X[~held], y[~held])
-        assert searched.chosen.candidates[0].value == value_of_figure(
-            figure, y[held], ranker.decision_function(X[held])
+        assert searched.chosen.candidates[0].value == value_of_metric(
+            metric, y[held], ranker.decision_function(X[held])
         )
 
 

@@ -159,10 +159,10 @@ def test_a_fit_that_ends_early_is_worth_what_it_ended_with() -> None:
 def test_each_candidate_is_judged_once() -> None:
     X, y = noisy_table("binary")
     ranker = ALGORITHMS["rankboost"](n_rounds=30).fit(X, y)
-    judged = []
-    walk_path(ranker, X, [3, 30], lambda scores: judged.append(scores) or 0.0)
-    assert len(judged) == 2
-    assert judged[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
+    evaluated = []
+    walk_path(ranker, X, [3, 30], lambda scores: evaluated.append(scores) or 0.0)
+    assert len(evaluated) == 2
+    assert evaluated[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
 
 
 def test_values_on_a_path_are_distinct_numbers_of_steps() -> None:

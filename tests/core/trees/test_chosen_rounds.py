@@ -243,8 +243,8 @@ def test_rows_that_are_given_to_be_watched_take_the_place_of_those_held_out() ->
         return float(scores[y_valid].mean() - scores[~y_valid].mean() > 0.0)
 
     ranker = LogitBoost()
-    figures = ranker.fit_watched(X, y, X_valid=X_valid, metric=metric)
-    assert figures.tolist() == [1.0] * 51  # nothing is better than the first round
+    metrics = ranker.fit_watched(X, y, X_valid=X_valid, metric=metric)
+    assert metrics.tolist() == [1.0] * 51  # nothing is better than the first round
     assert (len(ranker.rounds_), ranker.n_rounds) == (1, None)
     one = LogitBoost(n_rounds=1, learning_rate=0.05, max_features=0.5).fit(X, y)
     assert (ranker.decision_function(X) == one.decision_function(X)).all()

@@ -63,7 +63,7 @@ def put(client: httpx.Client) -> Put:
     return putting(client)
 
 
-def cut_of(client: httpx.Client, model_id: str, **asked: float) -> dict[str, float]:
+def cutoff_of(client: httpx.Client, model_id: str, **asked: float) -> dict[str, float]:
     """Return the cut of a version, as its operating point has it."""
     answer = client.get(f"/v1/models/{model_id}/operating-point", params=asked)
     assert answer.status_code == 200, answer.text
@@ -84,7 +84,7 @@ def test_each_revision_keeps_who_moved_it_and_why(
         "cost_false_negative": 20.5,
         "prevalence": 0.05,
     }
-    first = put(versions[0], promise={"flagged": 0.04}, memo=memo).json()
+    first = put(versions[0], guarantee={"flagged": 0.04}, memo=memo).json()
     stored = memo | {"reason": "Four reviewers"}
     assert (first["memo"], first["author"]) == (stored, "test")
     other = shared.client(shared.key(name="night job"))
@@ -125,54 +125,54 @@ def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
     client = service_on_both.client(service_on_both.key())
     first, second = train_two(service_on_both, client)
     put = putting(client)
-    promise = {"fpr": 0.1}
+    guarantee = {"fpr": 0.1}
     kept = {"fpr": 0.1, **dict.fromkeys(("tpr", "flagged", "threshold", "confidence"))}
-    cuts = {model_id: cut_of(client, model_id, fpr=0.1) for model_id in (first, second)}
-    assert cuts[first]["threshold"] != cuts[second]["threshold"]
+    cutoffs = {model_id: cutoff_of(client, model_id, fpr=0.1) for model_id in (first, second)}
+    assert cutoffs[first]["threshold"] != cutoffs[second]["threshold"]
 
     def check(model_id: str) -> None:
         answer = client.post(UNDER, json={"rows": ROWS}).json()
         assert answer["model_id"] == model_id
-        flags = [score >= cuts[model_id]["threshold"] for score in answer["scores"]]
+        flags = [score >= cutoffs[model_id]["threshold"] for score in answer["scores"]]
         assert set(flags) == {True, False}
         assert answer["flags"] == flags
         values = {name: repr(value) for name, value in ROWS[30].items()}
         assert client.get(UNDER, params=values).json()["flag"] is flags[30]
 
-    made = put(first, promise=promise)
+    made = put(first, guarantee=guarantee)
     assert (made.status_code, made.headers["ETag"]) == (201, '"1"')
-    assert (made.json()["promise"], made.json()["cut"]) == (kept, cuts[first])
+    assert (made.json()["guarantee"], made.json()["cutoff"]) == (kept, cutoffs[first])
     check(first)
     stale = client.put(ADDRESS, json={"model_id": second}, headers={"If-Match": '"7"'})
     assert stale.status_code == 412
     moved = put(second)
     assert (moved.status_code, moved.headers["ETag"]) == (200, '"2"')
-    assert (moved.json()["promise"], moved.json()["cut"]) == (kept, cuts[second])
+    assert (moved.json()["guarantee"], moved.json()["cutoff"]) == (kept, cutoffs[second])
     check(second)
     earlier = moved.json()["history"][1]
-    assert (earlier["promise"], earlier["cut"]) == (kept, cuts[first])
-    assert put(earlier["model_id"]).json()["cut"] == cuts[first]
+    assert (earlier["guarantee"], earlier["cutoff"]) == (kept, cutoffs[first])
+    assert put(earlier["model_id"]).json()["cutoff"] == cutoffs[first]
     check(first)
     listed = client.get("/v1/models/churn/aliases").json()["data"][0]
-    assert (listed["promise"], listed["cut"]) == (kept, cuts[first])
-    ended = put(first, promise=None).json()
-    assert (ended["promise"], ended["cut"]) == (None, None)
+    assert (listed["guarantee"], listed["cutoff"]) == (kept, cutoffs[first])
+    ended = put(first, guarantee=None).json()
+    assert (ended["guarantee"], ended["cutoff"]) == (None, None)
     assert "flags" not in client.post(UNDER, json={"rows": ROWS}).json()
-    history = [step["cut"] for step in client.get(ADDRESS).json()["history"]]
-    assert history == [None, cuts[first], cuts[second], cuts[first]]
+    history = [step["cutoff"] for step in client.get(ADDRESS).json()["history"]]
+    assert history == [None, cutoffs[first], cutoffs[second], cutoffs[first]]
     # A new alias of the old name starts without a promise.
     assert client.delete(ADDRESS, headers={"If-Match": '"4"'}).status_code == 204
-    assert put(second).json()["promise"] is None
+    assert put(second).json()["guarantee"] is None
 
 
 @pytest.mark.parametrize(
-    "promise", [{"tpr": 0.7}, {"fpr": 0.2, "confidence": 0.9}, {"tpr": 0.6, "confidence": 0.95}]
+    "guarantee", [{"tpr": 0.7}, {"fpr": 0.2, "confidence": 0.9}, {"tpr": 0.6, "confidence": 0.95}]
 )
 def test_the_cut_is_that_of_the_operating_point(
-    client: httpx.Client, versions: list[str], put: Put, promise: dict[str, float]
+    client: httpx.Client, versions: list[str], put: Put, guarantee: dict[str, float]
 ) -> None:
-    answer = put(versions[0], promise=promise)
-    assert answer.json()["cut"] == cut_of(client, versions[0], **promise)
+    answer = put(versions[0], guarantee=guarantee)
+    assert answer.json()["cutoff"] == cutoff_of(client, versions[0], **guarantee)
 
 
 def test_an_alias_keeps_a_threshold_or_a_share_of_the_rows(
@@ -181,31 +181,31 @@ def test_an_alias_keeps_a_threshold_or_a_share_of_the_rows(
     table = client.get(f"/v1/models/{versions[0]}/operating-points", params={"points": 1000}).json()
     points = table["points"]
     saved = points[len(points) // 3]
-    made = put(versions[0], promise={"threshold": saved["threshold"]}).json()
-    assert made["promise"]["threshold"] == saved["threshold"]
-    assert made["cut"] == cut_of(client, versions[0], threshold=saved["threshold"])
+    made = put(versions[0], guarantee={"threshold": saved["threshold"]}).json()
+    assert made["guarantee"]["threshold"] == saved["threshold"]
+    assert made["cutoff"] == cutoff_of(client, versions[0], threshold=saved["threshold"])
     scored = client.post(UNDER, json={"rows": ROWS}).json()
     assert scored["flags"] == [score >= saved["threshold"] for score in scored["scores"]]
     moved = put(versions[1]).json()  # the threshold stays, whatever the scale of the next version
-    assert moved["cut"] == cut_of(client, versions[1], threshold=saved["threshold"])
+    assert moved["cutoff"] == cutoff_of(client, versions[1], threshold=saved["threshold"])
     # A share that was read off a cut is that cut; between two cuts it is the one that flags less.
     share = saved["flagged"]["value"]
     for flagged, index in ((share, len(points) // 3), (share * 0.9999, len(points) // 3 - 1)):
-        made = put(versions[0], promise={"flagged": flagged}).json()
-        assert made["cut"]["threshold"] == points[index]["threshold"]
+        made = put(versions[0], guarantee={"flagged": flagged}).json()
+        assert made["cutoff"]["threshold"] == points[index]["threshold"]
     other = put(versions[1]).json()
     kept = client.get(f"/v1/models/{versions[1]}/operating-points", params={"points": 1000}).json()
     few = [each for each in kept["points"] if each["flagged"]["value"] <= share * 0.9999]
-    assert other["cut"]["threshold"] == few[-1]["threshold"]
+    assert other["cutoff"]["threshold"] == few[-1]["threshold"]
     # Where the first score alone is of more rows, nothing is flagged.
-    none = put(versions[0], promise={"flagged": 1e-6}).json()["cut"]
+    none = put(versions[0], guarantee={"flagged": 1e-6}).json()["cutoff"]
     assert none == {"threshold": None, "fpr": 0.0, "tpr": 0.0}
 
 
 def test_every_format_has_the_same_flags(
     client: httpx.Client, versions: list[str], put: Put
 ) -> None:
-    threshold = put(versions[0], promise={"fpr": 0.1}).json()["cut"]["threshold"]
+    threshold = put(versions[0], guarantee={"fpr": 0.1}).json()["cutoff"]["threshold"]
     by_id = client.post(f"/v1/models/{versions[0]}/score", json=IN_LISTS).json()
     expected = [score >= threshold for score in by_id["scores"]]
     names = ["score", "fpr", "tpr", "probability", "flag"]
@@ -239,7 +239,7 @@ def test_every_format_has_the_same_flags(
 
 
 def test_only_the_alias_flags(client: httpx.Client, versions: list[str], put: Put) -> None:
-    put(versions[1], promise={"fpr": 0.1})
+    put(versions[1], guarantee={"fpr": 0.1})
     client.put("/v1/models/churn/aliases/plain", json={"model_id": versions[1]})
     values = {name: repr(value) for name, value in ROWS[0].items()}
     for ref in (versions[1], "churn:2", "churn@plain"):
@@ -251,15 +251,15 @@ def test_only_the_alias_flags(client: httpx.Client, versions: list[str], put: Pu
 def test_a_batch_has_the_flag(
     shared: Service, client: httpx.Client, versions: list[str], put: Put
 ) -> None:
-    threshold = put(versions[0], promise={"fpr": 0.1}).json()["cut"]["threshold"]
+    threshold = put(versions[0], guarantee={"fpr": 0.1}).json()["cutoff"]["threshold"]
 
     def batch(query: str, text: str = IN_CSV) -> pa.Table:
         path, headers = f"/v1/batch-scores?{query}", {"Content-Type": CSV}
         answer = client.post(path, content=text, headers=headers)
         assert answer.status_code == 202, answer.text
-        put(versions[0], promise={"fpr": 0.3})  # what was asked for stays as it was then
+        put(versions[0], guarantee={"fpr": 0.3})  # what was asked for stays as it was then
         shared.work()
-        put(versions[0], promise={"fpr": 0.1})
+        put(versions[0], guarantee={"fpr": 0.1})
         result = client.get(f"/v1/batch-scores/{answer.json()['id']}/result")
         assert result.status_code == 200, result.text
         return pq.read_table(io.BytesIO(result.content))
@@ -276,7 +276,7 @@ def test_a_batch_has_the_flag(
 
 
 @pytest.mark.parametrize(
-    ("promise", "words"),
+    ("guarantee", "words"),
     [
         ({}, "exactly one of fpr, tpr, flagged, threshold, got none"),
         ({"confidence": 0.9}, "exactly one of fpr, tpr, flagged, threshold, got none"),
@@ -292,17 +292,17 @@ def test_a_batch_has_the_flag(
         ({"fpr": 0.1, "confidence": 1}, "confidence"),
         ({"fpr": 1e-12, "confidence": 0.9}, "to be promised, got 1e-12"),
         ({"fpr": 0.1, "label": "x"}, "label"),
-        ("fpr", "promise"),
+        ("fpr", "guarantee"),
     ],
 )
 def test_a_promise_that_is_none(
-    client: httpx.Client, versions: list[str], put: Put, promise: Any, words: str
+    client: httpx.Client, versions: list[str], put: Put, guarantee: Any, words: str
 ) -> None:
-    put(versions[0], promise={"tpr": 0.5})
+    put(versions[0], guarantee={"tpr": 0.5})
     before = client.get(ADDRESS).json()
-    answer = put(versions[1], promise=promise)
+    answer = put(versions[1], guarantee=guarantee)
     assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["pointer"].startswith("/promise")
+    assert answer.json()["errors"][0]["pointer"].startswith("/guarantee")
     assert words in answer.text
     assert client.get(ADDRESS).json() == before
 
@@ -312,8 +312,8 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
 ) -> None:
     careful = {"fpr": 0.01, "confidence": 0.95}
     # An alias that is refused is not made.
-    problem = refused(put(versions[0], promise=careful), 422, "too_few_rows", "churn:1", "299")
-    assert problem["errors"][0]["pointer"] == "/promise/fpr"
+    problem = refused(put(versions[0], guarantee=careful), 422, "too_few_rows", "churn:1", "299")
+    assert problem["errors"][0]["pointer"] == "/guarantee/fpr"
     assert problem["errors"][0]["needed"] == 299
     assert client.get(ADDRESS).status_code == 404
 
@@ -330,27 +330,27 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
     shared.work()
     job = shared.train(client, many, algorithm={"name": "adaboost_mh", "n_rounds": 3})
     labels = job["output"]["id"]
-    put(versions[0], promise={"fpr": 0.2, "confidence": 0.9})
+    put(versions[0], guarantee={"fpr": 0.2, "confidence": 0.9})
     before = client.get(ADDRESS).json()
     for model_id, code, words in (
-        (blind, "no_promise", "no validation curve"),
-        (folded, "no_promise", "it was cross-validated"),
-        (labels, "no_promise", "multilabel"),
+        (blind, "no_guarantee", "no validation curve"),
+        (folded, "no_guarantee", "it was cross-validated"),
+        (labels, "no_guarantee", "multilabel"),
     ):
         kept = refused(put(model_id), 422, code, "cannot keep the promise", words)
         assert kept["errors"][0]["pointer"] == "/model_id"
-        refused(put(model_id, promise={"tpr": 0.5, "confidence": 0.9}), 422, code, words)
+        refused(put(model_id, guarantee={"tpr": 0.5, "confidence": 0.9}), 422, code, words)
     assert client.get(ADDRESS).json() == before
     # Without a confidence the out-of-fold scores will do, as they do for an operating point.
-    plain = put(folded, promise={"fpr": 0.2}).json()
-    assert plain["cut"] == cut_of(client, folded, fpr=0.2)
-    assert put(labels, promise=None).json()["model_id"] == labels
+    plain = put(folded, guarantee={"fpr": 0.2}).json()
+    assert plain["cutoff"] == cutoff_of(client, folded, fpr=0.2)
+    assert put(labels, guarantee=None).json()["model_id"] == labels
 
 
 def test_an_evaluation_judges_the_cut_of_the_alias(
     shared: Service, client: httpx.Client, versions: list[str], put: Put
 ) -> None:
-    cut = put(versions[0], promise={"fpr": 0.1}).json()["cut"]
+    cutoff = put(versions[0], guarantee={"fpr": 0.1}).json()["cutoff"]
     asked = {
         "dataset_id": shared.upload(client, table(500, seed=3)),
         "costs": {"false_negative": {"fixed": 5}, "false_positive": {"fixed": 1}},
@@ -365,17 +365,17 @@ def test_an_evaluation_judges_the_cut_of_the_alias(
     named = submit("churn@champion", at={"threshold": 0.25})
     rate = submit("churn@champion", at={"fpr": 0.3})
     plain = submit("churn:1")
-    put(versions[0], promise={"fpr": 0.3})  # an evaluation keeps the cut of its request
+    put(versions[0], guarantee={"fpr": 0.3})  # an evaluation keeps the cut of its request
     shared.work()
     found = {each: client.get(f"/v1/evaluations/{each}").json() for each in (own, named, rate)}
-    at_rate = cut_of(client, versions[0], fpr=0.3)["threshold"]
+    at_rate = cutoff_of(client, versions[0], fpr=0.3)["threshold"]
     for each, threshold, source, alias in (
-        (own, cut["threshold"], "alias", "champion"),
+        (own, cutoff["threshold"], "alias", "champion"),
         (named, 0.25, "at", None),
         (rate, at_rate, "at", None),
     ):
         expected = {"threshold": threshold, "source": source, "alias": alias}
-        assert found[each]["cut"] == expected
+        assert found[each]["cutoff"] == expected
         metrics = found[each]["metrics"]
         assert metrics["operating_point"]["threshold"] == threshold
         assert found[each]["amounts"]["costs"]["threshold"] == threshold
@@ -384,7 +384,7 @@ def test_an_evaluation_judges_the_cut_of_the_alias(
         assert metrics["operating_point"]["fpr"] == point["fpr"]
     assert found[own]["at"] is None
     without = client.get(f"/v1/evaluations/{plain}").json()
-    assert (without["cut"], without["metrics"]["operating_point"]) == (None, None)
+    assert (without["cutoff"], without["metrics"]["operating_point"]) == (None, None)
     listed = {each["id"]: each for each in client.get("/v1/evaluations").json()["data"]}[own]
     drawn = found[own]["metrics"]["calibration"]
     assert drawn["points"]  # of the diagram; a list has none

@@ -63,16 +63,16 @@ from core.metrics.estimates import (
 )
 from core.metrics.functionals import MODULES  # noqa: F401 - declares the names
 from core.metrics.functionals.base import (
-    FIGURES,
-    Figure,
+    METRICS,
     Masses,
+    Metric,
     check_scale_free,
     masses_on_curve,
 )
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
+    EvaluatedRows,
     FloatArray,
-    JudgedRows,
     check_rows,
     effective_units,
     group_rows,
@@ -86,7 +86,7 @@ from core.metrics.window import (
 )
 
 
-def figure_named(name: str) -> Figure:
+def metric_named(name: str) -> Metric:
     """Return the figure of a name: auc, pauc:0,0.05, empirical:0,0.05, two_way:0.1,0.8, average_precision,
     precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg, ndcg@10 or ndcg@1%.
 
@@ -94,17 +94,17 @@ def figure_named(name: str) -> Figure:
 
     Examples
     --------
-    >>> figure_named("two_way:0.1,0.8")
+    >>> metric_named("two_way:0.1,0.8")
     TwoWayArea(fpr_max=0.1, tpr_min=0.8)
     """
-    return FIGURES.find(name)
+    return METRICS.find(name)
 
 
 @dataclass(frozen=True)
-class FigureEstimate:
+class MetricEstimate:
     """A figure of one ranking."""
 
-    figure: Figure
+    metric: Metric
     interval: Interval
     chance: float | None
     """The figure of scores that say nothing; None if that is 0."""
@@ -118,23 +118,23 @@ class FigureEstimate:
 def measure(
     y: ArrayLike,
     scores: ArrayLike,
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     *,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
     fixed_prevalence: bool = False,
-) -> tuple[FigureEstimate, ...]:
+) -> tuple[MetricEstimate, ...]:
     """Return figures of a ranking, each with an interval and a test against chance.
 
     InvalidData: as `auc`. InvalidParameter: there is no figure, or a parameter is out of range.
-    O(n log n + n · n_figures).
+    O(n log n + n · n_metrics).
 
     Parameters
     ----------
     y, scores
         As `auc`.
-    figures : sequence of Figure
+    metrics : sequence of Metric
         Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
         Probability that an interval covers the figure of the population.
@@ -154,33 +154,33 @@ def measure(
     >>> [round(each.interval.value, 4) for each in found]
     [0.8304, 1.0]
     """
-    level, figures = check_level(level), check_figures(figures)
+    level, metrics = check_level(level), check_metrics(metrics)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     if rows.unit is None and rows.weight is None:
         groups = tie_groups(rows)
         masses = Masses(groups.positive, groups.negative, effective_units(rows), fixed_prevalence)
-        return measure_masses(masses, figures, level)
-    bases = _bases(figures)
-    areas, every = estimate_figures(rows, bases, fixed_prevalence=True)
-    shown = areas if fixed_prevalence else estimate_figures(rows, bases)[0]
+        return measure_masses(masses, metrics, level)
+    bases = _bases(metrics)
+    areas, every = estimate_metrics(rows, bases, fixed_prevalence=True)
+    shown = areas if fixed_prevalence else estimate_metrics(rows, bases)[0]
     found = [
         _Found(float(areas.values[0, j]), areas.variance(0, j), shown.variance(0, j))
-        for j in range(len(figures))
+        for j in range(len(metrics))
     ]
     masses = replace(every[0], fixed_prevalence=fixed_prevalence)
     alone = None if rows.unit is None else rows._replace(unit=None)
-    return _measured(masses, figures, found, level, areas.degrees, alone)
+    return _measured(masses, metrics, found, level, areas.degrees, alone)
 
 
 def measure_on_curve(
     curve: RocCurve,
     totals: ClassTotals,
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     *,
     level: float = 0.95,
     fixed_prevalence: bool = False,
-) -> tuple[FigureEstimate, ...]:
-    """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
+) -> tuple[MetricEstimate, ...]:
+    """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_metrics).
 
     With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class, and
     each group had rows of one class.
@@ -189,11 +189,11 @@ def measure_on_curve(
     --------
     >>> from core.metrics import roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
-    >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [figure_named("precision@50%")])[0].interval.value
+    >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [metric_named("precision@50%")])[0].interval.value
     0.75
     """
     masses = replace(masses_on_curve(curve, totals), fixed_prevalence=fixed_prevalence)
-    return measure_masses(masses, check_figures(figures), check_level(level))
+    return measure_masses(masses, check_metrics(metrics), check_level(level))
 
 
 class _Found(NamedTuple):
@@ -205,12 +205,12 @@ class _Found(NamedTuple):
 
 
 def measure_masses(
-    masses: Masses, figures: Sequence[Figure], level: float
-) -> tuple[FigureEstimate, ...]:
+    masses: Masses, metrics: Sequence[Metric], level: float
+) -> tuple[MetricEstimate, ...]:
     """Return figures of checked masses."""
     found = []
-    for figure in _bases(figures):
-        value, up, down, slope = figure.of(masses)
+    for metric in _bases(metrics):
+        value, up, down, slope = metric.of(masses)
         with np.errstate(over="ignore", invalid="ignore"):  # weights of 1e-100 beside 1e100
             variances = [
                 mean_variance(values, mass, mass * (total / effective))
@@ -225,7 +225,7 @@ def measure_masses(
         none = variances[0] is None or variances[1] is None
         fixed = None if none else sum(each for each in variances if each is not None)
         found.append(_Found(value, fixed, with_prevalence_variance(fixed, slope, masses)))
-    return _measured(masses, figures, found, level, math.inf)
+    return _measured(masses, metrics, found, level, math.inf)
 
 
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
@@ -237,18 +237,18 @@ def with_prevalence_variance(variance: float | None, slope: float, masses: Masse
 
 def _measured(
     masses: Masses,
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     found: Sequence[_Found],
     level: float,
     degrees: float,
-    alone: JudgedRows | None = None,
-) -> tuple[FigureEstimate, ...]:
+    alone: EvaluatedRows | None = None,
+) -> tuple[MetricEstimate, ...]:
     """Return the estimates of figures, given what was found of their `_bases`; `alone` are the rows without units."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
     p_values: list[float | None] = []
-    for figure, base, (value, fixed, variance) in zip(figures, _bases(figures), found, strict=True):
+    for metric, base, (value, fixed, variance) in zip(metrics, _bases(metrics), found, strict=True):
         interval = base.own_interval(masses, level)
         if interval is None:
             interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
@@ -257,9 +257,9 @@ def _measured(
         # a list of all rows has the figure of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         shown = chance
-        if figure is not base:
-            interval = _shifted(times(interval, figure.unit(masses)), figure.shift)
-            shown = None if chance is None else figure.unit(masses) * chance + figure.shift
+        if metric is not base:
+            interval = _shifted(times(interval, metric.unit(masses)), metric.shift)
+            shown = None if chance is None else metric.unit(masses) * chance + metric.shift
         intervals.append(interval)
         chances.append(shown)
         if chance is None or not tested or not enough_for_tests(min(base.rows_inside(masses))):
@@ -273,23 +273,23 @@ def _measured(
         else:
             p_values.append(_above_chance(value / top, chance / top, fixed, top, trials, degrees))
     return tuple(
-        FigureEstimate(*each)
+        MetricEstimate(*each)
         for each in zip(
-            figures, intervals, chances, p_values, adjust_present(p_values), strict=True
+            metrics, intervals, chances, p_values, adjust_present(p_values), strict=True
         )
     )
 
 
 def _null_moments(
-    figure: Figure, masses: Masses, variance: float | None, alone: JudgedRows | None
+    metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
 ) -> tuple[float, float] | None:
     """Return the figure's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
     if alone is None:
-        return figure.null_moments(masses)
-    moments = figure.null_moments(replace(masses, effective=effective_units(alone)))
+        return metric.null_moments(masses)
+    moments = metric.null_moments(replace(masses, effective=effective_units(alone)))
     if moments is None:
         return None
-    of_rows = estimate_figures(alone, [figure], fixed_prevalence=True)[0].variance(0, 0)
+    of_rows = estimate_metrics(alone, [metric], fixed_prevalence=True)[0].variance(0, 0)
     effect = variance / of_rows if variance and of_rows else 1.0
     return moments[0], moments[1] * max(1.0, effect)
 
@@ -308,9 +308,9 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
     return float(stdtr(degrees, ndtri(p_value)))
 
 
-def _bases(figures: Sequence[Figure]) -> list[Figure]:
+def _bases(metrics: Sequence[Metric]) -> list[Metric]:
     """Return the figures that are measured: for one with a `shift` its plain figure."""
-    return [figure.plain() if figure.shift else figure for figure in figures]
+    return [metric.plain() if metric.shift else metric for metric in metrics]
 
 
 def _shifted(interval: Interval, shift: float) -> Interval:
@@ -343,20 +343,20 @@ def scaled_interval(
     return Interval(value, min(value, low * top), max(value, min(top, high * top)))
 
 
-def value_of_figure(
-    figure: Figure, y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
+def value_of_metric(
+    metric: Metric, y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the figure of a ranking. InvalidData, InvalidParameter: as `measure`. O(n log n).
 
     Examples
     --------
     >>> from core.metrics import PrecisionAt
-    >>> value_of_figure(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
+    >>> value_of_metric(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.75
     """
     rows = check_rows(y, {"scores": scores}, sample_weight)
     groups = tie_groups(rows)
-    return figure.of(Masses(groups.positive, groups.negative, effective_units(rows))).value
+    return metric.of(Masses(groups.positive, groups.negative, effective_units(rows))).value
 
 
 def _above_chance(
@@ -383,10 +383,10 @@ def _above_chance(
 
 
 @dataclass(frozen=True)
-class FigureComparison:
+class MetricComparison:
     """The scorers by one figure."""
 
-    figure: Figure
+    metric: Metric
     values: tuple[Interval, ...]
     """In the order of the scorers."""
     differences: tuple[Difference, ...]
@@ -397,10 +397,10 @@ class FigureComparison:
     """Why there are no p-values, and how many rows are needed; None if there are p-values."""
 
 
-def compare_figures(
+def compare_metrics(
     y: ArrayLike,
     scores: Sequence[ArrayLike],
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     *,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
@@ -408,7 +408,7 @@ def compare_figures(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
-) -> tuple[FigureComparison, ...]:
+) -> tuple[MetricComparison, ...]:
     """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
 
     InvalidData, InvalidParameter: as `compare` and `measure`. P-values are adjusted over all pairs and figures.
@@ -426,31 +426,31 @@ def compare_figures(
     >>> from core.metrics import AveragePrecision
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> found, = compare_figures(y, [first, second], [AveragePrecision()])
+    >>> found, = compare_metrics(y, [first, second], [AveragePrecision()])
     >>> round(found.differences[0].value, 4)
     -0.1196
     """
-    level, figures = check_level(level), check_figures(figures)
+    level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
     rows = check_rows(y, columns, sample_weight, group)
-    plain = [figure.plain() for figure in figures]
-    every, masses = estimate_figures(rows, plain, fixed_prevalence=fixed_prevalence)
-    scales = [[scale_of(figure, [own]) for figure in plain] for own in masses]
-    missing = [_missing_test(figure, masses, every) for figure in figures]
-    units = [figure.unit(masses[0]) for figure in figures]
+    plain = [metric.plain() for metric in metrics]
+    every, masses = estimate_metrics(rows, plain, fixed_prevalence=fixed_prevalence)
+    scales = [[scale_of(metric, [own]) for metric in plain] for own in masses]
+    missing = [_missing_test(metric, masses, every) for metric in metrics]
+    units = [metric.unit(masses[0]) for metric in metrics]
     compared = []
-    for found in _compared(every, scales, units, missing, figures, named, level, adjust):
-        own = (found.figure.own_interval(of_scorer, level) for of_scorer in masses)
+    for found in _compared(every, scales, units, missing, metrics, named, level, adjust):
+        own = (found.metric.own_interval(of_scorer, level) for of_scorer in masses)
         values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
         compared.append(replace(found, values=values))
     return tuple(compared)
 
 
-def cross_validated_compare_figures(
+def cross_validated_compare_metrics(
     y: ArrayLike,
     scores: Sequence[ArrayLike],
     fold: ArrayLike,
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     *,
     repeat: ArrayLike | None = None,
     row: ArrayLike | None = None,
@@ -460,16 +460,16 @@ def cross_validated_compare_figures(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
-) -> tuple[FigureComparison, ...]:
+) -> tuple[MetricComparison, ...]:
     """Compare two or more scorers that were cross-validated on the same folds, by the means of the folds' figures.
 
-    InvalidData, InvalidParameter: as `cross_validated_compare` and `compare_figures`.
+    InvalidData, InvalidParameter: as `cross_validated_compare` and `compare_metrics`.
 
     Parameters
     ----------
     y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
         As `cross_validated_compare`.
-    figures : sequence of Figure
+    metrics : sequence of Metric
         As `measure`. A share is one of each fold's rows; a count is refused, since folds have fewer rows.
     fixed_prevalence
         As `measure`.
@@ -479,19 +479,19 @@ def cross_validated_compare_figures(
     >>> from core.metrics import AveragePrecision
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> found, = cross_validated_compare_figures(y, [first, second], fold, [AveragePrecision()])
+    >>> found, = cross_validated_compare_metrics(y, [first, second], fold, [AveragePrecision()])
     >>> [round(each.value, 4) for each in found.values]
     [0.875, 0.9167]
     """
-    level, figures = check_level(level), check_figures(figures)
+    level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
-    for figure in figures:
-        check_scale_free(figure)
-    plain = [figure.plain() for figure in figures]
+    for metric in metrics:
+        check_scale_free(metric)
+    plain = [metric.plain() for metric in metrics]
     of_folds: list[list[Masses]] = []
 
-    def estimate(rows: JudgedRows) -> tuple[FloatArray, FloatArray]:
-        values, influence, masses = figure_influences(
+    def estimate(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
+        values, influence, masses = metric_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )
         of_folds.append(masses)
@@ -500,15 +500,15 @@ def cross_validated_compare_figures(
     every = average_over_folds(y, columns, fold, estimate, repeat, row, sample_weight, group)
     repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
     scales = [
-        [scale_of(figure, [of_fold[k] for of_fold in of_folds], repeats) for figure in plain]
+        [scale_of(metric, [of_fold[k] for of_fold in of_folds], repeats) for metric in plain]
         for k in range(len(named))
     ]
     units = [
-        float(np.mean([figure.unit(of_fold[0]) for of_fold in of_folds])) for figure in figures
+        float(np.mean([metric.unit(of_fold[0]) for of_fold in of_folds])) for metric in metrics
     ]
-    judged = [own for fold in of_folds for own in fold]
-    missing = [_missing_test(figure, judged, every) for figure in figures]
-    return _compared(every, scales, units, missing, figures, named, level, adjust)
+    evaluated = [own for fold in of_folds for own in fold]
+    missing = [_missing_test(metric, evaluated, every) for metric in metrics]
+    return _compared(every, scales, units, missing, metrics, named, level, adjust)
 
 
 class Scale(NamedTuple):
@@ -524,14 +524,14 @@ class Scale(NamedTuple):
     """As `proportion_interval`."""
 
 
-def scale_of(figure: Figure, masses: Sequence[Masses], repeats: int = 1) -> Scale:
+def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scale:
     """Return the scale of the mean of a figure over parts with these masses; each row is in `repeats` parts."""
-    top = float(np.mean([figure.top(own) for own in masses]))
-    trials = sum(figure.trials(own) for own in masses) / repeats
+    top = float(np.mean([metric.top(own) for own in masses]))
+    trials = sum(metric.trials(own) for own in masses) / repeats
     n_parts = len(masses) / repeats
-    hidden = float(np.mean([figure.hidden_variance(own) for own in masses])) / n_parts
+    hidden = float(np.mean([metric.hidden_variance(own) for own in masses])) / n_parts
     positives = sum(own.effective[0] for own in masses) / repeats
-    classes = masses[0].effective if figure.is_whole_area and len(masses) == 1 else None
+    classes = masses[0].effective if metric.is_whole_area and len(masses) == 1 else None
     return Scale(top, trials, hidden, max(positives - n_parts, MIN_DEGREES), classes)
 
 
@@ -540,23 +540,23 @@ def _compared(
     scales: Sequence[Sequence[Scale]],
     units: Sequence[float],
     missing: Sequence[str | None],
-    figures: Sequence[Figure],
+    metrics: Sequence[Metric],
     named: tuple[str, ...],
     level: float,
     adjust: Adjustment,
-) -> tuple[FigureComparison, ...]:
+) -> tuple[MetricComparison, ...]:
     """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure.
 
     `missing` says why a figure has no p-values; None where it has.
     """
-    metrics = [
+    compared = [
         ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
-        for j in range(len(figures))
+        for j in range(len(metrics))
     ]
-    found = compare_scorers(metrics, named, level, adjust)
+    found = compare_scorers(compared, named, level, adjust)
     return tuple(
-        FigureComparison(
-            figure,
+        MetricComparison(
+            metric,
             tuple(
                 _shifted(
                     times(
@@ -569,7 +569,7 @@ def _compared(
                         ),
                         units[j],
                     ),
-                    figure.shift,
+                    metric.shift,
                 )
                 for k in range(len(named))
             ),
@@ -577,34 +577,34 @@ def _compared(
             found[j].joint_p_value,
             missing[j],
         )
-        for j, figure in enumerate(figures)
+        for j, metric in enumerate(metrics)
     )
 
 
-def _missing_test(figure: Figure, masses: Sequence[Masses], every: Estimates) -> str | None:
+def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
     """Return why differences by a figure have no p-values, given the masses of each scorer in each part."""
     even = every.evenness
-    inside = np.array([figure.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
+    inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
-        figure.name, (float(inside[0]), float(inside[1])), every.effective_for_tests, every.parts
+        metric.name, (float(inside[0]), float(inside[1])), every.effective_for_tests, every.parts
     )
 
 
-def check_figures(figures: Sequence[Figure]) -> Sequence[Figure]:
+def check_metrics(metrics: Sequence[Metric]) -> Sequence[Metric]:
     """Return the figures; InvalidParameter if there is none."""
-    if len(figures) == 0:
+    if len(metrics) == 0:
         raise InvalidParameter("figures must name at least one figure, got none")
-    return figures
+    return metrics
 
 
-def figure_influences(
-    rows: JudgedRows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
+def metric_influences(
+    rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
-    """Return the figures, shape (n_scorers, n_figures), φ of each row, shape (n_scorers, n_figures, n_rows), and the
+    """Return the figures, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
     masses of every scorer.
     """
     effective = effective_units(rows)
-    values = np.empty((len(rows.scores), len(figures)))
+    values = np.empty((len(rows.scores), len(metrics)))
     influence = np.empty((*values.shape, rows.positive.size))
     every = []
     for scorer in range(len(rows.scores)):
@@ -613,8 +613,8 @@ def figure_influences(
         positive = rows.positive[order]
         of_group = np.empty(order.size, dtype=np.intp)
         of_group[positive], of_group[~positive] = groups.positives.group, groups.negatives.group
-        for j, figure in enumerate(figures):
-            values[scorer, j], up, down, slope = figure.of(masses)
+        for j, metric in enumerate(metrics):
+            values[scorer, j], up, down, slope = metric.of(masses)
             slope = 0.0 if fixed_prevalence else slope
             phi = np.empty(order.size)
             for of_class, each, by_prevalence, mass, total in zip(
@@ -632,10 +632,10 @@ def figure_influences(
     return values, influence, every
 
 
-def estimate_figures(
-    rows: JudgedRows, figures: Sequence[Figure], *, fixed_prevalence: bool = False
+def estimate_metrics(
+    rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
     """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
-    values, influence, every = figure_influences(rows, figures, fixed_prevalence=fixed_prevalence)
+    values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

@@ -14,14 +14,14 @@ from scipy.stats import binom, norm
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     ClassTotals,
-    NoPromise,
+    NoGuarantee,
     TooFewRows,
+    guaranteed_point,
+    guaranteed_point_on_curve,
+    guarantees_by_group,
     operating_point,
-    promised_point,
-    promised_point_on_curve,
-    promises_by_group,
     roc_curve,
-    rows_to_promise,
+    rows_to_guarantee,
 )
 from tests.core.metrics.naive import rankings
 from tests.long_form import LONG_FORM
@@ -36,11 +36,11 @@ def most_broken(risk: float, draws: int = DRAWS) -> int:
 
 
 def test_fifty_nine_rows_are_needed_for_five_percent_at_ninety_five() -> None:
-    assert rows_to_promise(fpr=0.05) == rows_to_promise(tpr=0.95) == 59
-    assert rows_to_promise(fpr=0.01) == 299
-    assert rows_to_promise(fpr=0.5, confidence=0.5) == 1
+    assert rows_to_guarantee(fpr=0.05) == rows_to_guarantee(tpr=0.95) == 59
+    assert rows_to_guarantee(fpr=0.01) == 299
+    assert rows_to_guarantee(fpr=0.5, confidence=0.5) == 1
     for limit, confidence in ((0.03, 0.9), (0.2, 0.99), (1e-6, 0.5)):
-        n = rows_to_promise(fpr=limit, confidence=confidence)
+        n = rows_to_guarantee(fpr=limit, confidence=confidence)
         assert (1 - limit) ** n <= 1 - confidence < (1 - limit) ** (n - 1)
 
 
@@ -57,23 +57,23 @@ def test_no_other_cut_that_keeps_the_promise_is_better(
         asked: dict[str, Any] = {rate: limit, "confidence": confidence}
         if not kept:
             with pytest.raises(TooFewRows, match="needs") as refused:
-                promised_point(y, scores, **asked)
+                guaranteed_point(y, scores, **asked)
             assert refused.value.needed > n
             continue
-        found = promised_point(y, scores, **asked)
-        promise = found.promise
-        assert (promise.errors, promise.rows) == (kept[-1], n)
-        assert promise.broken == pytest.approx(binom.cdf(kept[-1], n, share))
-        assert promise.needed <= n
-        cuts = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
-        tpr = [(scores[y == 1] >= cut).mean() for cut in cuts]
-        fpr = [(scores[y == 0] >= cut).mean() for cut in cuts]
+        found = guaranteed_point(y, scores, **asked)
+        guarantee = found.guarantee
+        assert (guarantee.errors, guarantee.rows) == (kept[-1], n)
+        assert guarantee.broken == pytest.approx(binom.cdf(kept[-1], n, share))
+        assert guarantee.needed <= n
+        cutoffs = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
+        tpr = [(scores[y == 1] >= cutoff).mean() for cutoff in cutoffs]
+        fpr = [(scores[y == 0] >= cutoff).mean() for cutoff in cutoffs]
         points = list(zip(fpr, tpr, strict=True))
         if rate == "fpr":
-            best = max((t, -f) for f, t in points if f * n <= promise.errors + 1e-9)
+            best = max((t, -f) for f, t in points if f * n <= guarantee.errors + 1e-9)
             assert (found.point.tpr.value, -found.point.fpr.value) == pytest.approx(best)
         else:
-            best = min((f, -t) for f, t in points if (1 - t) * n <= promise.errors + 1e-9)
+            best = min((f, -t) for f, t in points if (1 - t) * n <= guarantee.errors + 1e-9)
             assert (found.point.fpr.value, -found.point.tpr.value) == pytest.approx(best)
 
 
@@ -90,12 +90,12 @@ def test_a_promise_is_broken_in_at_most_its_share_of_the_draws(
     for _ in range(DRAWS):
         scores = rng.normal(size=y.size) + 1.5 * y
         scores = scores if digits is None else np.round(scores, digits)
-        found = promised_point(y, scores, **asked)
+        found = guaranteed_point(y, scores, **asked)
         # a rounded score reaches a cut from half a step below it
-        cut = found.point.threshold - (0.0 if digits is None else 0.5 * 10.0**-digits)
-        true = norm.sf(cut - (1.5 if rate == "tpr" else 0.0))
+        cutoff = found.point.threshold - (0.0 if digits is None else 0.5 * 10.0**-digits)
+        true = norm.sf(cutoff - (1.5 if rate == "tpr" else 0.0))
         broken += true > limit if rate == "fpr" else true < limit
-        known_risk = found.promise.broken
+        known_risk = found.guarantee.broken
     assert known_risk <= 0.1
     assert broken <= most_broken(known_risk)
     # the cut is no more careful than it has to be: among the negatives it flags about as many as are allowed
@@ -109,18 +109,20 @@ def test_groups_keep_the_promise_together() -> None:
     shift = np.select([by == "east", by == "north"], [0.0, 1.0], 0.4)
     y = np.repeat([1, 0], 240)
     for _ in range(DRAWS):
-        found = promises_by_group(y, rng.normal(size=480) + shift + y, by, fpr=0.1, confidence=0.9)
-        cuts = {each.group: each.threshold for each in found.groups}
-        assert found.threshold == max(cuts.values())
+        found = guarantees_by_group(
+            y, rng.normal(size=480) + shift + y, by, fpr=0.1, confidence=0.9
+        )
+        cutoffs = {each.group: each.threshold for each in found.groups}
+        assert found.threshold == max(cutoffs.values())
         means = {"east": 0.0, "north": 1.0, "south": 0.4}
-        broken += any(norm.sf(cuts[name] - mean) > 0.1 for name, mean in means.items())
+        broken += any(norm.sf(cutoffs[name] - mean) > 0.1 for name, mean in means.items())
     assert broken <= most_broken(0.1)
 
 
 def test_a_group_with_too_few_rows_has_no_cut_and_says_how_many_it_needs() -> None:
     y, by = np.zeros(70), np.repeat([1, 2], [60, 10])
     y[::2] = 1
-    found = promises_by_group(y, np.arange(70.0), by, tpr=0.8, together=False)
+    found = guarantees_by_group(y, np.arange(70.0), by, tpr=0.8, together=False)
     big, small = found.groups
     assert (big.rows, big.needed, big.threshold) == (30, 14, 4.0)
     assert (small.group, small.rows, small.threshold, found.threshold) == (2, 5, None, None)
@@ -130,12 +132,12 @@ def test_the_curve_and_the_counts_are_enough() -> None:
     rng = np.random.default_rng(1)
     y = np.repeat([1, 0], [80, 200])
     scores = rng.normal(size=280).round(1) + y
-    direct = promised_point(y, scores, fpr=0.05, prevalence=0.01)
+    direct = guaranteed_point(y, scores, fpr=0.05, prevalence=0.01)
     totals = ClassTotals.of_counts(80, 200)
     curve = roc_curve(y, scores)
-    stored = promised_point_on_curve(curve, totals, (80, 200), fpr=0.05, prevalence=0.01)
+    stored = guaranteed_point_on_curve(curve, totals, (80, 200), fpr=0.05, prevalence=0.01)
     assert repr(stored) == repr(direct)
-    fraction = direct.promise.errors / 200
+    fraction = direct.guarantee.errors / 200
     assert direct.point == operating_point(y, scores, fpr=fraction, prevalence=0.01)
 
 
@@ -143,11 +145,11 @@ def test_unequal_weights_of_the_class_are_refused(sentences: Sentences) -> None:
     rng = np.random.default_rng(2)
     y = np.repeat([1, 0], [40, 100])
     scores, weights = rng.normal(size=140), np.where(y == 1, rng.random(140) + 0.1, 3.7)
-    assert promised_point(y, scores, fpr=0.1, sample_weight=weights).promise.rows == 100
-    with pytest.raises(NoPromise, match="unequal weights"):
-        promised_point(y, scores, tpr=0.5, sample_weight=weights)
-    with sentences.raises(NoPromise):
-        promised_point_on_curve(
+    assert guaranteed_point(y, scores, fpr=0.1, sample_weight=weights).guarantee.rows == 100
+    with pytest.raises(NoGuarantee, match="unequal weights"):
+        guaranteed_point(y, scores, tpr=0.5, sample_weight=weights)
+    with sentences.raises(NoGuarantee):
+        guaranteed_point_on_curve(
             roc_curve(y, scores), ClassTotals(40, 100, 40, 20), (40, 100), fpr=0.1
         )
 
@@ -170,11 +172,11 @@ def test_unequal_weights_of_the_class_are_refused(sentences: Sentences) -> None:
 def test_bad_input_is_refused(asked: dict[str, Any], words: str, sentences: Sentences) -> None:
     y, scores = np.repeat([1, 0], 50), np.arange(100.0)
     for ask in (
-        lambda: promised_point(y, scores, **asked),
-        lambda: promises_by_group(y, scores, y, **asked),
-        lambda: rows_to_promise(**asked),
+        lambda: guaranteed_point(y, scores, **asked),
+        lambda: guarantees_by_group(y, scores, y, **asked),
+        lambda: rows_to_guarantee(**asked),
     ):
         with pytest.raises(InvalidParameter, match=words):
             ask()
     with sentences.raises(InvalidData):
-        promises_by_group(y, scores, [1, 2], fpr=0.1)
+        guarantees_by_group(y, scores, [1, 2], fpr=0.1)

@@ -60,14 +60,14 @@ class TooFewRows(InvalidParameter):
         self.needed = needed
 
 
-class NoPromise(InvalidParameter):
+class NoGuarantee(InvalidParameter):
     """No cut can be promised on such rows, however many there are."""
 
-    code = "no_promise"
+    code = "no_guarantee"
 
 
 @dataclass(frozen=True)
-class Promise:
+class Guarantee:
     """What a cut promises of its rate in the population."""
 
     rate: Rate
@@ -86,15 +86,15 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class PromisedPoint:
+class GuaranteedPoint:
     """A cut, its rates on the sample, and what it promises of the population."""
 
     point: OperatingPoint
-    promise: Promise
+    guarantee: Guarantee
 
 
 @dataclass(frozen=True)
-class GroupPromise:
+class GroupGuarantee:
     """The cut of one group of rows."""
 
     group: Any
@@ -104,15 +104,15 @@ class GroupPromise:
     """Negatives (positives for the TPR) in the group."""
     needed: int
     """Least number of them with which the cut can be promised."""
-    promise: Promise | None = None
+    guarantee: Guarantee | None = None
     """None if the group has too few rows."""
 
 
 @dataclass(frozen=True)
-class GroupPromises:
+class GroupGuarantees:
     """Cuts that keep one promise in every group."""
 
-    groups: tuple[GroupPromise, ...]
+    groups: tuple[GroupGuarantee, ...]
     """One per group, in ascending order of the groups."""
     threshold: float | None
     """The single cut that keeps the promise in every group. None if a group has too few rows."""
@@ -120,7 +120,7 @@ class GroupPromises:
     """True if `confidence` is that of all promises at once, False if it is that of each by itself."""
 
 
-def rows_to_promise(
+def rows_to_guarantee(
     *, fpr: float | None = None, tpr: float | None = None, confidence: float = 0.95
 ) -> int:
     """Return the least number of negatives that can promise an FPR, or of positives that can promise a TPR.
@@ -129,14 +129,14 @@ def rows_to_promise(
 
     Examples
     --------
-    >>> rows_to_promise(fpr=0.05), rows_to_promise(tpr=0.9, confidence=0.99)
+    >>> rows_to_guarantee(fpr=0.05), rows_to_guarantee(tpr=0.9, confidence=0.99)
     (59, 44)
     """
     rate, limit = _asked(fpr, tpr)
     return _needed(_error_rate(rate, limit), _check_confidence(confidence))
 
 
-def promised_point(
+def guaranteed_point(
     y: ArrayLike,
     scores: ArrayLike,
     *,
@@ -147,12 +147,12 @@ def promised_point(
     prevalence: float | None = None,
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
-) -> PromisedPoint:
+) -> GuaranteedPoint:
     """Return the cut whose FPR stays at or below a limit, or whose TPR stays at or above it, with a confidence.
 
     Among the cuts that keep the promise it is the one with the greatest TPR (with the least FPR, if a TPR is promised).
 
-    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoPromise: the weights of the class differ.
+    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoGuarantee: the weights of the class differ.
     InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range. O(n log n).
 
     Parameters
@@ -172,13 +172,13 @@ def promised_point(
     --------
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [100, 400])
-    >>> found = promised_point(y, rng.normal(size=500) + 2 * y, fpr=0.05, confidence=0.95)
-    >>> found.promise.errors, found.point.fpr.value, found.promise.needed
+    >>> found = guaranteed_point(y, rng.normal(size=500) + 2 * y, fpr=0.05, confidence=0.95)
+    >>> found.guarantee.errors, found.point.fpr.value, found.guarantee.needed
     (12, 0.03, 59)
     """
     rows = check_rows(y, {"scores": scores}, sample_weight)
     groups = tie_groups(rows)
-    return promised_point_on_curve(
+    return guaranteed_point_on_curve(
         curve_of(groups),
         totals_of(rows, groups),
         (len(groups.positives), len(groups.negatives)),
@@ -191,7 +191,7 @@ def promised_point(
     )
 
 
-def promised_point_on_curve(
+def guaranteed_point_on_curve(
     curve: RocCurve,
     totals: ClassTotals,
     rows: tuple[int, int],
@@ -202,17 +202,17 @@ def promised_point_on_curve(
     costs: Costs | None = None,
     prevalence: float | None = None,
     level: float = 0.95,
-) -> PromisedPoint:
-    """Return `promised_point` from a stored full curve, the totals, and the numbers of positives and of negatives.
+) -> GuaranteedPoint:
+    """Return `guaranteed_point` from a stored full curve, the totals, and the numbers of positives and of negatives.
 
-    NoPromise also if rows were drawn in groups: their effective number is then that of the groups. O(n_points).
+    NoGuarantee also if rows were drawn in groups: their effective number is then that of the groups. O(n_points).
 
     Examples
     --------
     >>> from core.metrics import roc_curve
     >>> y, scores = np.repeat([1, 0], [10, 100]), np.concatenate([np.full(10, 200.0), np.arange(100.0)])
-    >>> found = promised_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(10, 100), (10, 100), fpr=0.05)
-    >>> found.promise.errors, found.point.threshold
+    >>> found = guaranteed_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(10, 100), (10, 100), fpr=0.05)
+    >>> found.guarantee.errors, found.point.threshold
     (1, 200.0)
     """
     rate, limit = _asked(fpr, tpr)
@@ -220,17 +220,17 @@ def promised_point_on_curve(
     n = rows[0] if of_positives else rows[1]
     effective = totals.positive_effective if of_positives else totals.negative_effective
     if not counts_alike(effective, n):
-        raise NoPromise(
+        raise NoGuarantee(
             f"a {rate} is promised on rows of equal weight that were drawn one by one; these {n} {CLASS_OF[rate]} "
             f"have unequal weights or groups, and count as {effective:.6g}"
         )
-    promise = _promise(rate, limit, n, _check_confidence(confidence))
-    fraction = promise.errors / n
+    guarantee = _guarantee(rate, limit, n, _check_confidence(confidence))
+    fraction = guarantee.errors / n
     asked: dict[str, float] = {"tpr": 1.0 - fraction} if of_positives else {"fpr": fraction}
     point = operating_point_on_curve(
         curve, totals, **asked, costs=costs, prevalence=prevalence, level=level
     )
-    return PromisedPoint(point, promise)
+    return GuaranteedPoint(point, guarantee)
 
 
 def counts_alike(effective: float, n_rows: int) -> bool:
@@ -238,7 +238,7 @@ def counts_alike(effective: float, n_rows: int) -> bool:
     return abs(effective - n_rows) <= EQUAL_WEIGHTS * n_rows
 
 
-def promises_by_group(
+def guarantees_by_group(
     y: ArrayLike,
     scores: ArrayLike,
     by: ArrayLike,
@@ -247,20 +247,20 @@ def promises_by_group(
     tpr: float | None = None,
     confidence: float = 0.95,
     together: bool = True,
-) -> GroupPromises:
+) -> GroupGuarantees:
     """Return a cut for each group of rows, such as regions, that keeps the promise in that group.
 
-    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as `promised_point`.
+    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as `guaranteed_point`.
     O(n log n).
 
     Parameters
     ----------
     y, scores
-        As `promised_point`; rows count alike.
+        As `guaranteed_point`; rows count alike.
     by : array_like, shape (n_samples,)
         The group of each row; none may be missing.
     fpr, tpr, confidence
-        As `promised_point`.
+        As `guaranteed_point`.
     together : bool
         True: all promises hold at once with this confidence. Each of G groups then has confidence^(1/G), since their
         rows are independent. False: each group has the confidence by itself.
@@ -268,7 +268,7 @@ def promises_by_group(
     Examples
     --------
     >>> y = np.tile([1, 0], 100)
-    >>> found = promises_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
+    >>> found = guarantees_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
     >>> [(each.rows, each.needed) for each in found.groups], found.threshold
     ([(50, 35), (50, 35)], 5e-324)
     """
@@ -280,24 +280,24 @@ def promises_by_group(
         name: np.sort(rows.scores[0][of_class & (unit == number)])
         for number, name in enumerate(names.tolist())
     }
-    return promises_on_scores(own, fpr=fpr, tpr=tpr, confidence=confidence, together=together)
+    return guarantees_on_scores(own, fpr=fpr, tpr=tpr, confidence=confidence, together=together)
 
 
-def promises_on_scores(
+def guarantees_on_scores(
     groups: Mapping[Any, FloatArray],
     *,
     fpr: float | None = None,
     tpr: float | None = None,
     confidence: float = 0.95,
     together: bool = True,
-) -> GroupPromises:
-    """Return `promises_by_group` from the scores of each group's negatives (positives for the TPR), ascending.
+) -> GroupGuarantees:
+    """Return `guarantees_by_group` from the scores of each group's negatives (positives for the TPR), ascending.
 
-    InvalidParameter: as `promised_point`. O(n_groups · log n).
+    InvalidParameter: as `guaranteed_point`. O(n_groups · log n).
 
     Examples
     --------
-    >>> found = promises_on_scores({"a": np.arange(40.0), "b": np.arange(20.0)}, fpr=0.1, confidence=0.9)
+    >>> found = guarantees_on_scores({"a": np.arange(40.0), "b": np.arange(20.0)}, fpr=0.1, confidence=0.9)
     >>> [each.threshold for each in found.groups], [each.needed for each in found.groups]
     ([39.00000000000001, None], [29, 29])
     """
@@ -308,37 +308,37 @@ def promises_on_scores(
     needed = _needed(_error_rate(rate, limit), confidence)
     found = []
     for name, own in groups.items():
-        threshold = promise = None
+        threshold = guarantee = None
         if own.size >= needed:
-            promise = _promise(rate, limit, own.size, confidence)
-            threshold = _threshold(own, promise)
-        found.append(GroupPromise(name, threshold, own.size, needed, promise))
-    cuts = [each.threshold for each in found if each.threshold is not None]
+            guarantee = _guarantee(rate, limit, own.size, confidence)
+            threshold = _threshold(own, guarantee)
+        found.append(GroupGuarantee(name, threshold, own.size, needed, guarantee))
+    cutoffs = [each.threshold for each in found if each.threshold is not None]
     single = None
-    if len(cuts) == len(found):
-        single = min(cuts) if rate == "tpr" else max(cuts)
-    return GroupPromises(tuple(found), single, together)
+    if len(cutoffs) == len(found):
+        single = min(cutoffs) if rate == "tpr" else max(cutoffs)
+    return GroupGuarantees(tuple(found), single, together)
 
 
-def _threshold(ascending: FloatArray, promise: Promise) -> float:
+def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
     """Return the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
     positives.
     """
-    if promise.rate == "tpr":
-        return float(ascending[promise.errors])
-    return float(np.nextafter(ascending[ascending.size - 1 - promise.errors], np.inf))
+    if guarantee.rate == "tpr":
+        return float(ascending[guarantee.errors])
+    return float(np.nextafter(ascending[ascending.size - 1 - guarantee.errors], np.inf))
 
 
-def _promise(rate: Rate, limit: float, n: int, confidence: float) -> Promise:
+def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee:
     """Return the promise with the most errors; TooFewRows if there is none."""
     from scipy.special import bdtr  # which takes a tenth of a second to import
 
     share = _error_rate(rate, limit)
     needed = _needed(share, confidence)
     if n < needed:
-        promised = f"fpr at most {limit:g}" if rate == "fpr" else f"tpr at least {limit:g}"
+        guaranteed = f"fpr at most {limit:g}" if rate == "fpr" else f"tpr at least {limit:g}"
         raise TooFewRows(
-            f"{promised} with confidence {confidence:g} needs {needed:,} {CLASS_OF[rate]} or more, there are {n:,}",
+            f"{guaranteed} with confidence {confidence:g} needs {needed:,} {CLASS_OF[rate]} or more, there are {n:,}",
             needed=needed,
         )
     most = _risk(confidence)
@@ -349,7 +349,9 @@ def _promise(rate: Rate, limit: float, n: int, confidence: float) -> Promise:
             kept = middle
         else:
             broken = middle
-    return Promise(rate, limit, confidence, n, needed, kept, min(1.0, float(bdtr(kept, n, share))))
+    return Guarantee(
+        rate, limit, confidence, n, needed, kept, min(1.0, float(bdtr(kept, n, share)))
+    )
 
 
 def _needed(share: float, confidence: float) -> int:

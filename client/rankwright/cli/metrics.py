@@ -98,9 +98,9 @@ def report(model: types.Model, metrics: Metrics, plot: Plot | None) -> str:
     if (proof := model.monotone) is not None:
         kept = ", ".join(f"{name} {direction}" for name, direction in proof.columns.items())
         more.append(f"monotone ({proof.verdict.replace('_', ' ')}): {kept}")
-    if model.beats_controls is not None:
+    if model.beats_baselines is not None:
         more.append(
-            f"{'better' if model.beats_controls else 'not better'} than logistic regression and an SVM for the AUC, "
+            f"{'better' if model.beats_baselines else 'not better'} than logistic regression and an SVM for the AUC, "
             "beyond chance"
         )
     return "\n\n".join([shown, *more])
@@ -135,13 +135,13 @@ def _title(model: types.Model, metrics: types.Metrics) -> str:
 def _legend(metrics: types.Metrics) -> list[str]:
     lines = [f"AUC  {shown_interval(metrics.auc)}"]
     lines += [shown_pauc(area) for area in metrics.pauc]
-    if (cut := metrics.operating_point) is not None:
-        least = "none" if cut.threshold is None else f"{cut.threshold:.6g}"
+    if (cutoff := metrics.operating_point) is not None:
+        least = "none" if cutoff.threshold is None else f"{cutoff.threshold:.6g}"
         lines.append(
-            f"TPR  {shown_interval(cut.tpr)} at FPR {cut.fpr.value:.4g}: threshold {least}"
+            f"TPR  {shown_interval(cutoff.tpr)} at FPR {cutoff.fpr.value:.4g}: threshold {least}"
         )
-    if (named := metrics.figure) is not None:
-        lines.append(f"{named.figure}  {shown_interval(named)}")
+    if (named := metrics.metric) is not None:
+        lines.append(f"{named.metric}  {shown_interval(named)}")
     return lines
 
 
@@ -155,15 +155,15 @@ def shown_grades(metrics: types.GradedMetrics | types.EvaluatedGrades) -> list[s
     return [f"  {name:<23}{shown_interval(interval)}" for name, interval in found]
 
 
-def shown_lists(lists: types.ListFigures | None) -> list[str]:
+def shown_lists(lists: types.ListMetrics | None) -> list[str]:
     """Return the lines of the figures within queries; none without queries."""
     if lists is None:
         return []
     lines = [f"Means over {lists.queries:,} queries:"]
-    for each in lists.figures:
+    for each in lists.metrics:
         skipped = f"  ({each.skipped:,} queries have none)" if each.skipped else ""
         interval = types.Interval(value=each.value, low=each.low, high=each.high)
-        lines.append(f"  {each.figure:<13} {shown_interval(interval)}{skipped}")
+        lines.append(f"  {each.metric:<13} {shown_interval(interval)}{skipped}")
     return lines
 
 
@@ -185,12 +185,12 @@ def _labels(model: types.Model, metrics: types.MultilabelMetrics) -> str:
         f"{model.name}:{model.version} on {_rows_name(metrics)} rows, AUC by label, and partial AUC"
     ]
     for label in labels:
-        figures = "too few rows of a class"
+        values = "too few rows of a class"
         if label.auc is not None:
-            figures = "  ".join([shown_interval(label.auc), *map(_area, label.pauc)])
+            values = "  ".join([shown_interval(label.auc), *map(_area, label.pauc)])
         counts = f"({label.positives:,} positive, {label.negatives:,} negative)"
-        lines.append(f"  {label.label:<{width}}  {figures}  {counts}")
-    if metrics.judged:
+        lines.append(f"  {label.label:<{width}}  {values}  {counts}")
+    if metrics.evaluated:
         means = [f"{metrics.mean_auc:.4f}", *map(_area, metrics.mean_pauc)]
         lines.append(f"  {'mean':<{width}}  {'  '.join(means)}")
     return "\n".join(lines)
@@ -225,10 +225,10 @@ def _objective(objective: dict[str, Any]) -> str:
             return f"pauc on {shown_window(objective['fpr_min'], objective['fpr_max'])}"
         case "tpr":
             return f"tpr at FPR {objective['fpr']:g}"
-    return figure_name(objective)
+    return metric_name(objective)
 
 
-def figure_name(objective: dict[str, Any]) -> str:
+def metric_name(objective: dict[str, Any]) -> str:
     """Return the name of an objective that is a figure: `precision@100`, `precision@1%`, `precision_at_recall:0.8`."""
     metric = str(objective["metric"])
     if "recall" in objective:
@@ -255,8 +255,8 @@ def shown_interval(
     value: types.Interval
     | types.WindowArea
     | types.ComparedValue
-    | types.MeasuredFigure
-    | types.GroupFigure
+    | types.MetricEstimate
+    | types.GroupMetric
     | types.GroupArea
     | types.WorstGroup
     | types.ValueRecall,

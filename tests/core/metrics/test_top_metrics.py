@@ -29,17 +29,17 @@ from core.metrics import (
     auc,
     auc_interval,
     compare_auc,
-    compare_figures,
+    compare_metrics,
     cost_curve,
     cross_validated_compare,
-    cross_validated_compare_figures,
-    figure_named,
+    cross_validated_compare_metrics,
     gains_curve,
     gains_on_curve,
     gains_table,
     list_curve,
     measure,
     measure_on_curve,
+    metric_named,
     partial_auc,
     partial_auc_interval,
     precision_recall_curve,
@@ -55,7 +55,7 @@ from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 
 Ranking = tuple[np.ndarray, np.ndarray, Any]
-FIGURES = [
+METRICS = [
     AveragePrecision(),
     PrecisionAt(share=0.1),
     PrecisionAt(count=12),
@@ -82,8 +82,8 @@ def orders(y: np.ndarray, scores: np.ndarray) -> Iterator[list[int]]:
         yield [label for part in parts for label in part]
 
 
-def value(figure: Any, y: Any, scores: Any, weights: Any = None) -> float:
-    return measure(y, scores, [figure], sample_weight=weights)[0].interval.value
+def value(metric: Any, y: Any, scores: Any, weights: Any = None) -> float:
+    return measure(y, scores, [metric], sample_weight=weights)[0].interval.value
 
 
 @given(rankings(max_rows=6), st.integers(1, 6))
@@ -130,9 +130,9 @@ def test_average_precision_is_that_of_its_definition_and_of_scikit_learn(ranking
     assert found == pytest.approx(expected, rel=0, abs=1e-12)
     assert found == pytest.approx(value(AveragePrecision(), *repeat_rows(y, scores, weights)))
     total = area = 0.0
-    for cut in sorted(set(scores.tolist()), reverse=True):
-        flagged = weights * (scores >= cut)
-        new = (weights * (scores == cut) * (y == 1)).sum()
+    for cutoff in sorted(set(scores.tolist()), reverse=True):
+        flagged = weights * (scores >= cutoff)
+        new = (weights * (scores == cutoff) * (y == 1)).sum()
         area += new * (flagged * (y == 1)).sum() / flagged.sum()
         total += new
     assert found == pytest.approx(area / total)
@@ -252,7 +252,7 @@ def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
         )
     other = rng.normal(size=200) + y
     mine, theirs = (
-        compare_figures(y, [scores, other], [WindowArea()])[0],
+        compare_metrics(y, [scores, other], [WindowArea()])[0],
         compare_auc(y, [scores, other]).windows[0],
     )
     assert mine.differences[0].p_value == pytest.approx(theirs.differences[0].p_value)
@@ -260,10 +260,10 @@ def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
 
 
 @pytest.mark.parametrize(
-    "figure",
+    "metric",
     [AveragePrecision(), WindowArea(0.05, 0.41), TwoWayArea(0.43, 0.37), EmpiricalArea(0.05, 0.41)],
 )
-def test_derivatives_are_those_by_differences(figure: Any) -> None:
+def test_derivatives_are_those_by_differences(metric: Any) -> None:
     rng = np.random.default_rng(1)
     positive, negative = rng.random(40) + 0.1, rng.random(40) + 0.1
     step = 1e-6
@@ -274,9 +274,9 @@ def test_derivatives_are_those_by_differences(figure: Any) -> None:
         total = own.sum()
         own[index] += by * total
         own *= total / own.sum()
-        return figure.of(Masses(masses[0], masses[1], (40.0, 40.0))).value
+        return metric.of(Masses(masses[0], masses[1], (40.0, 40.0))).value
 
-    _, up, down, slope = figure.of(Masses(positive, negative, (40.0, 40.0)))
+    _, up, down, slope = metric.of(Masses(positive, negative, (40.0, 40.0)))
     for of_positives, found, mass in ((True, up, positive), (False, down, negative)):
         expected = [
             (moved(of_positives, i, step) - moved(of_positives, i, -step)) / (2 * step)
@@ -285,7 +285,7 @@ def test_derivatives_are_those_by_differences(figure: Any) -> None:
         centred = found - (mass * found).sum() / mass.sum()
         np.testing.assert_allclose(centred, expected, atol=1e-5)
     ends = [
-        figure.of(Masses(positive, negative * math.exp(-by), (40.0, 40.0))).value
+        metric.of(Masses(positive, negative * math.exp(-by), (40.0, 40.0))).value
         for by in (-step, step)
     ]
     assert slope == pytest.approx((ends[1] - ends[0]) / (2 * step), abs=1e-5)
@@ -301,22 +301,22 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
     rng = np.random.default_rng(3)
     y, fold = np.repeat([1, 0], [80, 320]), np.arange(400) % 4
     one, other = (rng.normal(size=400).round(1) + y for _ in range(2))
-    figures = [WindowArea(), AveragePrecision(), Lift(share=0.1)]
-    area, precision, lift = cross_validated_compare_figures(y, [one, other], fold, figures)
+    metrics = [WindowArea(), AveragePrecision(), Lift(share=0.1)]
+    area, precision, lift = cross_validated_compare_metrics(y, [one, other], fold, metrics)
     expected = cross_validated_compare(y, [one, other], fold).windows[0]
     np.testing.assert_allclose(area.values, expected.values)
     np.testing.assert_allclose(spread(area), spread(expected))
-    for compared, figure in ((precision, AveragePrecision()), (lift, Lift(share=0.1))):
+    for compared, metric in ((precision, AveragePrecision()), (lift, Lift(share=0.1))):
         mean = [
-            np.mean([value(figure, y[fold == k], each[fold == k]) for k in range(4)])
+            np.mean([value(metric, y[fold == k], each[fold == k]) for k in range(4)])
             for each in (one, other)
         ]
         np.testing.assert_allclose([interval.value for interval in compared.values], mean)
         assert compared.differences[0].value == pytest.approx(mean[0] - mean[1])
-    base = cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
+    base = cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
     # the prevalence of each fold is .2: fixed, it makes the lift a multiple of the precision
     pair = [PrecisionAt(share=0.1), Lift(share=0.1)]
-    known, multiple = cross_validated_compare_figures(
+    known, multiple = cross_validated_compare_metrics(
         y, [one, other], fold, pair, fixed_prevalence=True
     )
     np.testing.assert_allclose(multiple.values, 5.0 * np.array(known.values))
@@ -326,18 +326,18 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
         assert free.value == fixed.value
         assert free.high - free.low > fixed.high - fixed.low
     row = np.tile(np.arange(400), 2)
-    twice = cross_validated_compare_figures(
+    twice = cross_validated_compare_metrics(
         y[row],
         [one[row], other[row]],
         fold[row],
-        figures,
+        metrics,
         repeat=np.repeat([0, 1], 400),
         row=row,
     )
     for single, repeated in zip((area, precision, lift), twice, strict=True):
         np.testing.assert_allclose(repeated.values, single.values)
     with sentences.raises(InvalidParameter):
-        cross_validated_compare_figures(y, [one, other], fold, [PrecisionAt(count=5)])
+        cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(count=5)])
 
 
 def test_intervals_cover_and_tests_keep_their_level() -> None:
@@ -345,39 +345,39 @@ def test_intervals_cover_and_tests_keep_their_level() -> None:
     rng, draws = np.random.default_rng(11), 400 if LONG_FORM else 200
     y = np.repeat([1, 0], [150, 450])
     many = np.repeat([1, 0], [45_000, 135_000])
-    truth = [value(figure, many, rng.normal(size=180_000) + 1.2 * many) for figure in FIGURES]
-    lists = np.zeros((draws, len(FIGURES)))
-    low, high, called = lists.copy(), lists.copy(), np.zeros(len(FIGURES))
+    truth = [value(metric, many, rng.normal(size=180_000) + 1.2 * many) for metric in METRICS]
+    lists = np.zeros((draws, len(METRICS)))
+    low, high, called = lists.copy(), lists.copy(), np.zeros(len(METRICS))
     for draw in range(draws):
         shared = rng.normal(size=600)
         scores = [math.sqrt(0.5) * (shared + rng.normal(size=600)) + 1.2 * y for _ in range(2)]
-        compared = compare_figures(y, scores, FIGURES, fixed_prevalence=True)
+        compared = compare_metrics(y, scores, METRICS, fixed_prevalence=True)
         for j, found in enumerate(compared):
             lists[draw, j], low[draw, j], high[draw, j] = found.values[0]
             called[j] += found.differences[0].p_value < 0.05
-    for j, figure in enumerate(FIGURES):
+    for j, metric in enumerate(METRICS):
         # a list of 600 rows is what these are about: the mean over lists is the figure of the population
-        if figure.name in ("ndcg", "ndcg@10", "precision@12"):
+        if metric.name in ("ndcg", "ndcg@10", "precision@12"):
             truth[j] = lists[:, j].mean()
         covered = int(((low[:, j] <= truth[j]) & (truth[j] <= high[:, j])).sum())
-        assert covered >= binom.ppf(0.001, draws, 0.92), (figure.name, covered / draws)
-        assert called[j] <= binom.ppf(0.999, draws, 0.065), (figure.name, called[j] / draws)
+        assert covered >= binom.ppf(0.001, draws, 0.92), (metric.name, covered / draws)
+        assert called[j] <= binom.ppf(0.999, draws, 0.065), (metric.name, called[j] / draws)
 
 
 def test_intervals_cover_in_new_samples_whose_prevalence_varies() -> None:
     """Short form of `benchmarks.coverage --tables top`: rows are drawn one by one."""
     rng, draws, share = np.random.default_rng(2), 300 if LONG_FORM else 100, 0.2
-    figures = [figure_named(name) for name in VARYING]
+    metrics = [metric_named(name) for name in VARYING]
     many = rng.random(200_000) < share
-    truth = [value(figure, many, rng.normal(size=many.size) + 1.6 * many) for figure in figures]
-    covered, at_fixed, of_gains = np.zeros(len(figures)), np.zeros(len(figures)), np.zeros(3)
+    truth = [value(metric, many, rng.normal(size=many.size) + 1.6 * many) for metric in metrics]
+    covered, at_fixed, of_gains = np.zeros(len(metrics)), np.zeros(len(metrics)), np.zeros(3)
     for _ in range(draws):
         y = rng.random(400) < share
         scores = rng.normal(size=y.size) + 1.6 * y
-        for j, figure in enumerate(measure(y, scores, figures)):
-            covered[j] += figure.interval.low <= truth[j] <= figure.interval.high
-        for j, figure in enumerate(measure(y, scores, figures, fixed_prevalence=True)):
-            at_fixed[j] += figure.interval.low <= truth[j] <= figure.interval.high
+        for j, metric in enumerate(measure(y, scores, metrics)):
+            covered[j] += metric.interval.low <= truth[j] <= metric.interval.high
+        for j, metric in enumerate(measure(y, scores, metrics, fixed_prevalence=True)):
+            at_fixed[j] += metric.interval.low <= truth[j] <= metric.interval.high
         (gain,) = gains_table(y, scores, shares=[0.5])
         precision = truth[VARYING.index("precision@50%")]
         targets = precision, precision * 0.5 / share, precision / share
@@ -418,13 +418,13 @@ def test_a_list_that_begins_with_positives_alone_has_a_lift_of_uncertain_prevale
 def test_few_positives_do_not_call_equal_scorers_different(n_rows: int, share: float) -> None:
     """By plain standard errors 11 % for NDCG of 50 positives among 1,050 rows, and 8 % for average precision."""
     rng, draws = np.random.default_rng(1), 400
-    figures = [Ndcg(), Ndcg(20), AveragePrecision()]
+    metrics = [Ndcg(), Ndcg(20), AveragePrecision()]
     called = np.zeros(3)
     for _ in range(draws):
         y = rng.random(n_rows) < share
         shared = rng.normal(size=n_rows)
         scores = [math.sqrt(0.5) * (shared + rng.normal(size=n_rows)) + 1.2 * y for _ in range(2)]
-        for j, found in enumerate(compare_figures(y, scores, figures)):
+        for j, found in enumerate(compare_metrics(y, scores, metrics)):
             (pair,) = found.differences
             called[j] += pair.p_value < 0.05
             assert found.joint_p_value == pair.p_value
@@ -437,15 +437,15 @@ def test_the_precision_at_a_high_recall_covers_with_twenty_positives() -> None:
     rng, draws, share, recall = np.random.default_rng(4), 400, 0.02, 0.9
     fpr = norm.sf(norm.isf(recall) + 2.9)
     truth = share * recall / (share * recall + (1.0 - share) * fpr)
-    figure, covered, compared = PrecisionAtRecall(recall), 0, 0
+    metric, covered, compared = PrecisionAtRecall(recall), 0, 0
     for _ in range(draws):
         y = rng.random(1000) < share
         scores = rng.normal(size=1000) + 2.9 * y
-        found = measure(y, scores, [figure])[0].interval
+        found = measure(y, scores, [metric])[0].interval
         covered += found.low <= truth <= found.high
         if compared < 3:
             compared += 1
-            both = compare_figures(y, [scores, rng.normal(size=1000)], [figure])[0]
+            both = compare_metrics(y, [scores, rng.normal(size=1000)], [metric])[0]
             np.testing.assert_allclose(both.values[0], found)
     assert covered >= binom.ppf(0.01, draws, 0.95), covered / draws
 
@@ -455,8 +455,8 @@ def test_the_precision_at_every_recall_has_an_interval(recall: float) -> None:
     y = np.repeat([1, 0], [5, 20])
     for scores in (y, -y, np.zeros(25), np.arange(25.0), -np.arange(25.0)):
         for fixed in (False, True):
-            figures = [PrecisionAtRecall(recall)]
-            (found,) = measure(y, scores, figures, fixed_prevalence=fixed)
+            metrics = [PrecisionAtRecall(recall)]
+            (found,) = measure(y, scores, metrics, fixed_prevalence=fixed)
             value, low, high = found.interval
             assert 0.0 <= low <= value <= high <= 1.0
             assert high - low > 0.01
@@ -465,20 +465,20 @@ def test_the_precision_at_every_recall_has_an_interval(recall: float) -> None:
 def test_scores_that_say_nothing_seldom_beat_chance() -> None:
     rng, draws = np.random.default_rng(5), 600 if LONG_FORM else 150
     y = np.repeat([1, 0], [100, 300])
-    beyond, any_adjusted = np.zeros(len(FIGURES)), 0
+    beyond, any_adjusted = np.zeros(len(METRICS)), 0
     for _ in range(draws):
-        found = measure(y, rng.normal(size=400), FIGURES)
+        found = measure(y, rng.normal(size=400), METRICS)
         beyond += [each.p_value is not None and each.p_value < 0.05 for each in found]
         any_adjusted += any(
             each.adjusted_p_value is not None and each.adjusted_p_value < 0.05 for each in found
         )
     assert (beyond <= binom.ppf(0.999, draws, 0.075)).all(), dict(
-        zip([figure.name for figure in FIGURES], beyond / draws, strict=True)
+        zip([metric.name for metric in METRICS], beyond / draws, strict=True)
     )
     assert any_adjusted <= binom.ppf(0.999, draws, 0.075)
-    good = measure(y, rng.normal(size=400) + 1.5 * y, FIGURES)
+    good = measure(y, rng.normal(size=400) + 1.5 * y, METRICS)
     assert all(each.p_value is None or each.p_value < 0.001 for each in good)
-    assert good[FIGURES.index(TwoWayArea(0.3, 0.4))].chance is None
+    assert good[METRICS.index(TwoWayArea(0.3, 0.4))].chance is None
 
 
 ALL_TIED = (np.array([1, 1, 0, 0]), np.zeros(4), np.array([1.0, 1.0, 1.0, 2.0]))
@@ -490,8 +490,8 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     y, scores, weights = ranking
     (gain,) = gains_table(y, scores, shares=[share], sample_weight=weights)
     curve = summarise(y, scores, weights)
-    (figure,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
-    np.testing.assert_allclose(gain.precision, figure.interval, atol=1e-9)
+    (metric,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
+    np.testing.assert_allclose(gain.precision, metric.interval, atol=1e-9)
     prevalence = (weights * y).sum() / weights.sum()
     # the interval jumps where as many rows are taken as there are positives: on which side is up to the last digit
     assume(not math.isclose(share, prevalence))
@@ -499,10 +499,10 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     np.testing.assert_allclose(gain.lift, lift.interval, atol=1e-9)
     np.testing.assert_allclose(gain.recall, np.array(gain.lift) * gain.share, atol=1e-9)
     (known,) = gains_table(y, scores, shares=[share], prevalence=prevalence, sample_weight=weights)
-    (figure,) = measure_on_curve(
+    (metric,) = measure_on_curve(
         curve.curve, curve.totals, [PrecisionAt(share=share)], fixed_prevalence=True
     )
-    np.testing.assert_allclose(known.precision, figure.interval, atol=1e-9)
+    np.testing.assert_allclose(known.precision, metric.interval, atol=1e-9)
     np.testing.assert_allclose(known.lift, np.array(known.precision) / prevalence)
     above = weights * (scores > gain.threshold)
     at = weights * (scores == gain.threshold)
@@ -556,15 +556,15 @@ def test_curves_of_a_list_have_the_points_of_their_definitions(
 ) -> None:
     y, scores, weights = ranking
     curve = roc_curve(y, scores, weights)
-    cuts = sorted(set(scores[weights > 0].tolist()), reverse=True)
+    cutoffs = sorted(set(scores[weights > 0].tolist()), reverse=True)
     rates = [
-        [(weights * own * (scores >= cut)).sum() / (weights * own).sum() for own in (y, 1 - y)]
-        for cut in cuts
+        [(weights * own * (scores >= cutoff)).sum() / (weights * own).sum() for own in (y, 1 - y)]
+        for cutoff in cutoffs
     ]
     tpr, fpr = np.array(rates).T
     share = prevalence * tpr + (1 - prevalence) * fpr
     found = list_curve("precision_recall", curve, prevalence)
-    assert found.thresholds.tolist() == cuts
+    assert found.thresholds.tolist() == cutoffs
     np.testing.assert_allclose(found.x, tpr)
     np.testing.assert_allclose(found.y, prevalence * tpr / share)
     gains = list_curve("gains", curve, prevalence)
@@ -576,8 +576,8 @@ def test_curves_of_a_list_have_the_points_of_their_definitions(
     np.testing.assert_allclose(
         np.interp(at, costs.x, costs.y), cost_curve(curve, at).costs, atol=1e-12
     )
-    for weight, cost, cut in zip(*costs[:3], strict=True):
-        place = int(np.flatnonzero(curve.thresholds == cut)[0])
+    for weight, cost, cutoff in zip(*costs[:3], strict=True):
+        place = int(np.flatnonzero(curve.thresholds == cutoff)[0])
         own = weight * (1 - curve.tpr[place]) + (1 - weight) * curve.fpr[place]
         assert cost == pytest.approx(own)
     for whole in (found, gains, costs):
@@ -634,14 +634,14 @@ def test_groups_widen_and_rows_of_no_weight_do_nothing() -> None:
     y = np.repeat([1, 0], [50, 100])
     scores = rng.normal(size=150) + y
     twice = np.tile(np.arange(150), 2)
-    alone = measure(y[twice], scores[twice], FIGURES)
-    together = measure(y[twice], scores[twice], FIGURES, group=twice)
+    alone = measure(y[twice], scores[twice], METRICS)
+    together = measure(y[twice], scores[twice], METRICS, group=twice)
     for one, other in zip(alone, together, strict=True):
         assert one.interval.value == pytest.approx(other.interval.value)
         assert other.interval.high - other.interval.low > one.interval.high - one.interval.low
-    plain = measure(y, scores, FIGURES)
+    plain = measure(y, scores, METRICS)
     more = (np.append(y, [1, 0]), np.append(scores, [99.0, -99.0]))
-    padded = measure(*more, FIGURES, sample_weight=np.append(np.ones(150), [0.0, 0.0]))
+    padded = measure(*more, METRICS, sample_weight=np.append(np.ones(150), [0.0, 0.0]))
     for one, other in zip(plain, padded, strict=True):
         np.testing.assert_allclose(one.interval, other.interval)
 
@@ -652,7 +652,7 @@ def test_perfect_scores_have_wide_intervals_and_equal_scorers_no_difference() ->
         assert found.interval.value == found.interval.high == 1.0
         assert 0.3 < found.interval.low < 0.9
     scores = np.random.default_rng(0).normal(size=50)
-    for compared in compare_figures(y, [scores, 2 * scores], FIGURES):
+    for compared in compare_metrics(y, [scores, 2 * scores], METRICS):
         (difference,) = compared.differences
         assert (difference.value, difference.p_value) == (0.0, 1.0)
         assert difference.low < 0 < difference.high
@@ -688,9 +688,9 @@ def test_a_figure_that_is_none_is_refused(make: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "figure",
+    "metric",
     [
-        *FIGURES,
+        *METRICS,
         WindowArea(),
         PrecisionAt(share=0.001),
         TwoWayArea(0.07, 0.0),
@@ -698,8 +698,8 @@ def test_a_figure_that_is_none_is_refused(make: Any, words: str) -> None:
         Ndcg(share=0.05),
     ],
 )
-def test_a_name_makes_its_figure(figure: Any) -> None:
-    assert figure_named(figure.name) == figure
+def test_a_name_makes_its_figure(metric: Any) -> None:
+    assert metric_named(metric.name) == metric
 
 
 @pytest.mark.parametrize(
@@ -709,8 +709,8 @@ def test_a_name_makes_its_figure(figure: Any) -> None:
      "precision_at_recall:1.5", "auc:1,2", "x" * 1000, "precision@٣"],
 )  # fmt: skip
 def test_another_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidParameter, match="figure") as refusal:
-        figure_named(name)
+    with pytest.raises(InvalidParameter, match="metric") as refusal:
+        metric_named(name)
     assert len(str(refusal.value)) < 300
 
 
@@ -718,14 +718,14 @@ def test_equal_weights_of_any_size_are_rows_to_ndcg() -> None:
     rng = np.random.default_rng(6)
     y = (rng.random(60) < 0.4).astype(int)
     scores = (rng.normal(size=60) + y).round(1)
-    figures = [Ndcg(), Ndcg(7), Ndcg(share=0.2)]
-    plain = measure(y, scores, figures)
+    metrics = [Ndcg(), Ndcg(7), Ndcg(share=0.2)]
+    plain = measure(y, scores, metrics)
     for weight in (0.5, 0.1, 3e-5, 1e-90):
         weights = np.full(60, weight)
         curve = summarise(y, scores, weights)
         for found in (
-            measure(y, scores, figures, sample_weight=weights),
-            measure_on_curve(curve.curve, curve.totals, figures),
+            measure(y, scores, metrics, sample_weight=weights),
+            measure_on_curve(curve.curve, curve.totals, metrics),
         ):
             for one, other in zip(found, plain, strict=True):
                 np.testing.assert_allclose(one.interval, other.interval)
@@ -753,11 +753,11 @@ def test_scores_that_say_nothing_are_seldom_better_than_chance(
     rng = np.random.default_rng(6)
     y = np.repeat([1, 0], [n_positives, n_negatives])
     names = ["auc", "pauc:0,0.05", "pauc:0,0.1", "pauc:0.1,0.3", "empirical:0,0.05"]
-    figures = [figure_named(name) for name in [*names, "two_way:0.5,0.2", "average_precision"]]
+    metrics = [metric_named(name) for name in [*names, "two_way:0.5,0.2", "average_precision"]]
     n_trials = 400
-    called = np.zeros(len(figures))
+    called = np.zeros(len(metrics))
     for _ in range(n_trials):
-        found = measure(y, rng.normal(size=y.size), figures)
+        found = measure(y, rng.normal(size=y.size), metrics)
         called += [each.p_value is not None and each.p_value < 0.05 for each in found]
     assert (called / n_trials < 0.06 + 3.0 * math.sqrt(0.06 * 0.94 / n_trials)).all()
 
@@ -766,7 +766,7 @@ def test_the_test_of_the_auc_against_chance_is_mann_and_whitneys() -> None:
     rng = np.random.default_rng(7)
     y = np.repeat([1, 0], [40, 60])
     scores = np.round(rng.normal(size=y.size) + 0.3 * y, 1)
-    (found,) = measure(y, scores, [figure_named("auc")])
+    (found,) = measure(y, scores, [metric_named("auc")])
     theirs = mannwhitneyu(
         scores[y == 1], scores[y == 0], alternative="greater", use_continuity=False
     )
@@ -777,7 +777,7 @@ def test_a_window_of_few_negatives_is_not_tested_against_chance() -> None:
     y = np.repeat([1, 0], [50, 40])
     scores = np.random.default_rng(8).normal(size=y.size)
     names = ["auc", "pauc:0,0.05", "empirical:0,0.05", "pauc:0,0.1"]
-    found = measure(y, scores, [figure_named(name) for name in names])
+    found = measure(y, scores, [metric_named(name) for name in names])
     assert [each.p_value is None for each in found] == [False, True, True, False]
     assert found[1].chance is not None
 
@@ -790,15 +790,15 @@ def test_weights_of_any_size_have_intervals() -> None:
         scores, other = rng.normal(size=(2, n)) + y
         powers = rng.integers(-100, 101, n)
         weights = 10.0 ** (powers if trial % 3 else np.where(y == 1, powers[0], powers[1]))
-        figures = [figure for figure in FIGURES if not isinstance(figure, Ndcg)]
-        figures = [figure for figure in figures if getattr(figure, "count", None) is None]
+        metrics = [metric for metric in METRICS if not isinstance(metric, Ndcg)]
+        metrics = [metric for metric in metrics if getattr(metric, "count", None) is None]
         for fixed in (False, True):
             known: Any = {"sample_weight": weights, "fixed_prevalence": fixed}
             curve = summarise(y, scores, weights)
-            measured = measure(y, scores, figures, **known)
-            measured += measure_on_curve(curve.curve, curve.totals, figures, fixed_prevalence=fixed)
+            measured = measure(y, scores, metrics, **known)
+            measured += measure_on_curve(curve.curve, curve.totals, metrics, fixed_prevalence=fixed)
             intervals = [each.interval for each in measured]
-            for compared in compare_figures(y, [scores, other], figures, **known):
+            for compared in compare_metrics(y, [scores, other], metrics, **known):
                 intervals += compared.values
                 assert compared.joint_p_value is None or 0.0 <= compared.joint_p_value <= 1.0
             assert all(low <= value <= high for value, low, high in intervals)
@@ -811,9 +811,9 @@ def test_bad_input_is_refused(sentences: Sentences) -> None:
     with pytest.raises(InvalidParameter, match="at least one figure"):
         measure(y, scores, [])
     with pytest.raises(InvalidData, match="two"):
-        measure(np.ones(4), scores, FIGURES)
+        measure(np.ones(4), scores, METRICS)
     with pytest.raises(InvalidParameter, match="at least two scorers"):
-        compare_figures(y, [scores], FIGURES)
+        compare_metrics(y, [scores], METRICS)
     with pytest.raises(InvalidParameter, match="level"):
         gains_table(y, scores, level=1.0)
 
@@ -834,8 +834,8 @@ def test_a_test_against_chance_needs_ten_effective_rows_of_each_class(
 ) -> None:
     y = np.repeat([1, 0], [positives, negatives])
     scores = np.random.default_rng(0).normal(size=y.size) + y
-    figures = [AveragePrecision(), WindowArea(), PrecisionAt(share=0.1), TwoWayArea(0.1, 0.8)]
-    for found in measure(y, scores, figures, **options):
+    metrics = [AveragePrecision(), WindowArea(), PrecisionAt(share=0.1), TwoWayArea(0.1, 0.8)]
+    for found in measure(y, scores, metrics, **options):
         assert (found.p_value is not None) == (tested and found.chance is not None), found
         assert (found.adjusted_p_value is None) == (found.p_value is None)
         assert found.interval.low <= found.interval.value <= found.interval.high
@@ -867,7 +867,7 @@ def test_a_comparison_by_a_figure_without_p_values_says_how_many_rows_it_needs(
     rng = np.random.default_rng(0)
     y = np.repeat([1, 0], [200, 40])
     scores = [rng.normal(size=y.size) + y for _ in range(2)]
-    narrow, whole = compare_figures(y, scores, [figure_named(name), AveragePrecision()])
+    narrow, whole = compare_metrics(y, scores, [metric_named(name), AveragePrecision()])
     assert narrow.joint_p_value is None
     assert narrow.warning is not None
     assert needed in narrow.warning
@@ -875,7 +875,7 @@ def test_a_comparison_by_a_figure_without_p_values_says_how_many_rows_it_needs(
     assert whole.warning is None
     assert whole.joint_p_value is not None
     fold = np.arange(y.size) % 2
-    (split,) = cross_validated_compare_figures(y, scores, fold, [figure_named(name)])
+    (split,) = cross_validated_compare_metrics(y, scores, fold, [metric_named(name)])
     assert split.joint_p_value is None
     assert split.warning is not None
     assert "in each fold" in split.warning

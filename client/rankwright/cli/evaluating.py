@@ -28,7 +28,7 @@ from rankwright.cli.common import (
     takes,
 )
 from rankwright.cli.datasets import find_dataset, send_table
-from rankwright.cli.figures import (
+from rankwright.cli.metrics import (
     CURVE_POINTS,
     plot_of,
     shown_grades,
@@ -119,21 +119,21 @@ def evaluate(
             wait=False,
         )
         _follow(client, found)
-        promised = None
+        guaranteed = None
         if confidence is not None:
             by_group = "together" if "group_by" in fields else None
-            promised = found.operating_point(
+            guaranteed = found.operating_point(
                 fpr=fpr, tpr=tpr, confidence=confidence, by_group=by_group
             )
         if as_json:
-            kept = {} if promised is None else {"promised": promised.to_json()}
+            kept = {} if guaranteed is None else {"guaranteed": guaranteed.to_json()}
             out.print_json(data=found.data.to_json() | kept)
             return
         for warning in found.data.warnings:
             err.print_line(f"note: {warning}")
         out.print(_evaluation(found), markup=False)
-        if promised is not None:
-            out.print("\n".join(["", *_promises(promised)]), markup=False)
+        if guaranteed is not None:
+            out.print("\n".join(["", *_guarantees(guaranteed)]), markup=False)
 
 
 @takes(api.UploadDataset, only=["label", "positive", "weight", "group"])
@@ -183,10 +183,10 @@ def compare(
         str, typer.Option(help="Id or name of a dataset that none of the models was trained on.")
     ],
     windows: Windows = None,
-    figures: Annotated[
+    metrics: Annotated[
         list[str] | None,
         typer.Option(
-            "--figure",
+            "--metric",
             help="Another figure to compare by, such as average_precision or precision@100. Repeat it for more.",
         ),
     ] = None,
@@ -204,7 +204,7 @@ def compare(
             find_dataset(client, dataset),
             **fields,
             windows=asked,
-            figures=figures or None,
+            metrics=metrics or None,
             costs=_costs(costs),
             wait=False,
         )
@@ -239,8 +239,8 @@ def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> 
     if as_json:
         out.print_json(data=found.to_json())
         return
-    learnt_on = {"validation": "its validation rows", "out_of_fold": "out-of-fold scores"}
-    rows = learnt_on.get(found.learnt_on)
+    trained_on = {"validation": "its validation rows", "out_of_fold": "out-of-fold scores"}
+    rows = trained_on.get(found.trained_on)
     if rows is None:
         rows = "a later dataset" if found.dataset is None else found.dataset.name
     lines = [
@@ -248,12 +248,12 @@ def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> 
         f"({found.positives:,} positive of {found.rows:,}; prevalence {found.prevalence:.4g})"
     ]
     lines += [f"  log loss of {method}: {loss:.4f}" for method, loss in found.log_losses.items()]
-    judged = found.reliability
-    if judged is None:
+    evaluated = found.reliability
+    if evaluated is None:
         lines.append("  too few rows of a class to judge the probabilities")
     else:
-        lines += _reliability(judged)
-        lines += _held_out(judged)
+        lines += _reliability(evaluated)
+        lines += _held_out(evaluated)
     lines += [
         f"  version {each.version}: {each.method}, {each.rows:,} rows, {each.created_at}"
         for each in found.history
@@ -261,14 +261,14 @@ def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> 
     out.print("\n".join(lines), markup=False)
 
 
-def _held_out(judged: types.Reliability) -> list[str]:
+def _held_out(evaluated: types.Reliability) -> list[str]:
     """Return the lines that say which rows these are, and how the level has moved."""
-    if judged.later:
+    if evaluated.later:
         rows = "tested on the last time window, with a calibration fitted on the windows before"
     else:
         rows = "cross-fitted on the same rows: later rows are not tested"
     lines = [f"  {rows}"]
-    if (periods := judged.periods) is not None:
+    if (periods := evaluated.periods) is not None:
         levels = ", ".join(f"{each.value:+.3f}" for each in periods.levels)
         lines.append(
             f"  level by time window, in log odds: {levels} (p {periods.p_value:.4f} for one level)"
@@ -276,23 +276,23 @@ def _held_out(judged: types.Reliability) -> list[str]:
     return lines
 
 
-def _reliability(judged: types.Reliability) -> list[str]:
+def _reliability(evaluated: types.Reliability) -> list[str]:
     """Return the lines that say how good probabilities are."""
     lines = [
-        f"  mean probability {judged.predicted:.4f}, fraction of positives {judged.observed:.4f}"
+        f"  mean probability {evaluated.predicted:.4f}, fraction of positives {evaluated.observed:.4f}"
     ]
-    for what, figure in (
-        ("calibration in the large, in log odds", judged.in_the_large),
-        ("calibration slope", judged.slope),
+    for what, metric in (
+        ("calibration in the large, in log odds", evaluated.in_the_large),
+        ("calibration slope", evaluated.slope),
     ):
-        if figure is not None:
-            lines.append(f"  {what}: {shown_interval(figure)}")
-    if (shape := judged.shape) is not None:
+        if metric is not None:
+            lines.append(f"  {what}: {shown_interval(metric)}")
+    if (shape := evaluated.shape) is not None:
         lines.append(
             f"  calibration shape, in log odds: {shape.value:.4f} [{shape.low:.4f}, {shape.high:.4f}], "
             f"p {shape.p_value:.4f}"
         )
-    for what, score in (("Brier score", judged.brier), ("log loss", judged.log)):
+    for what, score in (("Brier score", evaluated.brier), ("log loss", evaluated.log)):
         if score.score is not None and score.miscalibration is not None:
             lines.append(
                 f"  {what} {score.score:.4f}: miscalibration {score.miscalibration:.4f}, "
@@ -402,15 +402,15 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
     names = [_group_name(group.value) for group in found.groups]
     width = max(map(len, names))
     for name, group in zip(names, found.groups, strict=True):
-        figures: list[tuple[str, types.GroupFigure | types.GroupArea]] = [("AUC", group.auc)]
-        figures += [("pAUC", area) for area in group.pauc]
+        metrics: list[tuple[str, types.GroupMetric | types.GroupArea]] = [("AUC", group.auc)]
+        metrics += [("pAUC", area) for area in group.pauc]
         rates = (("TPR", group.tpr), ("FPR", group.fpr))
-        figures += [(what, rate) for what, rate in rates if rate is not None]
+        metrics += [(what, rate) for what, rate in rates if rate is not None]
         said = "  ".join(
-            f"{what} {shown_interval(one)}" for what, one in figures if one.value is not None
+            f"{what} {shown_interval(one)}" for what, one in metrics if one.value is not None
         )
         lacking: dict[str, list[str]] = {}
-        for what, one in figures:
+        for what, one in metrics:
             if one.reason is not None:
                 lacking.setdefault(one.reason, []).append(what)
         counts = f"({group.positives:,} positive, {group.negatives:,} negative)"
@@ -419,11 +419,11 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
             f"  {'':<{width}}  no {', '.join(dict.fromkeys(whats))}: {reason}"
             for reason, whats in lacking.items()
         ]
-        if group.cut is not None:
-            cut = "none" if group.cut.threshold is None else f"{group.cut.threshold:.6g}"
+        if group.cutoff is not None:
+            cutoff = "none" if group.cutoff.threshold is None else f"{group.cutoff.threshold:.6g}"
             lines.append(
-                f"  {'':<{width}}  its own cut ({found.cuts}) {cut}: "
-                f"TPR {shown_interval(group.cut.tpr)} at FPR {shown_interval(group.cut.fpr)}"
+                f"  {'':<{width}}  its own cut ({found.cutoffs}) {cutoff}: "
+                f"TPR {shown_interval(group.cutoff.tpr)} at FPR {shown_interval(group.cutoff.fpr)}"
             )
     lines += _group_calibrations(names, found.groups)
     lines += [
@@ -434,15 +434,15 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
     return [*lines, found.note] if found.note is not None else lines
 
 
-def _promises(found: types.EvaluationOperatingPoint) -> list[str]:
+def _guarantees(found: types.EvaluationOperatingPoint) -> list[str]:
     """Return the lines of a promised cut, and of those of the groups."""
-    promise = found.promise
-    if promise is None:
+    guarantee = found.guarantee
+    if guarantee is None:
         return []
-    bound = "at most" if promise.rate == "fpr" else "at least"
+    bound = "at most" if guarantee.rate == "fpr" else "at least"
     lines = [
-        f"Promised: {promise.rate.upper()} {bound} {promise.limit:g} with confidence {promise.confidence:g}",
-        f"  all rows: {_shown_cut(found.threshold)}, {promise.rows:,} rows ({promise.needed:,} are needed)",
+        f"Promised: {guarantee.rate.upper()} {bound} {guarantee.limit:g} with confidence {guarantee.confidence:g}",
+        f"  all rows: {_shown_cutoff(found.threshold)}, {guarantee.rows:,} rows ({guarantee.needed:,} are needed)",
     ]
     groups = found.groups
     if groups is None:
@@ -450,16 +450,16 @@ def _promises(found: types.EvaluationOperatingPoint) -> list[str]:
     for group in groups.groups:
         rates = (("FPR", group.fpr), ("TPR", group.tpr))
         shown = [f"{name} {shown_interval(rate)}" for name, rate in rates if rate is not None]
-        cut = "too few rows" if group.threshold is None else _shown_cut(group.threshold)
+        cutoff = "too few rows" if group.threshold is None else _shown_cutoff(group.threshold)
         counts = f"{group.rows:,} rows ({group.needed:,} are needed)"
-        lines.append(f"  {_group_name(group.value)}: {', '.join([cut, counts, *shown])}")
+        lines.append(f"  {_group_name(group.value)}: {', '.join([cutoff, counts, *shown])}")
     single = "none, a group has too few rows"
     if groups.threshold is not None:
         single = f"{groups.threshold:.6g}"
     return [*lines, f"  one threshold for all groups: {single}", groups.note]
 
 
-def _shown_cut(threshold: float | None) -> str:
+def _shown_cutoff(threshold: float | None) -> str:
     return "no row is flagged" if threshold is None else f"threshold {threshold:.6g}"
 
 
@@ -512,7 +512,7 @@ def _amounts(found: types.EvaluatedAmounts) -> list[str]:
         *_least(costs.least),
     ]
     if costs.at is not None:
-        lines.append(f"  at the threshold {_cut(costs.threshold)}: {_decided(costs.at)}")
+        lines.append(f"  at the threshold {_cutoff(costs.threshold)}: {_decided(costs.at)}")
     if costs.by_probability is not None:
         lines.append(f"  by probability: {_decided(costs.by_probability)}")
     if (saves := costs.probability_saves) is not None:
@@ -521,9 +521,9 @@ def _amounts(found: types.EvaluatedAmounts) -> list[str]:
 
 
 def _least(least: types.LeastCost | types.ComparedCost) -> list[str]:
-    lines = [f"  least at the cut {_cut(least.threshold)}: {least.in_sample:.6g} on these rows"]
+    lines = [f"  least at the cut {_cutoff(least.threshold)}: {least.in_sample:.6g} on these rows"]
     if least.held_out is not None:
-        ends = f"cuts {_cut(least.threshold_low)} to {_cut(least.threshold_high)}"
+        ends = f"cuts {_cutoff(least.threshold_low)} to {_cutoff(least.threshold_high)}"
         lines.append(f"    held out in {least.parts} parts ({ends}): {_decided(least.held_out)}")
     return lines
 
@@ -539,7 +539,7 @@ def _money(interval: types.Interval | types.ProbabilitySaving) -> str:
     return f"{interval.value:.6g} [{interval.low:.6g}, {interval.high:.6g}]"
 
 
-def _cut(threshold: float | None) -> str:
+def _cutoff(threshold: float | None) -> str:
     return "none" if threshold is None else f"{threshold:.6g}"
 
 
@@ -557,12 +557,14 @@ def _roc(evaluation: Evaluation, metrics: types.EvaluatedCurve, title: str) -> P
     points = evaluation.roc(max_points=CURVE_POINTS).points
     legend = [f"AUC  {shown_interval(metrics.auc)}"]
     legend += [shown_pauc(area) for area in metrics.pauc]
-    if (cut := metrics.operating_point) is not None:
-        judged = evaluation.data.cut
-        of_alias = "" if judged is None or judged.alias is None else f" of alias {judged.alias}"
+    if (cutoff := metrics.operating_point) is not None:
+        evaluated = evaluation.data.cutoff
+        of_alias = (
+            "" if evaluated is None or evaluated.alias is None else f" of alias {evaluated.alias}"
+        )
         legend.append(
-            f"threshold{of_alias} {_cut(cut.threshold)}: TPR {shown_interval(cut.tpr)} "
-            f"at FPR {shown_interval(cut.fpr)}"
+            f"threshold{of_alias} {_cutoff(cutoff.threshold)}: TPR {shown_interval(cutoff.tpr)} "
+            f"at FPR {shown_interval(cutoff.fpr)}"
         )
     return plot_of(points, f"ROC of {title} {_counts(metrics, metrics.groups)}", legend)
 
@@ -571,10 +573,10 @@ def _labels(metrics: types.EvaluatedLabels) -> list[str]:
     width = max(len("mean"), *(len(label.label) for label in metrics.labels))
     lines = []
     for label in metrics.labels:
-        figures = "too few rows of a class"
+        values = "too few rows of a class"
         if label.auc is not None:
-            figures = f"AUC {shown_interval(label.auc)}"
-        lines.append(f"  {label.label:<{width}}  {figures}  {_counts(label)}")
+            values = f"AUC {shown_interval(label.auc)}"
+        lines.append(f"  {label.label:<{width}}  {values}  {_counts(label)}")
     return [*lines, f"  {'mean':<{width}}  AUC {metrics.mean_auc:.4f}"]
 
 
@@ -584,13 +586,13 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
     lines = [
         f"{', '.join(names.values())} on {found.dataset_name} {_counts(result, result.groups)}"
     ]
-    parts: list[tuple[str, types.ComparedWindow | types.ComparedFigure | types.ComparedLists]] = []
+    parts: list[tuple[str, types.ComparedWindow | types.ComparedMetric | types.ComparedLists]] = []
     for window in result.windows:
         whole = (window.fpr_min, window.fpr_max) == (0.0, 1.0)
         what = "AUC" if whole else f"pAUC on {shown_window(window.fpr_min, window.fpr_max)}"
         parts.append((what, window))
-    parts += [(figure.figure, figure) for figure in result.figures or ()]
-    parts += [(f"mean {each.figure} of a query", each) for each in result.lists or ()]
+    parts += [(metric.metric, metric) for metric in result.metrics or ()]
+    parts += [(f"mean {each.metric} of a query", each) for each in result.lists or ()]
     for what, part in parts:
         lines += ["", f"{what}, all alike: p {_p_value(part.p_value)}"]
         rows = [(names[one.model_id], shown_interval(one)) for one in part.values]
@@ -606,7 +608,7 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
                 )
             )
         width = max(len(name) for name, _ in rows)
-        lines += [f"  {name:<{width}}  {figures}" for name, figures in rows]
+        lines += [f"  {name:<{width}}  {metrics}" for name, metrics in rows]
     if result.costs is not None:
         lines += ["", "Costs per row:"]
         for model in result.costs.models:
