@@ -14,7 +14,7 @@ in the training labels; the test labels are as they were. Tables:
 Protocol: each repetition draws a half of each class to train (at most --rows in all), the rest to
 test, and flips the training labels anew. All rankers see the same rows and labels. Nothing is tuned;
 SampledMartiRank is run with the true η and with η guessed. Figures are mean test AUC over the
-repetitions with the half-width of a 95 % t interval. `--metric FILE` draws them.
+repetitions with the half-width of a 95 % t interval. `--figure FILE` draws them.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def draw(results: Mapping[str, Mapping[str, Floats]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "label noise"
-    metric, axes = plt.subplots(
+    figure, axes = plt.subplots(
         1, len(results), figsize=(4.2 * len(results), 3.8), layout="constrained", squeeze=False
     )
     for axis, (name, areas) in zip(axes[0], results.items(), strict=True):
@@ -166,8 +166,8 @@ def draw(results: Mapping[str, Mapping[str, Floats]], path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("AUC on true test labels")
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    metric.legend(handles, labels, loc="outside right center", frameon=False)
-    metric.savefig(path, metadata={"Date": None})
+    figure.legend(handles, labels, loc="outside right center", frameon=False)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--rows", type=at_least_one, default=4_000)
     parser.add_argument("--repeats", type=at_least_one, default=10)
     parser.add_argument("--drawn", nargs="*", choices=[*DRAWN], default=list(DRAWN))
-    parser.add_argument("--metric", type=Path)
+    parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
     tables = {name: DRAWN[name]() for name in given.drawn}
     for name in given.tables:
@@ -197,8 +197,8 @@ def main() -> None:
         for ranker, areas in results[name].items():
             cells = zip(areas.mean(axis=1), half_widths(areas), strict=True)
             print(f"| {ranker} | " + " | ".join(f"{m:.3f} ± {h:.3f}" for m, h in cells) + " |")
-    if given.metric:
-        draw(results, given.metric)
+    if given.figure:
+        draw(results, given.figure)
 
 
 if __name__ == "__main__":

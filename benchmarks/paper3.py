@@ -133,19 +133,19 @@ def quarters(repeats: int, out: Path) -> None:
     print("|---:|---:|---:|---:|---:|")
     drawn: Any = None
     for n in (500, 2_000, 10_000):
-        metrics, leaves = [], []
+        figures, leaves = [], []
         for seed in range(repeats if n < 10_000 else max(repeats // 5, 2)):
             rng = np.random.default_rng([n, seed])
             X, y = draw_quarters(n, rng)
             X_test, y_test = draw_quarters(10_000, rng)
             ranker = TreeRank(leafrank_max_leaves=4, pruning="cv", n_folds=10, random_state=seed)
             scores = ranker.fit(X, y).decision_function(X_test)
-            metrics.append(auc(y_test, scores))
+            figures.append(auc(y_test, scores))
             leaves.append(len(np.unique(scores)))
             if n == 2_000 and seed == 0:
                 drawn = (X, y, ranker, X_test, y_test)
         print(
-            f"| {n:,} | {len(metrics)} | {np.mean(metrics):.4f} | {np.std(metrics, ddof=1):.4f} | "
+            f"| {n:,} | {len(figures)} | {np.mean(figures):.4f} | {np.std(figures, ddof=1):.4f} | "
             f"{np.mean(leaves):.1f} |",
             flush=True,
         )
@@ -167,20 +167,20 @@ def gaussians(repeats: int, out: Path) -> None:
     print("| leaves of TreeRank, LeafRank | learning AUC | s.d. | test AUC | s.d. |")
     print("|---|---:|---:|---:|---:|")
     for name, regime in REGIMES.items():
-        metrics = []
+        figures = []
         for seed in range(repeats):
             rng = np.random.default_rng(seed)
             X, y = GAUSSIANS.draw(500, rng)
             X_test, y_test = GAUSSIANS.draw(10_000, rng)
             ranker = TreeRank(**(DEEP | regime), random_state=seed).fit(X, y)
-            metrics.append(
+            figures.append(
                 (auc(y, ranker.decision_function(X)), auc(y_test, ranker.decision_function(X_test)))
             )
             if seed == 0 and name.startswith(("(i)", "(iii)", "(iv)")):
                 number = name.split(")")[0].strip("(")
                 path = out / f"treerank-gaussians-{number}.svg"
                 draw_level_sets(path, GAUSSIANS.best, X, y, ranker, X_test, y_test)
-        mean, spread = np.mean(metrics, axis=0), np.std(metrics, axis=0, ddof=1)
+        mean, spread = np.mean(figures, axis=0), np.std(figures, axis=0, ddof=1)
         print(
             f"| {name} | {mean[0]:.3f} | {spread[0]:.3f} | {mean[1]:.3f} | {spread[1]:.3f} |",
             flush=True,
@@ -193,17 +193,17 @@ def tougher(repeats: int, out: Path) -> None:
     print("| n | mean test AUC | s.d. |")
     print("|---:|---:|---:|")
     for n in (500, 2_000):
-        metrics = []
+        figures = []
         for seed in range(repeats):
             rng = np.random.default_rng([n, seed])
             X, y = TOUGHER.draw(n, rng)
             X_test, y_test = TOUGHER.draw(10_000, rng)
             ranker = TreeRank(leafrank_max_leaves=4, pruning="cv", n_folds=10, random_state=seed)
-            metrics.append(auc(y_test, ranker.fit(X, y).decision_function(X_test)))
+            figures.append(auc(y_test, ranker.fit(X, y).decision_function(X_test)))
             if n == 2_000 and seed == 0:
                 path = out / "treerank-tougher.svg"
                 draw_level_sets(path, TOUGHER.best, X, y, ranker, X_test, y_test)
-        print(f"| {n:,} | {np.mean(metrics):.4f} | {np.std(metrics, ddof=1):.4f} |", flush=True)
+        print(f"| {n:,} | {np.mean(figures):.4f} | {np.std(figures, ddof=1):.4f} |", flush=True)
 
 
 def fit_treerank(X: Floats, y: Labels, seed: int) -> Scorer:
@@ -291,12 +291,12 @@ def _contest(title: str, X: Floats, y: Labels, of_paper: int, repeats: int) -> N
     for name, (fit, *printed) in CONTESTANTS.items():
         cells = []
         for order in orders.values():
-            metrics = []
+            figures = []
             for seed in range(repeats):
                 train, test = order(len(y), np.random.default_rng(seed))
                 score = fit(X[train], y[train], seed)
-                metrics.append(auc(y[test], score(X[test])))
-            cells.append(f"{np.mean(metrics):.3f} ± {np.std(metrics, ddof=1):.3f}")
+                figures.append(auc(y[test], score(X[test])))
+            cells.append(f"{np.mean(figures):.3f} ± {np.std(figures, ddof=1):.3f}")
         print(f"| {name} | {printed[of_paper]} | {' | '.join(cells)} |", flush=True)
 
 
@@ -328,7 +328,7 @@ def draw_level_sets(
     import matplotlib.pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = path.name  # the same file for the same figures
-    metric, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), layout="constrained")
     for label, colour, marker in ((0, "#b0b7c3", "o"), (1, "#c2410c", "^")):
         rows = X[y == label][:400]
         axes[0].scatter(*rows.T, s=8, c=colour, marker=marker, linewidths=0, rasterized=True)
@@ -357,8 +357,8 @@ def draw_level_sets(
     axes[3].set(xlabel="FPR", ylabel="TPR", aspect="equal")
     axes[3].set_title("ROC on 10,000 test points", fontsize=10)
     axes[3].legend(fontsize=8, frameon=False, loc="lower right")
-    metric.savefig(path, metadata={"Date": None})
-    plt.close(metric)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
 
 
 def _ranks(scores: Floats, reference: Floats) -> Floats:

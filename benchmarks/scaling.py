@@ -31,7 +31,7 @@ FITS = {
 }
 PEERS = {"XGBoost": "xgboost", "LightGBM": "lightgbm"}
 COLOURS = {"Rankwright": "#0072b2", "XGBoost": "#d55e00", "LightGBM": "#009e73"}
-METRIC = Path("docs/figures/scaling.svg")
+FIGURE = Path("docs/figures/scaling.svg")
 
 Seconds = dict[str, dict[tuple[int, int], float]]
 
@@ -71,8 +71,8 @@ def race(shapes: list[tuple[int, int]], threads: int, repeats: int, seconds: Sec
                 fit = FITS[name]
                 times = [measure_apart(fit, folder, threads) for _ in range(repeats)]
                 seconds[name][rows, columns] = min(times)
-        metrics = " | ".join(f"{seconds[name][rows, columns]:.3f}" for name in seconds)
-        print(f"| {rows:,} | {columns:,} | {metrics} |", flush=True)
+        figures = " | ".join(f"{seconds[name][rows, columns]:.3f}" for name in seconds)
+        print(f"| {rows:,} | {columns:,} | {figures} |", flush=True)
 
 
 def draw(seconds: Seconds, threads: int, path: Path) -> None:
@@ -84,7 +84,7 @@ def draw(seconds: Seconds, threads: int, path: Path) -> None:
 
     style: Any = {"svg.hashsalt": "scaling", "svg.fonttype": "none", "font.size": 9}
     with mpl.rc_context(style):
-        metric, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
+        figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
         for axis, shapes, at, label in (
             (axes[0], BY_ROWS, 0, "rows, of 30 columns"),
             (axes[1], BY_COLUMNS, 1, "columns, of 100,000 rows"),
@@ -105,7 +105,7 @@ def draw(seconds: Seconds, threads: int, path: Path) -> None:
         axes[0].set_title(f"{N_ROUNDS} rounds of trees, {threads} threads", loc="left", fontsize=9)
         axes[0].legend(frameon=False)
         path.parent.mkdir(parents=True, exist_ok=True)
-        metric.savefig(path, metadata={"Date": None})
+        figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=at_least_one, default=1)
     parser.add_argument("--most-rows", type=int, default=10**7)
-    parser.add_argument("--metric", type=Path, default=METRIC)
+    parser.add_argument("--figure", type=Path, default=FIGURE)
     parser.add_argument("--child", nargs=2, metavar=("FIT", "FOLDER"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -134,7 +134,7 @@ def main() -> None:
     race(by_rows, arguments.threads, arguments.repeats, seconds)
     race(by_columns, arguments.threads, arguments.repeats, seconds)
     if by_columns and is_here("matplotlib"):
-        draw(seconds, arguments.threads, arguments.metric)
+        draw(seconds, arguments.threads, arguments.figure)
 
 
 if __name__ == "__main__":

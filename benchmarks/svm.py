@@ -40,7 +40,7 @@ Labels = npt.NDArray[np.bool_]
 TOL = 1e-4
 WINDOWS = ((0.0, 0.05), (0.02, 0.05), (0.0, 1.0))
 COSTS = (1.0, 10.0, 100.0)
-METRIC = Path("docs/figures/svm-iterations.svg")
+FIGURE = Path("docs/figures/svm-iterations.svg")
 
 
 class Run(NamedTuple):
@@ -86,10 +86,10 @@ def share_of_memory(ranker: AUCSVM | PAUCSVM, X: Floats, y: Labels) -> float:
     return (_resident("VmHWM") - before) / X.nbytes
 
 
-def _resident(metric: str) -> int:
+def _resident(figure: str) -> int:
     """Read a size of this process, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(metric))
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(figure))
 
 
 def most_violated(
@@ -170,7 +170,7 @@ def print_memory(n: int, d: int, share: float, shift: float) -> None:
     print(f"\n{n:,} × {d}, memory as a share of the table: " + ", ".join(shares))
 
 
-def print_iterations(shift: float, seconds: float, n: int, metric: Path | None) -> None:
+def print_iterations(shift: float, seconds: float, n: int, figure: Path | None) -> None:
     """Print iterations by the length of the window: from 0 on (Fig. 8) and from elsewhere (Fig. 9)."""
     X, y = draw_table(n, 16, 0.04, shift)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -195,8 +195,8 @@ def print_iterations(shift: float, seconds: float, n: int, metric: Path | None) 
             points.append((exact[1] - exact[0], ours, None if plain is None else plain.iterations))
         print(f"- {title}: " + ", ".join(cells))
         curves.append(Curve(title, points))
-    if metric is not None and is_here("matplotlib"):
-        draw(curves, metric)
+    if figure is not None and is_here("matplotlib"):
+        draw(curves, figure)
 
 
 class Curve(NamedTuple):
@@ -211,7 +211,7 @@ def draw(curves: list[Curve], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = path.name  # the same file for the same figures
-    metric, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", sharey=True)
     panels = {
         "windows [0, β] (as Fig. 8)": curves[:4],
         "windows [α, β], C = 10 (Fig. 9)": curves[4:],
@@ -227,7 +227,7 @@ def draw(curves: list[Curve], path: Path) -> None:
         axis.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel("iterations (dashed: plain)")
     path.parent.mkdir(parents=True, exist_ok=True)
-    metric.savefig(path, metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:
@@ -241,7 +241,7 @@ def main() -> None:
         "--plain-seconds", type=float, default=60.0, help="for each run; 0 leaves it out"
     )
     parser.add_argument("--small", type=at_least_one, default=20_000, help="of the smaller table")
-    parser.add_argument("--metric", type=Path, default=METRIC)
+    parser.add_argument("--figure", type=Path, default=FIGURE)
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     print(f"one thread of {os.cpu_count()}; tol = {TOL:g}")
@@ -250,7 +250,7 @@ def main() -> None:
         print_speed(options.rows, 30, 0.01, options.shift, options.plain_seconds)
         print_memory(options.rows, 30, 0.01, options.shift)
         print_iterations(
-            options.shift, min(options.plain_seconds, 5.0), options.small, options.metric
+            options.shift, min(options.plain_seconds, 5.0), options.small, options.figure
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.metrics import AmountCosts, Price, cost_report, value_curve
 
-METRIC = Path("docs/figures/amounts.svg")
+FIGURE = Path("docs/figures/amounts.svg")
 GREY, BLUE, RED, DARK, PALE = "#8795a1", "#1f6feb", "#c0392b", "#1c2733", "#52606d"
 LEFT, WIDTH, TOP, HEIGHT = 60, 250, 60, 230
 COSTS = AmountCosts(false_negative=Price(rate=1.0), review=10.0)
@@ -96,4 +96,4 @@ def draw() -> str:
 
 
 if __name__ == "__main__":
-    METRIC.write_text(draw())
+    FIGURE.write_text(draw())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
-METRICS = Path(__file__).parents[1] / "docs" / "metrics"
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 WIDTH = 1100
 
 
@@ -63,7 +63,7 @@ def main(address: str, key: str) -> None:
 
 def take(page: Page, name: str, part: str | None) -> None:
     """Take a picture of a part of a page, or of its beginning."""
-    to = METRICS / f"console-{name}.png"
+    to = FIGURES / f"console-{name}.png"
     if part is None:
         page.screenshot(path=to)
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import NormalDist
 
-METRIC = Path("docs/figures/groups.svg")
+FIGURE = Path("docs/figures/groups.svg")
 CUTOFF, LOWEST, HIGHEST = 1.3, -4.2, 8.2
 GREY, BLUE, RED, DARK, PALE = "#8795a1", "#1f6feb", "#c0392b", "#1c2733", "#52606d"
 WORDS = "negatives (grey), positives (blue); higher scores to the right"
@@ -61,4 +61,4 @@ def draw() -> str:
 
 
 if __name__ == "__main__":
-    METRIC.write_text(draw())
+    FIGURE.write_text(draw())

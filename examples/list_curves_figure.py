@@ -12,7 +12,7 @@ import numpy as np
 
 from core.metrics import RocCurve, list_curve, roc_curve
 
-METRIC = Path("docs/figures/precision-recall.svg")
+FIGURE = Path("docs/figures/precision-recall.svg")
 BLUE, RED, GREY, DARK, PALE = "#1f6feb", "#c0392b", "#c3ccd5", "#1c2733", "#52606d"
 LEFT, TOP, SIDE, LOWEST = 70.0, 56.0, 400.0, 0.2
 
@@ -74,4 +74,4 @@ def _between(curve: RocCurve, k: int, part: int) -> str:
 
 
 if __name__ == "__main__":
-    METRIC.write_text(draw(), encoding="utf-8")
+    FIGURE.write_text(draw(), encoding="utf-8")

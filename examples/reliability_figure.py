@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from core.probability import choose_calibration, reliability
 
-METRIC = Path("docs/figures/reliability.svg")
+FIGURE = Path("docs/figures/reliability.svg")
 WIDTH, HEIGHT, SIDE, LEFT, TOP = 640, 310, 240, 46, 30
 HISTOGRAM_HEIGHT = 60
 GREY, BLUE, RED, DARK = "#8795a1", "#1f6feb", "#c0392b", "#1c2733"
@@ -101,4 +101,4 @@ def draw() -> str:
 
 
 if __name__ == "__main__":
-    METRIC.write_text(draw())
+    FIGURE.write_text(draw())

@@ -719,8 +719,8 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
                 f"{100 * cutoff['tpr'][end]:.0f} %" for end in ("value", "low", "high")
             )
             words = (
-                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest scores, "
-                f"and catches {caught} ({low} to {high}) of the positives."
+                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest "
+                f"scores, and catches {caught} ({low} to {high}) of the positives."
             )
         assert words in verdict.inner_text()
     # What was judged comes before what is to be known beside it, and before the curve.
