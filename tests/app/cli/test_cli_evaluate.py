@@ -109,7 +109,7 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     assert "over [0, 0.05]" in note  # which holds 8 negatives
 
     shown = trained(
-        "evaluate", "sum", worse, "--group-by", "town", "--fpr", 0.2, "--cuts", "equal_fpr"
+        "evaluate", "sum", worse, "--group-by", "town", "--fpr", 0.2, "--cutoffs", "equal_fpr"
     ).stdout
     lines = shown.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("By town at the threshold"))

@@ -165,7 +165,7 @@ def test_figures_by_name(world: World) -> None:
 
 
 def test_a_new_metric_needs_no_route(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.metrics.measuring.FIGURES", WITH_SQUARE_AREA)
+    monkeypatch.setattr("core.metrics.measuring.METRICS", WITH_SQUARE_AREA)
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
         new, area = world.read(f"{path}/metric-estimates", metric=["square_area:1", "auc"])[
             "metrics"

@@ -14,7 +14,7 @@ from tests.core.metrics.square_area import WITH_SQUARE_AREA, SquareArea
 
 @pytest.fixture
 def _declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.metrics.measuring.FIGURES", WITH_SQUARE_AREA)
+    monkeypatch.setattr("core.metrics.measuring.METRICS", WITH_SQUARE_AREA)
 
 
 def sample(n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
