@@ -153,9 +153,9 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
         window = visit(service, width=width, dark=dark)
         page = window.sign_in(service.key())
         window.open(f"/console/jobs/{job_id}")
-        metrics = page.get_by_role("region", name="How good the model is").locator(".tile")
+        tiles = page.get_by_role("region", name="How good the model is").locator(".tile")
         for tile, title, of, chance in zip(
-            metrics.all_inner_texts(),
+            tiles.all_inner_texts(),
             ("AUC", "Partial AUC, FPR "),
             (metrics["auc"], area),
             ("0.500", "0.200"),

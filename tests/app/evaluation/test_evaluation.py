@@ -63,11 +63,11 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
     assert status_of(found) == "ready"
     scores = people.scores(bench, model)
     rows: dict[str, Any] = {"sample_weight": people.weight, "group": people.group}
-    metrics = found.metrics
-    assert metrics is not None
+    measured = found.metrics
+    assert measured is not None
     expected = metrics.auc_interval(people.y, scores, 0.9, **rows)
-    assert interval(metrics["auc"]) == pytest.approx(expected)
-    for area, window in zip(metrics["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
+    assert interval(measured["auc"]) == pytest.approx(expected)
+    for area, window in zip(measured["pauc"], [(0.0, 0.1), (0.2, 0.5)], strict=True):
         assert (area["fpr_min"], area["fpr_max"]) == window
         expected = metrics.partial_auc_interval(people.y, scores, *window, level=0.9, **rows)
         assert interval(area) == pytest.approx(expected)
@@ -76,13 +76,13 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
         )
         assert area["empirical"] == pytest.approx(strict)
     present = people.weight > 0
-    assert metrics["positives"] == (people.y & present).sum()
-    assert metrics["negatives"] == (~people.y & present).sum()
-    assert metrics["groups"] == len(set(people.group[present]))
-    assert metrics["totals"]["positive"] == people.weight[people.y].sum()
+    assert measured["positives"] == (people.y & present).sum()
+    assert measured["negatives"] == (~people.y & present).sum()
+    assert measured["groups"] == len(set(people.group[present]))
+    assert measured["totals"]["positive"] == people.weight[people.y].sum()
     per_group = np.bincount(people.group[people.y], people.weight[people.y])
     kish = per_group.sum() ** 2 / (per_group**2).sum()
-    assert metrics["totals"]["positive_effective"] == pytest.approx(kish)
+    assert measured["totals"]["positive_effective"] == pytest.approx(kish)
     _, curve, _ = bench.db.reading(evaluations.roc, OWNER, found.id)
     exact = metrics.roc_curve(people.y, scores, people.weight)
     for name in ("fpr", "tpr", "thresholds"):
