@@ -140,7 +140,8 @@ async def _metrics(
 ) -> tuple[ModelMetricEstimates | EvaluationMetricEstimates | None, Json | None]:
     """Return the metrics of these rows; the entered metric comes first."""
     read = cast(
-        Callable[..., Awaitable[ModelMetricEstimates | EvaluationMetricEstimates]], of.metrics
+        Callable[..., Awaitable[ModelMetricEstimates | EvaluationMetricEstimates]],
+        of.metric_estimates,
     )
     wanted = [*filter(None, [more]), *(name for name in names if name != more)]
     found, problem = await _or_problem(read(wanted))

@@ -207,9 +207,9 @@ def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> N
     train(bench, old, "unjudged", validation={"method": "none"})
     copy = people.upload(bench, name="copy")
     for ref, dataset_id, words in (
-        ("evaluated", old, "judged:1 was trained on rows of this dataset"),
-        ("evaluated", copy, "judged:1 was trained on rows of this dataset"),
-        ("evaluated", new, "judged:1 was validated on rows of this dataset"),
+        ("evaluated", old, "evaluated:1 was trained on rows of this dataset"),
+        ("evaluated", copy, "evaluated:1 was trained on rows of this dataset"),
+        ("evaluated", new, "evaluated:1 was validated on rows of this dataset"),
         (
             "unjudged",
             new,
