@@ -119,7 +119,7 @@ def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, 
         return {}
     found = {"negative": "the average negative row", "average": "the average training row"}
     of_cutoffs = {
-        f"cut:{alias}": f"the cut of {alias}"
+        f"cutoff:{alias}": f"the cut of {alias}"
         for alias, cutoff in cutoffs.items()
         if cutoff is not None
     }

@@ -253,7 +253,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     page.locator('[data-picture="cost"]').get_by_text("Cost of a row").wait_for()
     drag(page, "gains", (0.5, 0.5), (0.3, 0.6))
     cutoff, _ = shown_cutoff()
-    page.wait_for_url(re.compile(re.escape(f"cut={cutoff['threshold']!r}")))
+    page.wait_for_url(re.compile(re.escape(f"cutoff={cutoff['threshold']!r}")))
     for each in ("review=30", "rows=400", "cost_false_positive=1", "cost_false_negative=6"):
         assert each in page.url
     costs, words = shown(page, "cost"), page.locator("[data-workload]").inner_text()
@@ -464,7 +464,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         "You can review at most the rows that come: make one number smaller, or the other greater.",
     )
     page.get_by_role("slider").press("ArrowRight")
-    page.wait_for_url(re.compile("cut="))
+    page.wait_for_url(re.compile("cutoff="))
     assert "review" not in page.url
     assert "rows" not in page.url
     fill(cost_false_positive="x", cost_false_negative="-1")

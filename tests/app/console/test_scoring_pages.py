@@ -376,7 +376,7 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     page.get_by_role("button", name="Score", exact=True).click()
     expect(answer).to_contain_text(f"The cut of champion has the score {world.cutoff:.4f}")
     chosen = page.get_by_label("Compare the score with")
-    expect(chosen).to_have_value("cut:champion")
+    expect(chosen).to_have_value("cutoff:champion")
 
 
 def test_estimated_reasons_have_their_error(world: World) -> None:

@@ -207,7 +207,7 @@ def test_a_model_with_its_parts_in_one_answer(reader: httpx.Client, address: str
 
 COMPUTED = [
     *("metrics", "roc", "roc?format=csv", "operating-point?fpr=0.1", "operating-points"),
-    *("figures?metric=auc", "gains", "curves/gains", "bounds", "margins", "structure"),
+    *("metric-estimates?metric=auc", "gains", "curves/gains", "bounds", "margins", "structure"),
     *("plot", "report", "partial-dependence?feature=age", "variable-dependence?feature=age"),
 ]
 
