@@ -105,7 +105,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "put_calibration": ("model.recalibrate", ("ds_1",)),
     "read_checks": ("model.checks", ()),
     "read_scorecard": ("model.scorecard", ()),
-    "read_baselines": ("model.controls", ()),
+    "read_baselines": ("model.baselines", ()),
     "explain_rows": ("model.explain", ([{"a": 1}],)),
     "read_metric_estimates": ("model.metric_estimates", ("auc",)),
     "read_gains": ("model.gains", ()),
