@@ -5,7 +5,7 @@ It renames, as no other revision does: processes of the version before stop befo
 Revision: 0104, after 0103.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -131,7 +131,7 @@ def rewrite(table: str, key: tuple[str, ...], column: str) -> None:
 
 
 def batches(
-    rows: sa.TableClause, by: list[sa.ColumnElement[Any]], document: sa.ColumnElement[Any]
+    rows: sa.TableClause, by: Sequence[sa.ColumnElement[Any]], document: sa.ColumnElement[Any]
 ) -> Iterator[list[Any]]:
     """Yield the keys and the documents that may have an old key, in the order of the keys."""
     text = sa.cast(document, sa.Text())
