@@ -27,9 +27,9 @@ A second table is of rankers that are really fitted: linear discriminants on ten
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
 
-A third table is of promises: how often the cut of `guaranteed_point` breaks its promise, of two and a half times as many
-draws as trials; beside it the greatest probability of that, and how often the plain cut at the same rate of the sample
-is beyond the limit.
+A third table is of promises: how often the cut of `guaranteed_point` breaks its promise, of two and a half times as
+many draws as trials; beside it the greatest probability of that, and how often the plain cut at the same rate of the
+sample is beyond the limit.
 
 A fourth table is of groups that one ranking serves equally well (`compare_groups`): how often intervals cover, and
 how often the joint tests at 5 % call them different. A table after it is of groups whose probabilities are off by the

@@ -342,8 +342,8 @@ def dependence(
 def histogram(
     edges: Sequence[float], counts: Sequence[int], title: str, *, cutoff: float | None = None
 ) -> Markup:
-    """Draw the number of values in each of the equal bins between `edges`. If `cutoff` is given, a line marks it; outside
-    of the edges the line is at the nearest end.
+    """Draw the number of values in each of the equal bins between `edges`. If `cutoff` is given, a line marks it, at
+    the nearest end if it is outside the edges.
     """
     width, height, left, top, bottom = 720.0, 240.0, 56.0, 22.0, 206.0
     values = Scale(edges[0], edges[-1], left, width - 14)

@@ -409,7 +409,8 @@ def _verdict(cutoff: Cutoff, which: str) -> str:
         return f"{which} flags no row."
     return (
         f"{which} flags the {percent(cutoff.flagged.value)} of the rows with the highest scores, and catches "
-        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the positives."
+        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the "
+        "positives."
     )
 
 

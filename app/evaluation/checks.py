@@ -1,7 +1,7 @@
 """May a model be used? Five checks of what is stored about it; no row is read.
 
-Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
-if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
+Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_baselines`
+pass if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
 difference is statistically significant, pass if intervals exclude all differences beyond a margin (`margins`), and are
 not known otherwise, with the number of rows that would decide.
 """

@@ -78,8 +78,8 @@ NO_GROUPS = Groups()
 def check_groups(
     session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cutoff: bool
 ) -> None:
-    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cutoff` says that the model
-    was named by an alias that keeps a promise.
+    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cutoff` says that the
+    model was named by an alias that keeps a promise.
     """
     if asked.column is None and asked.at is None and asked.cutoffs is None and not asked.protected:
         return

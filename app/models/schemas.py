@@ -245,7 +245,10 @@ class OperatingPoint(Cutoff):
 
 TOGETHER, EACH = "together", "each"
 TOGETHER_OR_EACH = (TOGETHER, EACH)
-CUTOFFS_BY_GROUP = "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is allowed."
+CUTOFFS_BY_GROUP = (
+    "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is "
+    "allowed."
+)
 
 
 class GroupGuarantee(Resource):
@@ -1252,8 +1255,8 @@ class Metrics(Resource):
     metric: MetricEstimate | None = Field(
         None,
         description="For an objective such as `average_precision` or `precision`: its figure on this part, from the "
-        "curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for others, and "
-        "for `ndcg` under repeated cross-validation.",
+        "curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for others, "
+        "and for `ndcg` under repeated cross-validation.",
     )
     positives: int
     negatives: int

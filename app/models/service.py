@@ -267,8 +267,8 @@ def set_alias(
     """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
-    `guarantee` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it. `memo`
-    and `author` belong to this revision alone.
+    `guarantee` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
+    `memo` and `author` belong to this revision alone.
     """
     check_name("alias", alias)
     model = _check_target(session, owner, name, ref)

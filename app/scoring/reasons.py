@@ -306,7 +306,8 @@ def check_options(
 ) -> None:
     """Raise Invalid for reasons that a model cannot give, before the model is loaded.
 
-    `cutoff` is True if the request names an alias that keeps a promise. `references` are the ones that the model can have.
+    `cutoff` is True if the request names an alias that keeps a promise. `references` are the ones that the model can
+    have.
     """
     if labels:
         raise _refusal(REASONS, "reasons need a model with one score per row", "not_additive")

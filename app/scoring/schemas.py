@@ -211,8 +211,8 @@ class ReasonReference(Resource):
     """What reasons compare a score with, and how they are told."""
 
     kind: Annotated[str, one_of(REFERENCES)] = Field(
-        description="`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, as "
-        "the point with that score on the line between the average negative and the average positive."
+        description="`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, "
+        "as the point with that score on the line between the average negative and the average positive."
     )
     score: float = Field(description="The score of the reference.", examples=[-0.81])
     on: Part | None = Field(description="The part of the data whose rows were averaged.")

@@ -12,8 +12,8 @@ A *part* is one fit in one scope. Its `what` says which:
 - `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
   by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
   fit's.
-- `baseline` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is known
-  how much time it may take.
+- `baseline` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is
+  known how much time it may take.
 
 `Plan.next` is pure: the next parts depend on the job's spec and on the finished parts alone, so that it may be asked
 again after a crash, in another process.

@@ -134,7 +134,7 @@ class CreateBatchScore(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative and as a positive. It is no confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models whose scores are no sums by feature they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`.']
     threshold: Annotated[float | None, 'For `reference=cut`: a score to explain the distance to.']
 
@@ -200,9 +200,9 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
     reasons : int, optional
         Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of
         models whose scores are no sums by feature they are estimates, each with its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         What the score is compared with. `negative`: the average negative row. `average`: the average
-        training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.
+        training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default:
         `raises`.
@@ -217,7 +217,7 @@ class CreateComparison(TypedDict, total=False):
     idempotency_key: Annotated[str | None, 'Any text that identifies this request. The same request with the same key gets the first answer again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: answer only when the work is done, or after N seconds (at most 60).', HEADER]
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates; [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    figures: Annotated[str | Sequence[str] | None, 'Other figures to compare by, each by its name in …/figures, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    metrics: Annotated[str | Sequence[str] | None, 'Other figures to compare by, each by its name in …/metric-estimates, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost: compare the models by it, too, each at its own cut of least cost.']
@@ -245,9 +245,9 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     windows : Sequence[Mapping[str, Any]], optional
         Windows of false positive rates; [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
         1.0}]`.
-    figures : str | Sequence[str], optional
-        Other figures to compare by, each by its name in …/figures, such as `average_precision`,
-        `precision@100` or `two_way:0.1,0.8`. Default: none.
+    metrics : str | Sequence[str], optional
+        Other figures to compare by, each by its name in …/metric-estimates, such as
+        `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.
     level : float, optional
         Confidence level of the intervals. Default: `0.95`.
     amount : str, optional
@@ -256,7 +256,7 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     costs : Mapping[str, Any], optional
         What errors cost: compare the models by it, too, each at its own cut of least cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "figures", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
 
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
@@ -267,7 +267,7 @@ class CreateEvaluation(TypedDict, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     group_by: Annotated[str | None, 'A column of the dataset whose values are compared as groups: categories, booleans or few numbers. At most 32 groups. The model need not use it. Rows without a value are a group of their own.']
     at: Annotated[Mapping[str, Any] | None, 'The cut whose rates are measured. Default: the present cut of the alias, if `model` is name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.']
-    cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
+    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
     protected: Annotated[Sequence[str] | None, 'Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.']
@@ -305,7 +305,7 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
     at : Mapping[str, Any], optional
         The cut whose rates are measured. Default: the present cut of the alias, if `model` is
         name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.
-    cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
+    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR
         (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.
     protected : Sequence[str], optional
@@ -319,7 +319,7 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
     costs : Mapping[str, Any], optional
         What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.
     """
-    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
 class CreateKey(TypedDict, total=False):
     """Keywords of `create_key`."""
@@ -1213,7 +1213,7 @@ class PutAlias(TypedDict, total=False):
 
     if_match: Annotated[str | None, "The alias's ETag. Required to change or remove an alias that exists.", HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias; fail if it exists.', HEADER]
-    promise: Annotated[Mapping[str, Any] | None, 'What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the alias keeps the promise that it has.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the alias keeps the promise that it has.']
     memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. It belongs to this revision alone, and stays in the history.']
 
 
@@ -1223,7 +1223,7 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
 
     Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
 
-    With a `promise`, scores under `name@alias` have a `flag`: the score is at least the threshold by
+    With a `guarantee`, scores under `name@alias` have a `flag`: the score is at least the threshold by
     which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
     null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
 
@@ -1244,13 +1244,13 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         The alias's ETag. Required to change or remove an alias that exists.
     if_none_match : str, optional
         `*`: create the alias; fail if it exists.
-    promise : Mapping[str, Any], optional
+    guarantee : Mapping[str, Any], optional
         What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the
         alias keeps the promise that it has.
     memo : Mapping[str, Any], optional
         Why the alias is moved. It belongs to this revision alone, and stays in the history.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "promise", "memo"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
 class PutCalibration(TypedDict, total=False):
     """Keywords of `put_calibration`."""
@@ -1482,6 +1482,21 @@ def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/artifact", bytes_of)
 
+def read_baselines(ref: str, /) -> ApiRequest[types.Baselines]:
+    """Read the comparison with simple benchmark models.
+
+    The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
+    the model. 404 if the model was trained without controls.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/baselines", record_of(types.Baselines))
+
 def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """Read a batch score.
 
@@ -1572,21 +1587,6 @@ def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """
     return ApiRequest.of("GET", f"/v1/comparisons/{segment(comparison_id)}", record_of(types.Comparison))
 
-def read_controls(ref: str, /) -> ApiRequest[types.Controls]:
-    """Read the comparison with simple benchmark models.
-
-    The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
-    the model. 404 if the model was trained without controls.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    ref : str
-        The model: id, name (its latest version), name:version or name@alias.
-    """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/controls", record_of(types.Controls))
-
 def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """Read a dataset.
 
@@ -1615,41 +1615,6 @@ def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
         Id of the evaluation.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}", record_of(types.Evaluation))
-
-class ReadEvaluationFigures(TypedDict, total=False):
-    """Keywords of `read_evaluation_figures`."""
-
-    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
-    fixed_prevalence: Annotated[bool | None, 'Whether the population is known to have the fraction of positives of these rows. By default the intervals are for a new sample, in which it varies.']
-
-
-@keywords(ReadEvaluationFigures)
-def read_evaluation_figures(evaluation_id: str, /, figure: str | Sequence[str], **fields: Unpack[ReadEvaluationFigures]) -> ApiRequest[types.EvaluationFigures]:
-    """Compute figures of the ranking.
-
-    Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Id of the evaluation.
-    figure : str | Sequence[str]
-        What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
-        the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
-        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
-        at least 0.8.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        Whether the population is known to have the fraction of positives of these rows. By default the
-        intervals are for a new sample, in which it varies.
-    """
-    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/figures", record_of(types.EvaluationFigures), {"figure": figure, **fields})
 
 class ReadEvaluationGains(TypedDict, total=False):
     """Keywords of `read_evaluation_gains`."""
@@ -1710,6 +1675,41 @@ def read_evaluation_list_curve(evaluation_id: str, kind: Literal["precision_reca
         `histogram`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/curves/{segment(kind)}", record_of(types.EvaluationCurve), {**fields})
+
+class ReadEvaluationMetricEstimates(TypedDict, total=False):
+    """Keywords of `read_evaluation_metric_estimates`."""
+
+    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
+    fixed_prevalence: Annotated[bool | None, 'Whether the population is known to have the fraction of positives of these rows. By default the intervals are for a new sample, in which it varies.']
+
+
+@keywords(ReadEvaluationMetricEstimates)
+def read_evaluation_metric_estimates(evaluation_id: str, /, metric: str | Sequence[str], **fields: Unpack[ReadEvaluationMetricEstimates]) -> ApiRequest[types.EvaluationMetricEstimates]:
+    """Compute figures of the ranking.
+
+    Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    metric : str | Sequence[str]
+        What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
+        the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
+        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
+        at least 0.8.
+    definition : Literal["interpolated", "empirical"] | str, optional
+        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
+        pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan &
+        Agarwal 2016, eq. 2).
+    fixed_prevalence : bool, optional
+        Whether the population is known to have the fraction of positives of these rows. By default the
+        intervals are for a new sample, in which it varies.
+    """
+    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/metric-estimates", record_of(types.EvaluationMetricEstimates), {"metric": metric, **fields})
 
 class ReadEvaluationOperatingPoint(TypedDict, total=False):
     """Keywords of `read_evaluation_operating_point`."""
@@ -1820,45 +1820,6 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
         Number of the last event that you have read; a stream continues after it.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
-
-class ReadFigures(TypedDict, total=False):
-    """Keywords of `read_figures`."""
-
-    on: Annotated[Literal["validation", "train"] | str | None, '`validation`: the rows held out from training. `train`: the training rows.']
-    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
-    fixed_prevalence: Annotated[bool | None, 'Whether the population is known to have the fraction of positives of these rows. By default the intervals are for a new sample, in which it varies.']
-
-
-@keywords(ReadFigures)
-def read_figures(ref: str, /, figure: str | Sequence[str], **fields: Unpack[ReadFigures]) -> ApiRequest[types.ModelFigures]:
-    """Compute figures of the ranking.
-
-    Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
-    model's curve on one part.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    ref : str
-        The model: id, name (its latest version), name:version or name@alias.
-    figure : str | Sequence[str]
-        What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
-        the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
-        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
-        at least 0.8.
-    on : Literal["validation", "train"] | str, optional
-        `validation`: the rows held out from training. `train`: the training rows.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        Whether the population is known to have the fraction of positives of these rows. By default the
-        intervals are for a new sample, in which it varies.
-    """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/figures", record_of(types.ModelFigures), {"figure": figure, **fields})
 
 class ReadFits(TypedDict, total=False):
     """Keywords of `read_fits`."""
@@ -2062,6 +2023,45 @@ def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/margins", record_of(types.Margins), {**fields})
 
+class ReadMetricEstimates(TypedDict, total=False):
+    """Keywords of `read_metric_estimates`."""
+
+    on: Annotated[Literal["validation", "train"] | str | None, '`validation`: the rows held out from training. `train`: the training rows.']
+    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
+    fixed_prevalence: Annotated[bool | None, 'Whether the population is known to have the fraction of positives of these rows. By default the intervals are for a new sample, in which it varies.']
+
+
+@keywords(ReadMetricEstimates)
+def read_metric_estimates(ref: str, /, metric: str | Sequence[str], **fields: Unpack[ReadMetricEstimates]) -> ApiRequest[types.ModelMetricEstimates]:
+    """Compute figures of the ranking.
+
+    Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
+    model's curve on one part.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    metric : str | Sequence[str]
+        What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of
+        the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same
+        of pairs strictly in order; `two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of
+        at least 0.8.
+    on : Literal["validation", "train"] | str, optional
+        `validation`: the rows held out from training. `train`: the training rows.
+    definition : Literal["interpolated", "empirical"] | str, optional
+        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
+        pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan &
+        Agarwal 2016, eq. 2).
+    fixed_prevalence : bool, optional
+        Whether the population is known to have the fraction of positives of these rows. By default the
+        intervals are for a new sample, in which it varies.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/metric-estimates", record_of(types.ModelMetricEstimates), {"metric": metric, **fields})
+
 class ReadMetrics(TypedDict, total=False):
     """Keywords of `read_metrics`."""
 
@@ -2170,7 +2170,7 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
 
     The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr`, `threshold` and
     `flagged`; or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per
-    row. With `confidence` the rate is promised: see `promise`.
+    row. With `confidence` the rate is promised: see `guarantee`.
 
     Scope: `read`.
 
@@ -2773,7 +2773,7 @@ class ScoreRow(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative and as a positive. It is no confidence interval: the probability is often outside. A feature of this name goes first.']
     prevalence: Annotated[float | None, "Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on. A feature of this name goes first."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models whose scores are no sums by feature they are estimates, each with its standard error. A feature of this name goes first.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`. A feature of this name goes first.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`. A feature of this name goes first.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`. A feature of this name goes first.']
     threshold: Annotated[float | None, 'For `reference=cut`: a score to explain the distance to. A feature of this name goes first.']
     id: Annotated[str | None, "Field or column that holds the id of each row: it comes back with the row's score. A feature of this name goes first."]
@@ -2808,10 +2808,10 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
         Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of
         models whose scores are no sums by feature they are estimates, each with its standard error. A
         feature of this name goes first.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         What the score is compared with. `negative`: the average negative row. `average`: the average
-        training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`. A feature
-        of this name goes first.
+        training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`. A
+        feature of this name goes first.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default:
         `raises`. A feature of this name goes first.
@@ -2845,7 +2845,7 @@ class ScoreRows(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative and as a positive. It is no confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models whose scores are no sums by feature they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`.']
     threshold: Annotated[float | None, 'For `reference=cut`: a score to explain the distance to.']
 
@@ -2902,9 +2902,9 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     reasons : int, optional
         Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of
         models whose scores are no sums by feature they are estimates, each with its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         What the score is compared with. `negative`: the average negative row. `average`: the average
-        training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.
+        training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default:
         `raises`.
@@ -2933,7 +2933,7 @@ class SubmitJob(TypedDict, total=False):
     objective: Annotated[Mapping[str, Any] | None, 'Default: `{"metric": "auc"}`.']
     validation: Annotated[Mapping[str, Any] | None, 'Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, '']
-    controls: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
+    baselines: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
     timeout_seconds: Annotated[float | None, "Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its `RANKWRIGHT_JOB_TIMEOUT_SECONDS`."]
     priority: Annotated[int | None, "Of an owner's jobs, those with a higher priority start first, from -100 to 100. Default: `0`."]
     tags: Annotated[Mapping[str, Any] | None, '']
@@ -2968,7 +2968,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         Default: `{"metric": "auc"}`.
     validation : Mapping[str, Any], optional
         Default: `{"method": "holdout", "fraction": 0.25}`.
-    controls : bool, optional
+    baselines : bool, optional
         Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same
         splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too
         short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto`
@@ -2984,7 +2984,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: sampled_martirank estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "controls", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class UploadDataset(TypedDict, total=False):
     """Keywords of `upload_dataset`."""
@@ -3106,7 +3106,7 @@ class ValidateBatchScore(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative and as a positive. It is no confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of models whose scores are no sums by feature they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'What the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: `raises`.']
     threshold: Annotated[float | None, 'For `reference=cut`: a score to explain the distance to.']
 
@@ -3161,9 +3161,9 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
     reasons : int, optional
         Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of
         models whose scores are no sums by feature they are estimates, each with its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         What the score is compared with. `negative`: the average negative row. `average`: the average
-        training row. `cut`: the threshold of the alias, or `threshold`. Default: `negative`.
+        training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default:
         `raises`.
@@ -3192,7 +3192,7 @@ class ValidateComparison(TypedDict, total=False):
     """Keywords of `validate_comparison`."""
 
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates; [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    figures: Annotated[str | Sequence[str] | None, 'Other figures to compare by, each by its name in …/figures, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    metrics: Annotated[str | Sequence[str] | None, 'Other figures to compare by, each by its name in …/metric-estimates, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost: compare the models by it, too, each at its own cut of least cost.']
@@ -3213,9 +3213,9 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     windows : Sequence[Mapping[str, Any]], optional
         Windows of false positive rates; [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
         1.0}]`.
-    figures : str | Sequence[str], optional
-        Other figures to compare by, each by its name in …/figures, such as `average_precision`,
-        `precision@100` or `two_way:0.1,0.8`. Default: none.
+    metrics : str | Sequence[str], optional
+        Other figures to compare by, each by its name in …/metric-estimates, such as
+        `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.
     level : float, optional
         Confidence level of the intervals. Default: `0.95`.
     amount : str, optional
@@ -3224,7 +3224,7 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     costs : Mapping[str, Any], optional
         What errors cost: compare the models by it, too, each at its own cut of least cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "figures", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""
@@ -3233,7 +3233,7 @@ class ValidateEvaluation(TypedDict, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     group_by: Annotated[str | None, 'A column of the dataset whose values are compared as groups: categories, booleans or few numbers. At most 32 groups. The model need not use it. Rows without a value are a group of their own.']
     at: Annotated[Mapping[str, Any] | None, 'The cut whose rates are measured. Default: the present cut of the alias, if `model` is name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.']
-    cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
+    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.']
     protected: Annotated[Sequence[str] | None, 'Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.']
     amount: Annotated[str | None, 'A column of numbers from 0 on, without missing values: what each row is worth. The models need not use it.']
     costs: Annotated[Mapping[str, Any] | None, 'What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.']
@@ -3262,7 +3262,7 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
     at : Mapping[str, Any], optional
         The cut whose rates are measured. Default: the present cut of the alias, if `model` is
         name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.
-    cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
+    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR
         (`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.
     protected : Sequence[str], optional
@@ -3276,7 +3276,7 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
     costs : Mapping[str, Any], optional
         What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.
     """
-    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
 class ValidateJob(TypedDict, total=False):
     """Keywords of `validate_job`."""
@@ -3285,7 +3285,7 @@ class ValidateJob(TypedDict, total=False):
     objective: Annotated[Mapping[str, Any] | None, 'Default: `{"metric": "auc"}`.']
     validation: Annotated[Mapping[str, Any] | None, 'Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, '']
-    controls: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
+    baselines: Annotated[bool | None, "Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its budget."]
     timeout_seconds: Annotated[float | None, "Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its `RANKWRIGHT_JOB_TIMEOUT_SECONDS`."]
     priority: Annotated[int | None, "Of an owner's jobs, those with a higher priority start first, from -100 to 100. Default: `0`."]
     tags: Annotated[Mapping[str, Any] | None, '']
@@ -3311,7 +3311,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         Default: `{"metric": "auc"}`.
     validation : Mapping[str, Any], optional
         Default: `{"method": "holdout", "fraction": 0.25}`.
-    controls : bool, optional
+    baselines : bool, optional
         Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same
         splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too
         short, on a sample of the rows. true: on all rows, however long it takes. false: no. `auto`
@@ -3327,7 +3327,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: sampled_martirank estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "controls", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class ValidateKey(TypedDict, total=False):
     """Keywords of `validate_key`."""

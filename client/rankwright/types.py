@@ -44,9 +44,9 @@ class Alias(Record):
     alias: str
     revision: int
     model_id: str
-    promise: CurrentPromise | None
+    guarantee: CurrentGuarantee | None
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     """How the present version keeps the promise."""
     memo: StoredMemo | None
     """Why the alias was moved, as the caller said."""
@@ -55,7 +55,7 @@ class Alias(Record):
     updated_at: str
     history: list[AliasStep]
 
-class AliasCut(Record):
+class AliasCutoff(Record):
     """The threshold by which a version keeps the promise, and its rates on the validation rows."""
 
     threshold: float | None
@@ -68,8 +68,8 @@ class AliasStep(Record):
 
     revision: int
     model_id: str
-    promise: CurrentPromise | None
-    cut: AliasCut | None
+    guarantee: CurrentGuarantee | None
+    cutoff: AliasCutoff | None
     memo: StoredMemo | None
     author: str | None
     at: str
@@ -81,9 +81,9 @@ class AliasSummary(Record):
     alias: str
     revision: int
     model_id: str
-    promise: CurrentPromise | None
+    guarantee: CurrentGuarantee | None
     """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     """How the present version keeps the promise."""
     memo: StoredMemo | None
     """Why the alias was moved, as the caller said."""
@@ -96,7 +96,7 @@ class AreaDrift(Record):
 
     of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades', 'prevalence']
     """`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."""
-    figure: str | None = None
+    metric: str | None = None
     """The name of the figure, such as ndcg@10; null for areas."""
     label: str | None = None
     """The label, for a model with several labels."""
@@ -117,35 +117,6 @@ class Artifact(Record):
 
     sha256: str
     bytes: int
-
-class AskedCut(Record):
-    """An operating point, and the rate that was asked for."""
-
-    threshold: float | None
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
-    the lowest cost in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
-    threshold.
-    """
-    fpr_at_tpr: Interval | None
-    """If `tpr` was requested: the FPR at exactly this TPR."""
-    cost: Cost | None
-    """Mean cost per row, if costs were given."""
-    asked: str
 
 class AuditEntry(Record):
     """One change, as the audit log records it."""
@@ -171,18 +142,63 @@ class Band(Record):
     """`pointwise`: for each point by itself. `simultaneous`: for the whole curve at once."""
     level: float
 
+class Baseline(Record):
+    """A control: a simple benchmark model fitted on the same splits."""
+
+    algorithm: str
+    parameters: dict[str, Any]
+    fit_seconds: float
+    """Fit time of all folds, in seconds."""
+    failed: str | None
+    """Why the fit failed; otherwise null."""
+    rows: int | None
+    """Number of training rows, in the first fold. Null if it failed before it had any."""
+    of_rows: int | None
+    """Number of available training rows. Greater than `rows` if only a sample was used."""
+    random_split: SeemingArea | None = None
+    """AUC where the newest rows judge: what it would seem to be if rows of the training part that are
+    drawn at random judged in their place. Its difference from the control's AUC is what time does. Null
+    otherwise, and for all but the first control.
+    """
+
+class BaselineArea(Record):
+    """The area of one control over one window."""
+
+    algorithm: str
+    area: Interval
+    difference: Difference
+
 class BaselineWindow(Record):
     """A window of false positive rates."""
 
     fpr_min: float
     fpr_max: float
 
+class Baselines(Record):
+    """Whether a model is significantly better than simple benchmark models."""
+
+    model_id: str
+    level: float
+    beats: bool | None
+    """True if the model's `metric`, or without one its area over the window `decided_on`, is greater than
+    that of every control, each with an adjusted p-value below 1 - level. False also if there are too
+    few rows for a test. Null if no control was fitted.
+    """
+    decided_on: BaselineWindow
+    """Window of the job's objective. For `tpr`: the window that it is trained on."""
+    baselines: list[Baseline]
+    windows: list[WindowBaselines]
+    metric: MetricBaselines | None = None
+    """For an objective such as `average_precision` or `precision`: the same by its figure."""
+    skipped: str | None
+    """Why no controls were fitted; otherwise null."""
+
 class BatchReasons(Record):
     """The reasons beside the scores of a table."""
 
     n: int
     """Reasons per row."""
-    reference: Literal['negative', 'average', 'cut']
+    reference: Literal['negative', 'average', 'cutoff']
     direction: Literal['raises', 'lowers', 'both']
     threshold: float | None
     dictionary: int | None
@@ -292,7 +308,7 @@ class Calibration(Record):
     version: int
     method: Literal['platt', 'beta', 'isotonic']
     """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
-    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    trained_on: Literal['validation', 'out_of_fold', 'dataset']
     """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
     on the scale of the served ranker. `dataset`: a later dataset.
     """
@@ -380,7 +396,7 @@ class CalibrationSummary(Record):
     version: int
     method: Literal['platt', 'beta', 'isotonic']
     """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
-    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    trained_on: Literal['validation', 'out_of_fold', 'dataset']
     """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
     on the scale of the served ranker. `dataset`: a later dataset.
     """
@@ -493,23 +509,6 @@ class ComparedCurve(Record):
     points: list[ComparedPoint]
     """At most 100 points, from (0, 0) to (1, 1)."""
 
-class ComparedFigure(Record):
-    """The models by one figure, and their differences."""
-
-    differences: list[ComparedPair]
-    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
-    winner: str | None = None
-    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
-    most 0.05. Null if there is none.
-    """
-    figure: str
-    """The name of the figure."""
-    values: list[ComparedValue]
-    p_value: float | None
-    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
-    that holds fewer than 3 effective negatives.
-    """
-
 class ComparedLists(Record):
     """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
 
@@ -519,7 +518,7 @@ class ComparedLists(Record):
     """Id of the model that is better than every other one, each difference with an adjusted p-value of at
     most 0.05. Null if there is none.
     """
-    figure: str
+    metric: str
     """The name of the figure."""
     values: list[ComparedValue]
     p_value: float | None
@@ -530,6 +529,23 @@ class ComparedLists(Record):
     """Number of queries in which it has a value."""
     skipped: int
     """Number of queries in which it has none."""
+
+class ComparedMetric(Record):
+    """The models by one figure, and their differences."""
+
+    differences: list[ComparedPair]
+    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
+    metric: str
+    """The name of the figure."""
+    values: list[ComparedValue]
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
+    that holds fewer than 3 effective negatives.
+    """
 
 class ComparedModel(Record):
     """One of the models, under its name when the comparison was requested."""
@@ -634,75 +650,14 @@ class ComparisonResult(Record):
     none has.
     """
     windows: list[ComparedWindow]
-    figures: list[ComparedFigure] | None = None
-    """The comparison by each of the `figures` of the request."""
+    metrics: list[ComparedMetric] | None = None
+    """The comparison by each of the `metrics` of the request."""
     costs: ComparedCosts | None = None
     """The comparison by costs. Null if none were asked for."""
     lists: list[ComparedLists] | None = None
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] | None = None
     """The ROC curve of each model on these rows. Empty in a list."""
-
-class Control(Record):
-    """A control: a simple benchmark model fitted on the same splits."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    fit_seconds: float
-    """Fit time of all folds, in seconds."""
-    failed: str | None
-    """Why the fit failed; otherwise null."""
-    rows: int | None
-    """Number of training rows, in the first fold. Null if it failed before it had any."""
-    of_rows: int | None
-    """Number of available training rows. Greater than `rows` if only a sample was used."""
-    random_split: SeemingArea | None = None
-    """AUC where the newest rows judge: what it would seem to be if rows of the training part that are
-    drawn at random judged in their place. Its difference from the control's AUC is what time does. Null
-    otherwise, and for all but the first control.
-    """
-
-class ControlArea(Record):
-    """The area of one control over one window."""
-
-    algorithm: str
-    area: Interval
-    difference: Difference
-
-class ControlFigure(Record):
-    """The model and the controls by the figure that the job's objective names."""
-
-    figure: str
-    """Its name, as …/figures has it. A count of rows is shown as the share that it is."""
-    chosen: Interval
-    controls: list[ControlArea]
-
-class ControlWindow(Record):
-    """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
-
-    fpr_min: float
-    fpr_max: float
-    chosen: Interval
-    controls: list[ControlArea]
-
-class Controls(Record):
-    """Whether a model is significantly better than simple benchmark models."""
-
-    model_id: str
-    level: float
-    beats: bool | None
-    """True if the model's `figure`, or without one its area over the window `decided_on`, is greater than
-    that of every control, each with an adjusted p-value below 1 - level. False also if there are too
-    few rows for a test. Null if no control was fitted.
-    """
-    decided_on: BaselineWindow
-    """Window of the job's objective. For `tpr`: the window that it is trained on."""
-    controls: list[Control]
-    windows: list[ControlWindow]
-    figure: ControlFigure | None = None
-    """For an objective such as `average_precision` or `precision`: the same by its figure."""
-    skipped: str | None
-    """Why no controls were fitted; otherwise null."""
 
 class Cost(Record):
     """Mean cost per row at this threshold."""
@@ -741,7 +696,7 @@ class CrossGroupAuc(Record):
     negatives_of: str | None
     """The group of the negatives."""
 
-class CurrentPromise(Record):
+class CurrentGuarantee(Record):
     """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most
     the fraction `flagged` of the rows, or scores of at least `threshold`. The others are null.
     """
@@ -755,7 +710,7 @@ class CurrentPromise(Record):
     validation rows.
     """
 
-class Cut(Record):
+class Cutoff(Record):
     """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is
     flagged.
     """
@@ -1048,8 +1003,8 @@ class EvaluatedCurve(Record):
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
-    operating_point: EvaluatedCut | None
-    """At the threshold of `cut`; null without one."""
+    operating_point: EvaluatedCutoff | None
+    """At the threshold of `cutoff`; null without one."""
     positives: int
     negatives: int
     totals: Totals
@@ -1066,11 +1021,11 @@ class EvaluatedCurve(Record):
     threshold. The rows must have the prevalence of those that decisions are made on. Null if the model
     had no calibration, and for evaluations that were made before it was added.
     """
-    lists: ListFigures | None = None
+    lists: ListMetrics | None = None
     """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
-class EvaluatedCut(Record):
-    """The rates on these rows at the threshold of `cut`."""
+class EvaluatedCutoff(Record):
+    """The rates on these rows at the threshold of `cutoff`."""
 
     threshold: float | None
     fpr: Interval
@@ -1083,7 +1038,7 @@ class EvaluatedGrades(Record):
 
     grades: list[GradeRows]
     """The rows of each grade, without those of weight 0."""
-    lists: ListFigures | None
+    lists: ListMetrics | None
     """Figures within queries. Null without queries."""
     order: GradedOrder | None
     """Figures of all rows as one list. Null with queries."""
@@ -1097,15 +1052,15 @@ class EvaluatedGroup(Record):
     """Number of rows of weight above 0."""
     positives: int
     negatives: int
-    auc: GroupFigure
+    auc: GroupMetric
     pauc: list[GroupArea]
-    tpr: GroupFigure | None
+    tpr: GroupMetric | None
     """Fraction of the group's positives at or above `threshold`. Null without a cut."""
-    fpr: GroupFigure | None
+    fpr: GroupMetric | None
     """Fraction of the group's negatives at or above `threshold`. Null without a cut."""
-    cut: GroupCut | None
-    """Null unless `cuts` was asked for."""
-    cut_reason: str | None
+    cutoff: GroupCutoff | None
+    """Null unless `cutoffs` was asked for."""
+    cutoff_reason: str | None
     """Why the group has no cut of its own."""
     calibration: GroupCalibration | None = None
     """Null if the model had no calibration."""
@@ -1116,7 +1071,7 @@ class EvaluatedGroups(Record):
     column: str
     threshold: float | None
     """The cut that all groups are judged at, if any."""
-    cuts: Literal['equal_fpr', 'equal_tpr'] | None
+    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None
     """How the groups' own cuts were chosen. Null: there are none."""
     rate: float | None
     """The FPR or TPR within each group that its own cut aims at."""
@@ -1144,7 +1099,7 @@ class EvaluatedLabels(Record):
     """Quality of the ranking of a model with several labels."""
 
     labels: list[EvaluatedLabel]
-    judged: int
+    evaluated: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float
     mean_pauc: list[MeanArea]
@@ -1194,9 +1149,9 @@ class Evaluation(Record):
     """The column that names the groups."""
     at: RateOrThreshold | None = None
     """The cut that was asked for."""
-    cut: JudgedCut | None = None
+    cutoff: EvaluationCutoff | None = None
     """The cut that the rows were judged at. Null if there is none, and until the evaluation is ready."""
-    cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
+    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None = None
     """The groups' own cuts that were asked for."""
     amount: str | None = None
     """The column of amounts."""
@@ -1246,14 +1201,17 @@ class EvaluationCurve(Record):
     evaluation_id: str
     model_id: str
 
-class EvaluationFigures(Record):
-    """Figures of a model on the rows of an evaluation."""
+class EvaluationCutoff(Record):
+    """The cut that the rows were judged at, and where it comes from."""
 
-    level: float
-    """Confidence level of each interval by itself."""
-    figures: list[MeasuredFigure]
-    evaluation_id: str
-    model_id: str
+    threshold: float | None
+    """Null: no row is flagged."""
+    source: Literal['at', 'alias', 'objective']
+    """`at`: the request. `alias`: the promise of the alias, at the time of the request. `objective`: the
+    model's objective `tpr`.
+    """
+    alias: str | None
+    """The alias, if the cut is an alias's."""
 
 class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
@@ -1263,6 +1221,15 @@ class EvaluationGains(Record):
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
+    evaluation_id: str
+    model_id: str
+
+class EvaluationMetricEstimates(Record):
+    """Figures of a model on the rows of an evaluation."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    metrics: list[MetricEstimate]
     evaluation_id: str
     model_id: str
 
@@ -1293,11 +1260,11 @@ class EvaluationOperatingPoint(Record):
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
-    promise: RatePromise | None = None
+    guarantee: RateGuarantee | None = None
     """The promise, if a `confidence` was requested; otherwise null."""
     evaluation_id: str
     model_id: str
-    groups: PromisesByGroup | None = None
+    groups: GuaranteesByGroup | None = None
     """Cuts by group, if `by_group` asked for them; otherwise null."""
 
 class EvaluationRoc(Record):
@@ -1495,7 +1462,7 @@ class GradedMetrics(Record):
     """Confidence level of the intervals."""
     grades: list[GradeRows]
     """The rows of each grade, without those of weight 0."""
-    lists: ListFigures | None
+    lists: ListMetrics | None
     """Figures within queries. Null without queries, and with fewer than two queries that have rows of
     different grades.
     """
@@ -1534,16 +1501,16 @@ class GroupCalibration(Record):
 
     predicted: float | None
     """Mean probability. Null if no row has a weight."""
-    observed: GroupFigure
+    observed: GroupMetric
     """Fraction of positives."""
-    in_the_large: GroupFigure
+    in_the_large: GroupMetric
     """Log odds to add to every probability so that as many positives are predicted as there are. 0 lies
     outside of the interval: the group's probabilities are too low (above 0) or too high.
     """
     points: list[ReliabilityPoint]
     """The group's reliability diagram, at most 11 points. Empty where `in_the_large` has none."""
 
-class GroupCut(Record):
+class GroupCutoff(Record):
     """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
 
     threshold: float | None
@@ -1554,16 +1521,7 @@ class GroupCut(Record):
     fpr: Interval
     tpr: Interval
 
-class GroupFigure(Record):
-    """A figure of one group, or the reason why it has none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: str | None
-    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
-
-class GroupPromise(Record):
+class GroupGuarantee(Record):
     """A cut for the rows of one group that keeps the promise among them."""
 
     value: str | None
@@ -1582,6 +1540,15 @@ class GroupPromise(Record):
     """FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."""
     tpr: Interval | None
     """TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."""
+
+class GroupMetric(Record):
+    """A figure of one group, or the reason why it has none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None
+    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
 
 class GroupTest(Record):
     """A joint test that a figure is the same in all groups that have it."""
@@ -1602,6 +1569,18 @@ class GroupTest(Record):
     differs: bool | None
     """True if the adjusted p-value is below 1 - level. Null without a test."""
     words: str
+
+class GuaranteesByGroup(Record):
+    """Cuts that keep one promise in every group."""
+
+    column: str
+    by_group: Literal['together', 'each']
+    """`together`: all promises hold at once with the confidence. `each`: each by itself."""
+    threshold: float | None
+    """The single cut that keeps the promise in every group. Null if a group has too few rows."""
+    groups: list[GroupGuarantee]
+    note: str
+    """What must be known of cuts by group."""
 
 class Health(Record):
     """State of the service and of its parts."""
@@ -1679,7 +1658,7 @@ class Job(Record):
     objective: dict[str, Any] | None
     validation: dict[str, Any] | None
     search: dict[str, Any] | None
-    controls: dict[str, Any] | None
+    baselines: dict[str, Any] | None
     """`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the job's
     time that they may take; null: no limit.
     """
@@ -1720,7 +1699,7 @@ class JobCheck(Record):
     validation: dict[str, Any]
     """As it will be stored: `time_column` names the column by which the newest rows judge."""
     search: dict[str, Any] | None
-    controls: dict[str, Any]
+    baselines: dict[str, Any]
     estimate: Estimate
     warnings: list[str]
     """Warnings about the data and the split that the model will have."""
@@ -1739,18 +1718,6 @@ class JobOutput(Record):
     of the dataset.
     """
     id: str
-
-class JudgedCut(Record):
-    """The cut that the rows were judged at, and where it comes from."""
-
-    threshold: float | None
-    """Null: no row is flagged."""
-    source: Literal['at', 'alias', 'objective']
-    """`at`: the request. `alias`: the promise of the alias, at the time of the request. `objective`: the
-    model's objective `tpr`.
-    """
-    alias: str | None
-    """The alias, if the cut is an alias's."""
 
 class Key(Record):
     """An API key, without its secret."""
@@ -1879,10 +1846,10 @@ class LeastCost(Record):
     threshold_high: float | None
     """The greatest of these. Null: no row."""
 
-class ListFigure(Record):
+class ListMetric(Record):
     """A figure of lists: its mean over the queries in which it has a value."""
 
-    figure: str
+    metric: str
     """The name of the figure; auc is the fraction of the pairs of a query that are in order."""
     value: float
     low: float
@@ -1894,14 +1861,14 @@ class ListFigure(Record):
     effective_queries: float
     """Number of queries of equal weight that would be as informative."""
 
-class ListFigures(Record):
+class ListMetrics(Record):
     """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
 
     level: float
     """Confidence level of the intervals."""
     queries: int
     """Number of queries."""
-    figures: list[ListFigure]
+    metrics: list[ListMetric]
 
 class ListPoint(Record):
     """A point of a curve of the list, and the cut that has it; or a bin of the histogram. Null: nothing is
@@ -1979,8 +1946,8 @@ class ListedModel(Record):
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
     """The objective by which a search chose the parameters. Null without a search."""
-    beats_controls: bool | None
-    """True if its area is significantly greater than that of every control: see …/controls. Null without
+    beats_baselines: bool | None
+    """True if its area is significantly greater than that of every control: see …/baselines. Null without
     controls.
     """
     dataset_id: str
@@ -2084,13 +2051,28 @@ class MeanArea(Record):
     fpr_max: float
     value: float | None
 
-class MeasuredFigure(Record):
+class Member(Record):
+    """One ranker of the model's ensemble."""
+
+    algorithm: str
+    parameters: dict[str, Any]
+    weight: float
+
+class MetricBaselines(Record):
+    """The model and the controls by the figure that the job's objective names."""
+
+    metric: str
+    """Its name, as …/metric-estimates has it. A count of rows is shown as the share that it is."""
+    chosen: Interval
+    baselines: list[BaselineArea]
+
+class MetricEstimate(Record):
     """A figure of the ranking, with its interval and a test against chance."""
 
     value: float | None
     low: float | None
     high: float | None
-    figure: str
+    metric: str
     """The name of the figure, as it was asked for."""
     chance: float | None
     """The figure of scores that say nothing. Null if that is 0."""
@@ -2101,13 +2083,6 @@ class MeasuredFigure(Record):
     """
     adjusted_p_value: float | None
     """p-value adjusted by Holm over all figures of the request. Null without `p_value`."""
-
-class Member(Record):
-    """One ranker of the model's ensemble."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    weight: float
 
 class Metrics(Record):
     """Quality of the model's ranking on one part of the data."""
@@ -2130,14 +2105,14 @@ class Metrics(Record):
     """
     pauc: list[WindowArea]
     tpr_at_fpr: list[Height]
-    operating_point: Cut | None
+    operating_point: Cutoff | None
     """For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on the
     validation rows.
     """
-    figure: MeasuredFigure | None = None
+    metric: MetricEstimate | None = None
     """For an objective such as `average_precision` or `precision`: its figure on this part, from the
-    curve, as …/figures has it. A count of first rows is one of the validation rows. Null for others,
-    and for `ndcg` under repeated cross-validation.
+    curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for
+    others, and for `ndcg` under repeated cross-validation.
     """
     positives: int
     negatives: int
@@ -2145,7 +2120,7 @@ class Metrics(Record):
     negative_weight: float
     ties: float
     """Fraction of the pairs of a positive and a negative that have equal scores."""
-    lists: ListFigures | None = None
+    lists: ListMetrics | None = None
     """Figures within queries. The figures above are of all rows as one list. Null without queries."""
 
 class MisrankBound(Record):
@@ -2184,8 +2159,8 @@ class Model(Record):
     optimised_for: dict[str, Any]
     selected_by: dict[str, Any] | None
     """The objective by which a search chose the parameters. Null without a search."""
-    beats_controls: bool | None
-    """True if its area is significantly greater than that of every control: see …/controls. Null without
+    beats_baselines: bool | None
+    """True if its area is significantly greater than that of every control: see …/baselines. Null without
     controls.
     """
     dataset_id: str
@@ -2217,7 +2192,7 @@ class Model(Record):
     labels: list[LabelValues] | None
     """The labels of a model with several labels; otherwise null."""
     search: Search | None
-    operating_point: Cut | None
+    operating_point: Cutoff | None
     """For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other
     objectives and without validation.
     """
@@ -2236,8 +2211,8 @@ class Model(Record):
 class ModelCheck(Record):
     """One question about a model, and the answer of what is stored."""
 
-    name: Literal['ranks', 'beats_controls', 'probabilities', 'stable', 'groups']
-    """`ranks`: its validation shows that it ranks better than chance. `beats_controls`: it ranks
+    name: Literal['ranks', 'beats_baselines', 'probabilities', 'stable', 'groups']
+    """`ranks`: its validation shows that it ranks better than chance. `beats_baselines`: it ranks
     significantly better than each control. `probabilities`: they agree with what happened, on the
     newest rows that were evaluated with this calibration, else on held-out rows of the calibration.
     `stable`: its newest evaluation on new rows found no change, and excludes a drop beyond `margin`.
@@ -2298,19 +2273,6 @@ class ModelCurve(Record):
     to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
-class ModelFigures(Record):
-    """Figures of a model on one part of its data."""
-
-    level: float
-    """Confidence level of each interval by itself."""
-    figures: list[MeasuredFigure]
-    model_id: str
-    on: Literal['validation', 'train']
-    approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
-    """
-
 class ModelGains(Record):
     """The gains table of a model on one part of its data."""
 
@@ -2319,6 +2281,19 @@ class ModelGains(Record):
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
+    model_id: str
+    on: Literal['validation', 'train']
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
+    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
+
+class ModelMetricEstimates(Record):
+    """Figures of a model on one part of its data."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    metrics: list[MetricEstimate]
     model_id: str
     on: Literal['validation', 'train']
     approximate: bool
@@ -2362,7 +2337,7 @@ class MultilabelMetrics(Record):
     level: float
     """Confidence level of the intervals."""
     labels: list[LabelMetrics]
-    judged: int
+    evaluated: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
     mean_pauc: list[MeanArea]
@@ -2432,7 +2407,7 @@ class OperatingPoint(Record):
     """If `tpr` was requested: the FPR at exactly this TPR."""
     cost: Cost | None
     """Mean cost per row, if costs were given."""
-    promise: RatePromise | None = None
+    guarantee: RateGuarantee | None = None
     """The promise, if a `confidence` was requested; otherwise null."""
     model_id: str
     on: Literal['validation', 'train']
@@ -2474,7 +2449,7 @@ class OperatingPoints(Record):
     """For each of `points`, the probability of a row with exactly this score, by the calibration that the
     model is served with; null where nothing is flagged. Null if the model has no calibration.
     """
-    points: list[Cut]
+    points: list[Cutoff]
 
 class OutOfFold(Record):
     """The out-of-fold scores of a cross-validated model. Its AUC and curve come from them."""
@@ -2750,18 +2725,6 @@ class ProgressRow(Record):
     seconds: float
     """Fit time over all inner splits, in seconds."""
 
-class PromisesByGroup(Record):
-    """Cuts that keep one promise in every group."""
-
-    column: str
-    by_group: Literal['together', 'each']
-    """`together`: all promises hold at once with the confidence. `each`: each by itself."""
-    threshold: float | None
-    """The single cut that keeps the promise in every group. Null if a group has too few rows."""
-    groups: list[GroupPromise]
-    note: str
-    """What must be known of cuts by group."""
-
 class Quantile(Record):
     """A quantile: the smallest value that at least this fraction of the rows does not exceed."""
 
@@ -2799,17 +2762,7 @@ class Ranking(Record):
     no_probability: str | None = None
     """Why there is no probability, if one was asked for and the model has no calibration."""
 
-class RateOrThreshold(Record):
-    """The cut that an evaluation is judged at. Pass one of the three."""
-
-    fpr: float | None = None
-    """The model's cut with at most this FPR, chosen on its validation rows."""
-    tpr: float | None = None
-    """The model's cut with at least this TPR, chosen on its validation rows."""
-    threshold: float | None = None
-    """Flag every row whose score is at least this."""
-
-class RatePromise(Record):
+class RateGuarantee(Record):
     """What the threshold promises of future rows that are drawn like these."""
 
     rate: Literal['fpr', 'tpr']
@@ -2828,6 +2781,16 @@ class RatePromise(Record):
     """
     broken: float
     """Highest probability that the promise is broken: at most 1 - confidence."""
+
+class RateOrThreshold(Record):
+    """The cut that an evaluation is judged at. Pass one of the three."""
+
+    fpr: float | None = None
+    """The model's cut with at most this FPR, chosen on its validation rows."""
+    tpr: float | None = None
+    """The model's cut with at least this TPR, chosen on its validation rows."""
+    threshold: float | None = None
+    """Flag every row whose score is at least this."""
 
 class Reason(Record):
     """A part of the difference between the score and the reference."""
@@ -2863,8 +2826,8 @@ class ReasonCodesStep(Record):
 class ReasonReference(Record):
     """What reasons compare a score with, and how they are told."""
 
-    kind: Literal['negative', 'average', 'cut']
-    """`negative`: the average of the negatives. `average`: the average training row. `cut`: a score, as
+    kind: Literal['negative', 'average', 'cutoff']
+    """`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, as
     the point with that score on the line between the average negative and the average positive.
     """
     score: float
@@ -2952,11 +2915,11 @@ class Report(Record):
     """Whether the model may be used, as `GET …/checks` says it."""
     decisions: list[AliasSummary]
     """The aliases of the model, with their cuts and memos, the last moved first."""
-    operating_points: list[AskedCut]
+    operating_points: list[RequestedCutoff]
     """Operating points on the validation rows, the cuts of the aliases first."""
     fold_aucs: list[FoldAuc] | None
     """AUC of each fold of a cross-validated model; otherwise null."""
-    controls: Controls | None
+    baselines: Baselines | None
     """Comparison with simple benchmark models. Null if the model was trained without controls."""
     leaderboard: Leaderboard | None
     """Candidates of `auto`; null for other algorithms."""
@@ -3000,6 +2963,35 @@ class ReportedJob(Record):
     finished_at: str | None
     attempt: int
     max_attempts: int
+
+class RequestedCutoff(Record):
+    """An operating point, and the rate that was asked for."""
+
+    threshold: float | None
+    fpr: Interval
+    """Fraction of the negatives that are flagged."""
+    tpr: Interval
+    """Fraction of the positives that are flagged."""
+    precision: Interval
+    lift: Interval
+    flagged: Interval
+    """Fraction of all rows that are flagged, at this `prevalence`."""
+    threshold_low: float | None
+    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
+    the lowest cost in the population. Null: the data set no limit.
+    """
+    threshold_high: float | None
+    prevalence: float
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
+    tpr_at_fpr: Interval | None
+    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
+    threshold.
+    """
+    fpr_at_tpr: Interval | None
+    """If `tpr` was requested: the FPR at exactly this TPR."""
+    cost: Cost | None
+    """Mean cost per row, if costs were given."""
+    asked: str
 
 class ResultColumn(Record):
     """A column of the result."""
@@ -3483,6 +3475,14 @@ class WindowArea(Record):
     1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It counts ties and the ends of the window in
     another way than `value`. Null without a curve.
     """
+
+class WindowBaselines(Record):
+    """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
+
+    fpr_min: float
+    fpr_max: float
+    chosen: Interval
+    baselines: list[BaselineArea]
 
 class WindowBound(Record):
     """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""

@@ -152,8 +152,8 @@ def guaranteed_point(
 
     Among the cuts that keep the promise it is the one with the greatest TPR (with the least FPR, if a TPR is promised).
 
-    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoGuarantee: the weights of the class differ.
-    InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range. O(n log n).
+    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoGuarantee: the weights of the class
+    differ. InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range. O(n log n).
 
     Parameters
     ----------
@@ -250,8 +250,8 @@ def guarantees_by_group(
 ) -> GroupGuarantees:
     """Return a cut for each group of rows, such as regions, that keeps the promise in that group.
 
-    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as `guaranteed_point`.
-    O(n log n).
+    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as
+    `guaranteed_point`. O(n log n).
 
     Parameters
     ----------

@@ -464,7 +464,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         "You can review at most the rows that come: make one number smaller, or the other greater.",
     )
     page.get_by_role("slider").press("ArrowRight")
-    page.wait_for_url(re.compile("cut="))
+    page.wait_for_url(re.compile("cutoff="))
     assert "review" not in page.url
     assert "rows" not in page.url
     fill(cost_false_positive="x", cost_false_negative="-1")
@@ -719,8 +719,8 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
                 f"{100 * cutoff['tpr'][end]:.0f} %" for end in ("value", "low", "high")
             )
             words = (
-                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest scores, "
-                f"and catches {caught} ({low} to {high}) of the positives."
+                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest "
+                f"scores, and catches {caught} ({low} to {high}) of the positives."
             )
         assert words in verdict.inner_text()
     # What was judged comes before what is to be known beside it, and before the curve.

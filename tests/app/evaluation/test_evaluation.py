@@ -207,9 +207,9 @@ def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> N
     train(bench, old, "unjudged", validation={"method": "none"})
     copy = people.upload(bench, name="copy")
     for ref, dataset_id, words in (
-        ("evaluated", old, "judged:1 was trained on rows of this dataset"),
-        ("evaluated", copy, "judged:1 was trained on rows of this dataset"),
-        ("evaluated", new, "judged:1 was validated on rows of this dataset"),
+        ("evaluated", old, "evaluated:1 was trained on rows of this dataset"),
+        ("evaluated", copy, "evaluated:1 was trained on rows of this dataset"),
+        ("evaluated", new, "evaluated:1 was validated on rows of this dataset"),
         (
             "unjudged",
             new,
@@ -423,19 +423,19 @@ def test_several_labels(bench: Workbench, sentences: Sentences) -> None:
     old, new = bench.ready(table(0, 40), **given), bench.ready(table(1, 1), **given)
     model = bench.model(bench.work_on(old, algorithm={"name": "adaboost_mh", "n_rounds": 20}))
     found = evaluate(bench, model.id, new.id, windows=[(0.0, 0.2)])
-    measured = found.metrics
-    assert measured is not None
-    assert [label["label"] for label in measured["labels"]] == ["hot", "big", "rare"]
-    assert measured["labels"][2] == {
+    metrics = found.metrics
+    assert metrics is not None
+    assert [label["label"] for label in metrics["labels"]] == ["hot", "big", "rare"]
+    assert metrics["labels"][2] == {
         "label": "rare",
         "auc": None,
         "pauc": [],
         "positives": 1,
         "negatives": 199,
     }
-    assert measured["evaluated"] == 2
-    values = [label["auc"]["value"] for label in measured["labels"][:2]]
-    assert measured["mean_auc"] == pytest.approx(np.mean(values))
+    assert metrics["evaluated"] == 2
+    values = [label["auc"]["value"] for label in metrics["labels"][:2]]
+    assert metrics["mean_auc"] == pytest.approx(np.mean(values))
     assert min(values) > 0.9
     assert len(found.warnings) == 1
     sentences(found.warnings[0])

@@ -347,7 +347,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("curves/histogram?prevalence=0.1", "invalid_parameter", "leave prevalence out, got 0.1"),
         ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
         ("curves/gains?format=xml", "invalid", "format"),
-        ("metrics", "invalid", "figure is required"),
+        ("metric-estimates", "invalid", "metric is required"),
         ("metric-estimates?metric=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
         ("metric-estimates?metric=area", "invalid_parameter", "got 'area'"),
         ("metric-estimates?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
