@@ -128,7 +128,8 @@ workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizm
 
 docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly: a link that leads nowhere is an error.
 	PYTHONPATH=. $(BIN)/python docs/build.py
-	.venv-docs/bin/zensical build --clean --strict
+	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
+	PYTHONPATH=. $(BIN)/python docs/check.py
 
 .venv-docs/.ready: requirements-docs.lock
 	$(PYTHON) -m venv .venv-docs
@@ -141,7 +142,7 @@ audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(PEERS) .venv-docs site app/guide build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	rm -rf $(VENV) $(PEERS) .venv-docs site .zensical.toml app/guide build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv installs in a fifth of pip's time. It does not know pip's settings, so where they name an index, or where uv cannot

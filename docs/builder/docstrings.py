@@ -90,4 +90,4 @@ def with_code(text: str) -> Iterator[str]:
 def as_markdown(text: str) -> str:
     """Return a docstring's text for Markdown: what reads as markup there, but is none, is escaped."""
     pieces = re.split(r"(``?[^`]+``?)", text)
-    return "".join(piece if k % 2 else re.sub(r"([\^~<])", r"\\\1", piece) for k, piece in enumerate(pieces))
+    return "".join(piece if k % 2 else piece.replace("<", "&lt;") for k, piece in enumerate(pieces))
