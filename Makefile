@@ -71,7 +71,7 @@ sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sente
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.

@@ -32,7 +32,11 @@ def main() -> None:
     for name in [name for name in os.environ if name.startswith("RANKWRIGHT_")]:
         del os.environ[name]  # the application below is of no deployment
     shutil.rmtree(TARGET, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", TARGET, ignore=shutil.ignore_patterns("*.py", "*.json", "__pycache__", "builder"))
+    shutil.copytree(
+        ROOT / "docs",
+        TARGET,
+        ignore=shutil.ignore_patterns("*.py", "*.json", "__pycache__", "builder"),
+    )
     folders = Folders(ROOT, TARGET)
     for name, lines in reference().items():
         path = TARGET / name
@@ -49,7 +53,9 @@ def main() -> None:
         (TARGET / name).write_text(text, encoding="utf-8")
     for path in TARGET.rglob("*.md"):
         if not path.is_relative_to(TARGET / "reference"):
-            path.write_text(folders.with_links(path, path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(
+                folders.with_links(path, path.read_text(encoding="utf-8")), encoding="utf-8"
+            )
     settings = (ROOT / "zensical.toml").read_text(encoding="utf-8")
     (ROOT / ".zensical.toml").write_text(configuration(settings, TARGET), encoding="utf-8")
 
@@ -58,12 +64,16 @@ def reference() -> dict[str, list[str]]:
     """Return the lines of every page of the reference, by its path."""
     api = Api.read(ROOT / "openapi.json")
     rules = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    sources = chain.from_iterable(sorted((ROOT / folder).rglob("*.py")) for folder in ("app", "core", "workers"))
+    sources = chain.from_iterable(
+        sorted((ROOT / folder).rglob("*.py")) for folder in ("app", "core", "workers")
+    )
     pages, _ = python_pages()
     pages |= command_pages()
     pages |= http_pages(api)
     pages[ERRORS] = [*error_page(api, rules, sources)]
-    return {page: [_with_schemas(line, page, api) for line in lines] for page, lines in pages.items()}
+    return {
+        page: [_with_schemas(line, page, api) for line in lines] for page, lines in pages.items()
+    }
 
 
 def _with_schemas(line: str, page: str, api: Api) -> str:

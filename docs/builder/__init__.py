@@ -1,1 +1,1 @@
-"""What writes the pages of the site that nobody writes by hand: `docs/build.py` runs it, `docs/check.py` reads the result."""
+"""Writes the pages of the site that nobody writes by hand: `docs/build.py` runs it, `docs/check.py` checks them."""

@@ -20,7 +20,9 @@ def number(value: float) -> str:
     return f"{value:g}"
 
 
-def span(least: float | None, most: float | None, *, above: bool = False, below: bool = False) -> str:
+def span(
+    least: float | None, most: float | None, *, above: bool = False, below: bool = False
+) -> str:
     """Return a range of numbers in words; empty without bounds."""
     if least is None and most is None:
         return ""
@@ -83,7 +85,11 @@ def _kind(schema: Json, name_of: Callable[[str], str]) -> str:
     if kind == "object":
         values = schema.get("additionalProperties")
         has_type = isinstance(values, Mapping) and values
-        return f"object of {schema_words(typing.cast(Json, values), name_of)}" if has_type else "object"
+        return (
+            f"object of {schema_words(typing.cast(Json, values), name_of)}"
+            if has_type
+            else "object"
+        )
     form = {"binary": "bytes", "date-time": "time (RFC 3339)", "date": "date", "uri": "URL"}
     if schema.get("format") in form:
         return form[schema["format"]]
@@ -101,7 +107,9 @@ def _bounds(schema: Json) -> str:
                 span(least, most, above=above, below=below),
                 count(schema.get("minLength"), schema.get("maxLength"), "character"),
                 count(schema.get("minItems"), schema.get("maxItems"), "item"),
-                count(schema.get("minProperties"), schema.get("maxProperties"), "entry").replace("entrys", "entries"),
+                count(schema.get("minProperties"), schema.get("maxProperties"), "entry").replace(
+                    "entrys", "entries"
+                ),
             ),
         )
     )
@@ -114,7 +122,7 @@ def alternatives(words: Any) -> str:
 
 
 def _literal(value: object) -> str:
-    return f"`{json.dumps(value, ensure_ascii=False)}`" if value is not None else "null"
+    return f"`{json.dumps(value, ensure_ascii=False)}`{{.whole}}" if value is not None else "null"
 
 
 # --- Python's annotations -------------------------------------------------------------------------
@@ -172,7 +180,11 @@ def python_type(annotation: Any) -> str:
     if origin is Annotated:
         return python_type(given[0])
     if origin is Literal:
-        return "Literal[" + ", ".join(json.dumps(each) if isinstance(each, str) else repr(each) for each in given) + "]"
+        return (
+            "Literal["
+            + ", ".join(json.dumps(each) if isinstance(each, str) else repr(each) for each in given)
+            + "]"
+        )
     if origin in (Union, types.UnionType):
         return " | ".join(dict.fromkeys(map(python_type, given)))
     if origin is not None:
@@ -182,5 +194,4 @@ def python_type(annotation: Any) -> str:
         return f"{name}[{', '.join(map(python_type, given))}]" if given else name
     if annotation is Any:
         return "Any"
-    name = str(getattr(annotation, "__name__", annotation)).rpartition(".")[2]
-    return name
+    return str(getattr(annotation, "__name__", annotation)).rpartition(".")[2]

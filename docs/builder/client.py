@@ -27,7 +27,9 @@ def client_pages(names: Names) -> dict[str, list[str]]:
         page = f"{FOLDER}{slug(re.sub('(?<=[a-z])(?=[A-Z])', '-', name))}.md"
         path = f"rankwright.{name}"
         names.entries[path] = Public(path, getattr(resources, name), page)
-    pages = {names.entries[f"rankwright.{name}"].page: [*_resource(names, name)] for name in RESOURCES}
+    pages = {
+        names.entries[f"rankwright.{name}"].page: [*_resource(names, name)] for name in RESOURCES
+    }
     pages[f"{FOLDER}index.md"] = [*_client(names)]
     pages[COLLECTIONS] = [*_collection_entries(names)]
     for name in RESOURCES:
@@ -45,27 +47,38 @@ class ClientWriter(Writer):
             described = getattr(item, "describe", item)
             returns = result_of(name, item)
             yield from self.method(name, described, path, level, returns=returns)
-            kinds = [self.result(each) for each in re.findall(r"\b[A-Z]\w+", returns) if each not in PLAIN]
+            kinds = [
+                self.result(each)
+                for each in re.findall(r"\b[A-Z]\w+", returns)
+                if each not in PLAIN
+            ]
             if kinds:
                 yield from ("<p class='caption'>Returns</p>", "", f"{alternatives(kinds)}.", "")
 
     def result(self, name: str) -> str:
         """Return a link to what a result has: a resource, or the object of the API of this name."""
         found = self.names.entries.get(f"rankwright.{name}")
-        return link(f"`{name}`", found.address, self.page) if found else f"[`{name}`](SCHEMA:{name})"
+        return (
+            link(f"`{name}`", found.address, self.page) if found else f"[`{name}`](SCHEMA:{name})"
+        )
 
     def overview(self, kind: type, path: str) -> Iterator[str]:
         """Yield a table of the operations of a class."""
         rows = [
-            (link(f"`{name}`", f"{self.page}#{path}.{name}", self.page), summary(getattr(item, "describe", item)))
+            (
+                link(f"`{name}`{{.whole}}", f"{self.page}#{path}.{name}", self.page),
+                summary(getattr(item, "describe", item)),
+            )
             for name, item in _operations(kind)
         ]
-        yield from table(("method", "what it does"), *rows, kind="names")
+        yield from table(("Method", "Description"), *rows, kind="names")
 
 
 def _operations(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield the public operations and methods of a class in the order of the source, those of its bases first."""
-    order = {name: k for k, name in enumerate(n for base in reversed(kind.__mro__) for n in vars(base))}
+    order = {
+        name: k for k, name in enumerate(n for base in reversed(kind.__mro__) for n in vars(base))
+    }
     members = [
         (name, item)
         for name, item in inspect.getmembers_static(kind)
@@ -125,10 +138,14 @@ def _client(names: Names) -> Iterator[str]:
     yield from writer.overview(kind, "Client")
     collections = [*_collections()]
     rows = [
-        (link(f"`client.{name}`", f"{COLLECTIONS}#client.{name}", public.page), summary(each), _named_methods(each))
+        (
+            link(f"`client.{name}`{{.whole}}", f"{COLLECTIONS}#client.{name}", public.page),
+            summary(each),
+            _named_methods(each),
+        )
         for name, each in collections
     ]
-    yield from table(("collection", "what it has", "methods"), *rows, kind="names")
+    yield from table(("Collection", "Description", "Methods"), *rows, kind="names")
     yield from writer.attributes(kind, docstring, set(), "Client", 2)
     yield from heading(2, "Methods")
     yield from writer.operations(kind, "Client", 3)

@@ -14,14 +14,26 @@ import click
 import typer
 
 from docs.builder.bounds import span, with_bounds
-from docs.builder.markdown import code, first_sentence, gap, heading, link, sentence, slug, table
+from docs.builder.markdown import (
+    code,
+    first_sentence,
+    gap,
+    heading,
+    hidden,
+    link,
+    sentence,
+    slug,
+    table,
+)
 
 FOLDER = "reference/commands/"
 INDEX = f"{FOLDER}index.md"
 COMMON = ("url", "key", "as_json")
 """Options that most commands have, by the names of their parameters: they are described once."""
 
-EXAMPLES: Mapping[str, list[str]] = json.loads((Path(__file__).parent / "commands.json").read_text(encoding="utf-8"))
+EXAMPLES: Mapping[str, list[str]] = json.loads(
+    (Path(__file__).parent / "commands.json").read_text(encoding="utf-8")
+)
 """A command line for each command."""
 
 EXITS = {
@@ -61,14 +73,16 @@ class Command:
     def parameters(self) -> list[Any]:
         """Its arguments and options, without those that are private."""
         found = self.item.get_params(self.context)
-        return [each for each in found if each.name != "help" and not getattr(each, "hidden", False)]
+        return [
+            each for each in found if each.name != "help" and not getattr(each, "hidden", False)
+        ]
 
 
 def find_commands() -> list[Command]:
     """Return all commands that are not hidden."""
     from app.cli import commands
 
-    root = typer.main.get_command(commands())
+    root: Any = typer.main.get_command(commands())  # a class of typer's copy of click
     return [*_commands("rankwright", "", root, click.Context(root, info_name="rankwright"))]
 
 
@@ -90,8 +104,14 @@ def command_pages() -> dict[str, list[str]]:
     for panel in dict.fromkeys(each.panel for each in commands):
         members = [each for each in commands if each.panel == panel]
         lines = [*heading(1, panel)]
-        rows = [(link(f"`{each.name}`", f"#{each.anchor}", ""), sentence(first_sentence(_help(each)))) for each in members]
-        lines += [*table(("command", "what it does"), *rows, kind="names")]
+        rows = [
+            (
+                link(f"`{each.name}`{{.whole}}", f"#{each.anchor}", ""),
+                sentence(first_sentence(_help(each))),
+            )
+            for each in members
+        ]
+        lines += [*table(("Command", "Description"), *rows, kind="names")]
         for each in members:
             lines += [*_command(each)]
         pages[members[0].page] = lines
@@ -111,16 +131,27 @@ def _index(commands: list[Command]) -> Iterator[str]:
     for panel in dict.fromkeys(each.panel for each in commands):
         members = [each for each in commands if each.panel == panel]
         yield from heading(2, panel)
-        rows = [(link(f"`{e.name}`{{.whole}}", f"{e.page}#{e.anchor}", INDEX), sentence(first_sentence(_help(e)))) for e in members]
-        yield from table(("command", "what it does"), *rows, kind="names")
+        rows = [
+            (
+                link(f"`{e.name}`{{.whole}}", f"{e.page}#{e.anchor}", INDEX),
+                sentence(first_sentence(_help(e))),
+            )
+            for e in members
+        ]
+        yield from table(("Command", "Description"), *rows, kind="names")
     yield from heading(2, "Options of commands that call a service", "common-options")
-    found = {each.name: each for command in commands for each in command.parameters if each.name in COMMON}
+    found = {
+        each.name: each
+        for command in commands
+        for each in command.parameters
+        if each.name in COMMON
+    }
     for name in COMMON:
         if name in found:
-            yield from _option(found[name], "rankwright", "common")
+            yield from _option(found[name], "common", "common")
     yield from heading(2, "Exit codes", "exit-codes")
     rows = [(f"`{number}`", text) for number, text in EXITS.items()]
-    yield from table(("exit code", "meaning"), *rows, kind="names")
+    yield from table(("Exit code", "Meaning"), *rows, kind="names")
 
 
 def _command(command: Command) -> Iterator[str]:
@@ -151,14 +182,19 @@ def _command(command: Command) -> Iterator[str]:
     if shared:
         yield f"It also has the {link('common options', f'{INDEX}#common-options', command.page)} {', '.join(shared)}."
         yield ""
-    yield from (f"Exit codes: {link('see the table', f'{INDEX}#exit-codes', command.page)}.\n{{.errors}}", "")
+    yield from (
+        f"Exit codes: {link('see the table', f'{INDEX}#exit-codes', command.page)}.\n{{.errors}}",
+        "",
+    )
 
 
 def usage(command: Command) -> str:
     """Return the usage line of a command."""
     pieces = [command.name]
     own = command.parameters
-    pieces += [f"{each.opts[0]} {_metavar(each)}" for each in own if _is_option(each) and each.required]
+    pieces += [
+        f"{each.opts[0]} {_metavar(each)}" for each in own if _is_option(each) and each.required
+    ]
     if any(_is_option(each) and not each.required for each in own):
         pieces.append("[OPTIONS]")
     for each in own:
@@ -171,7 +207,7 @@ def usage(command: Command) -> str:
 def _option(option: Any, command: str, anchor: str) -> Iterator[str]:
     name = option.opts[0].lstrip("-")
     shown = ", ".join(f"`{each}`" for each in [*option.opts, *option.secondary_opts])
-    title = f'{shown} <span class="of">{command}</span>'
+    title = f"{shown} {hidden(command.removeprefix('rankwright '))}"
     yield from heading(5, title, f"{anchor}--{name}", "param")
     notes = [_type(option)]
     notes.append("required" if option.required else "")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docs.builder.bounds import schema_words
-from docs.builder.markdown import LONG, code, gap, heading, link, sentence, table, word
-from docs.builder.openapi import ALGORITHMS, HTTP, SHARED, Api, Route, json_text
+from docs.builder.markdown import LONG, code, gap, heading, hidden, link, sentence, table, word
+from docs.builder.openapi import HTTP, SHARED, Api, Route, json_text
 
 Json = Mapping[str, Any]
 ERRORS = "reference/errors.md"
@@ -17,10 +17,10 @@ INDEX = f"{HTTP}index.md"
 WEBHOOKS = """
 The service sends no webhooks yet. Use one of these instead:
 
-- **Poll.** Read the job with [`GET /v1/jobs/{job_id}`](jobs.md#read_job) and the header `Prefer: wait=30`. The service holds the response until the
-  job has ended, at most that many seconds.
-- **Server-sent events.** Follow [`GET /v1/jobs/{job_id}/events`](jobs.md#read_events) with the header `Accept: text/event-stream`. Each event of the
-  job arrives when it happens.
+- **Poll.** Read the job with [`GET /v1/jobs/{job_id}`](jobs.md#read_job) and the header `Prefer: wait=30`.
+  The service holds the response until the job has ended, at most that many seconds.
+- **Server-sent events.** Follow [`GET /v1/jobs/{job_id}/events`](jobs.md#read_events) with the header
+  `Accept: text/event-stream`. Each event of the job arrives when it happens.
 """
 
 
@@ -33,15 +33,17 @@ def http_pages(api: Api) -> dict[str, list[str]]:
 
 
 def _index(api: Api) -> Iterator[str]:
+    def to(page: str, title: str) -> str:
+        return link(title, page, INDEX)
+
     yield from heading(1, "HTTP API")
-    yield f"A request needs the address of your service and a key. The examples use `{api.host}`, the address of `rankwright serve`, and the"
-    yield "environment variable `RANKWRIGHT_API_KEY`."
-    yield ""
-    yield from code(f'curl {api.host}/v1/datasets \\\n  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"', "bash")
-    to_rules = link("Rules for all routes", "api.md", INDEX)
-    yield f"{to_rules} describes authentication, pages of lists, idempotency and errors. {link('Errors', ERRORS, INDEX)} has one entry for each error code."
-    yield f"The same description for programs is `/openapi.json` of the service. {link('Clients', 'clients.md', INDEX)} lists the routes of other servers' protocols."
-    yield ""
+    yield f"A request needs the address of your service and a key. The examples use `{api.host}`, the address of"
+    yield from ("`rankwright serve`, and the environment variable `RANKWRIGHT_API_KEY`.", "")
+    request = f'curl {api.host}/v1/datasets \\\n  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"'
+    yield from code(request, "bash")
+    yield f"{to('api.md', 'Rules for all routes')} describes authentication, pages of lists, idempotency and errors."
+    yield f"{to(ERRORS, 'Errors')} has one entry for each error code. {to('clients.md', 'Clients')} lists the routes of"
+    yield from ("other servers' protocols. Programs read `/openapi.json` of the service.", "")
     yield from heading(2, "Webhooks", "webhooks")
     yield from WEBHOOKS.strip().splitlines()
     yield ""
@@ -49,12 +51,18 @@ def _index(api: Api) -> Iterator[str]:
     for page, (title, description) in api.pages.items():
         yield from heading(3, title)
         yield from (description, "")
-        rows = [
-            (link(f"`{route.title}`{{.whole}}", f"{page}#{route.anchor}", INDEX), route.operation["summary"])
-            for route in api.routes
-            if route.page == page
-        ]
-        yield from table(("route", "what it does"), *rows, kind="names")
+        yield from _routes_table([each for each in api.routes if each.page == page], INDEX)
+
+
+def _routes_table(routes: list[Route], page: str) -> Iterator[str]:
+    rows = [
+        (
+            link(f"`{each.title}`{{.whole}}", f"{each.page}#{each.anchor}", page),
+            each.operation["summary"],
+        )
+        for each in routes
+    ]
+    yield from table(("Route", "Description"), *rows, kind="names")
 
 
 def _tag_page(api: Api, page: str) -> Iterator[str]:
@@ -62,16 +70,15 @@ def _tag_page(api: Api, page: str) -> Iterator[str]:
     yield from heading(1, title)
     yield from (description, "")
     routes = [each for each in api.routes if each.page == page]
-    rows = [(link(f"`{r.title}`{{.whole}}", f"{page}#{r.anchor}", page), r.operation["summary"]) for r in routes]
-    yield from table(("route", "what it does"), *rows, kind="names")
+    yield from _routes_table(routes, page)
     shown: dict[str, str] = {}
     for route in routes:
         yield from _route(api, route, shown)
     names = [name for name, home in api.homes.items() if home == page]
     if names:
-        yield from heading(2, "Objects" if page != ALGORITHMS else "Objects and parameters", "objects")
-        yield f"The objects that these routes take and return. Objects that several pages use are on the page {link('Shared objects', SHARED, page)}."
-        yield ""
+        yield from heading(2, "Objects", "objects")
+        yield "The objects that these routes take and return. Objects that several pages use are on the page"
+        yield from (f"{link('Shared objects', SHARED, page)}.", "")
         for name in sorted(names):
             yield from _schema(api, name, page)
 
@@ -89,36 +96,58 @@ def _shared(api: Api) -> Iterator[str]:
 
 def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
     operation, page = route.operation, route.page
-    yield from heading(2, f"`{route.title}`", route.anchor, "route")
-    yield from (f"**{sentence(operation['summary'])}** {operation.get('description') or ''}", "")
-    rows = [
-        (
-            f"{word(each['name'])} <small>{each['in']}{', required' if each.get('required') else ''}</small>",
-            _kind(api, each["schema"], page),
-            _meaning(each, each["schema"], f"{route.title}: {each['name']}"),
+    yield from heading(2, f"`{route.title}` {hidden(route.anchor)}", route.anchor, "route")
+    summary, description = sentence(operation["summary"]), operation.get("description") or ""
+    yield from (f"{hidden(route.title)}**{summary}** {description}", "")
+    parameters = operation.get("parameters", ())
+    if parameters:
+        yield from ("<p class='caption'>Parameters</p>", "")
+    for each in parameters:
+        name = each["name"]
+        yield from _entry(
+            f"`{name}` {hidden(route.anchor)}",
+            f"{route.anchor}.{name}",
+            f"{_kind(api, each['schema'], page)}, in the {each['in']}{', required' if each.get('required') else ''}",
+            _meaning(each, each["schema"], f"{route.title}: {name}"),
         )
-        for each in operation.get("parameters", ())
-    ]
-    yield from table(("parameter", "type", "description"), *rows)
     if content := operation.get("requestBody", {}).get("content"):
-        yield from (f"Body: {_bodies(api, content, page)}.", "")
+        yield from ("<p class='caption'>Body</p>", "", f"{_bodies(api, content, page)}.", "")
     yield from ("<p class='caption'>Request</p>", "", '<div class="curl" markdown>', "")
     yield from (*code(api.curl(route), "bash"), "</div>", "")
     for status, answer in route.answers:
         yield from _answer(api, route, status, answer, shown)
-    errors = sorted(s for s in operation["responses"] if "$ref" in operation["responses"][s] and s.isdigit())
+    responses = operation["responses"]
+    errors = sorted(each for each in responses if "$ref" in responses[each] and each.isdigit())
     if errors:
         links = ", ".join(link(status, f"{ERRORS}#status-{status}", page) for status in errors)
         yield from (f"Errors: {links}.\n{{.errors}}", "")
 
 
-def _answer(api: Api, route: Route, status: str, answer: Json, shown: dict[str, str]) -> Iterator[str]:
+def _entry(title: str, anchor: str, kind: str, text: str) -> Iterator[str]:
+    """Yield a parameter or a field with an anchor."""
+    yield from heading(5, title, anchor, "param")
+    yield from (f"{kind}\n{{.kind}}", "", text, "")
+
+
+def _answer(
+    api: Api, route: Route, status: str, answer: Json, shown: dict[str, str]
+) -> Iterator[str]:
     content = answer.get("content", {})
     body = f" Body: {_bodies(api, content, route.page)}." if content else ""
-    yield from (f"**Response {status}.** {sentence(answer['description'])}{body}\n{{.response}}", "")
+    yield from (
+        f"**Response {status}.** {sentence(answer['description'])}{body}\n{{.response}}",
+        "",
+    )
     if headers := answer.get("headers"):
-        rows = [(word(name), _kind(api, each.get("schema", {}), route.page), each.get("description", "")) for name, each in headers.items()]
-        yield from table(("header", "type", "description"), *rows)
+        rows = [
+            (
+                word(name),
+                _kind(api, each.get("schema", {}), route.page),
+                each.get("description", ""),
+            )
+            for name, each in headers.items()
+        ]
+        yield from table(("Header", "Type", "Description"), *rows)
     found = content.get("application/json")
     if found is None:
         texts = [each["example"] for each in content.values() if "example" in each]
@@ -127,10 +156,14 @@ def _answer(api: Api, route: Route, status: str, answer: Json, shown: dict[str, 
     example = api.example_of(found)
     text = json_text(example)
     if text in shown:
-        yield from (f"The example of the body is that of [{shown[text]}](#{shown[text]}).", "") if shown[text] != route.anchor else ()
+        yield from (
+            (f"The example of the body is that of [{shown[text]}](#{shown[text]}).", "")
+            if shown[text] != route.anchor
+            else ()
+        )
         return
     shown[text] = route.anchor
-    if example is None or example == {} and "$ref" in found["schema"]:
+    if example is None or (example == {} and "$ref" in found["schema"]):
         yield from (gap("example of a response", f"{route.title} {status}"), "")
         return
     yield from _folded(text, f"{status} response")
@@ -151,8 +184,8 @@ def _bodies(api: Api, content: Json, page: str) -> str:
     for name, each in content.items():
         media.setdefault(_kind(api, each["schema"], page), []).append(name)
     words = []
-    for kind, names in media.items():
-        names = [name for name in names if name != "text/csv; charset=utf-8"]
+    for kind, found in media.items():
+        names = [name for name in found if name != "text/csv; charset=utf-8"]
         words.append(f"{kind} as {', '.join(f'`{name}`' for name in names)}")
     return "; ".join(words)
 
@@ -162,17 +195,24 @@ def _bodies(api: Api, content: Json, page: str) -> str:
 
 def _schema(api: Api, name: str, page: str, level: int = 3) -> Iterator[str]:
     schema = api.schemas[name]
-    yield from heading(level, f"`{name}`", name, "object")
+    yield from heading(level, f"{hidden('object')} `{name}`", name, "object")
     yield from (schema.get("description", ""), "")
+    required = schema.get("required", ())
+    if name in api.requests:
+        for member, each in schema.get("properties", {}).items():
+            kind = _kind(api, each, page) + (", required" if member in required else "")
+            text = _meaning(each, each, f"{name}.{member}")
+            yield from _entry(f"`{member}` {hidden(name)}", f"{name}.{member}", kind, text)
+        return
     rows = [
         (
-            word(member) + (" <small>required</small>" if member in schema.get("required", ()) else ""),
+            word(member) + (" <small>required</small>" if member in required else ""),
             _kind(api, each, page),
             _meaning(each, each, f"{name}.{member}"),
         )
         for member, each in schema.get("properties", {}).items()
     ]
-    yield from table(("field", "type", "description"), *rows)
+    yield from table(("Field", "Type", "Description"), *rows)
     if "properties" not in schema:
         yield from (f"{_kind(api, schema, page)}.", "")
 

@@ -56,6 +56,11 @@ def word(text: object) -> str:
     return f"`{text}`{{.whole}}"
 
 
+def hidden(text: str) -> str:
+    """Return text that the search finds and shows, but the page does not (site.css)."""
+    return f'<span class="of">{text}</span>'
+
+
 def sentence(text: str) -> str:
     """Return text that ends as a sentence does."""
     text = text.strip()

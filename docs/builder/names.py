@@ -14,7 +14,14 @@ PYTHON = "reference/python/"
 
 GROUPS = {
     "ROC curves and areas": ("curve", "window", "bands", "groups", "functionals"),
-    "Intervals and comparisons": ("intervals", "comparison", "estimates", "ks", "bootstrap", "equivalence"),
+    "Intervals and comparisons": (
+        "intervals",
+        "comparison",
+        "estimates",
+        "ks",
+        "bootstrap",
+        "equivalence",
+    ),
     "Top of the list": ("figures", "named", "metrics", "gains", "margins", "top"),
     "Cutoffs and guarantees": ("operating", "promises", "guarantees", "decision_curve"),
     "Amounts and costs": ("amounts",),
@@ -49,7 +56,11 @@ class Public:
     @property
     def is_estimator(self) -> bool:
         """Whether it is a ranker of `core`."""
-        return isinstance(self.item, type) and hasattr(self.item, "fit") and self.path.startswith("core.")
+        return (
+            isinstance(self.item, type)
+            and hasattr(self.item, "fit")
+            and self.path.startswith("core.")
+        )
 
     @property
     def address(self) -> str:
@@ -75,7 +86,9 @@ class Names:
     def linked(self, text: str, page: str, own: str = "") -> str:
         """Return a text in which the public names between backticks are links, except for `own`."""
         pieces = re.split(r"(```.*?```|`[^`\n]+`)", text, flags=re.DOTALL)
-        return "".join(self._linked(piece, page, own) if k % 2 else piece for k, piece in enumerate(pieces))
+        return "".join(
+            self._linked(piece, page, own) if k % 2 else piece for k, piece in enumerate(pieces)
+        )
 
     def _linked(self, piece: str, page: str, own: str) -> str:
         name = piece.strip("`").removesuffix("()")
@@ -101,20 +114,27 @@ class Names:
 
 def find_names() -> Names:
     """Return all public names."""
+    import rankwright
+
     import core
     import core.metrics
-    import rankwright
     from core import bounds, explain, probability, selection
 
     names = Names()
     for path, item in _exports(core):
-        page = f"{PYTHON}estimators/{slug(path.rpartition('.')[2])}.md" if isinstance(item, type) else f"{PYTHON}artifacts.md"
+        page = (
+            f"{PYTHON}estimators/{slug(path.rpartition('.')[2])}.md"
+            if isinstance(item, type)
+            else f"{PYTHON}artifacts.md"
+        )
         names.entries[path] = Public(path, item, page)
     for path, item in _exports(core.metrics):
         names.entries[path] = Public(path, item, f"{PYTHON}metrics/{slug(_group_of(item))}.md")
     for package in (explain, probability, selection, bounds):
         for path, item in _exports(package):
-            names.entries[path] = Public(path, item, f"{PYTHON}{slug(PACKAGES[package.__name__])}.md")
+            names.entries[path] = Public(
+                path, item, f"{PYTHON}{slug(PACKAGES[package.__name__])}.md"
+            )
     for path, item in _exports(rankwright):
         names.entries[path] = Public(path, item, f"{PYTHON}{_client_page(item)}.md")
     return names
@@ -128,10 +148,14 @@ def _exports(package: ModuleType) -> Iterator[tuple[str, Any]]:
 def _group_of(item: Any) -> str:
     module = str(getattr(item, "__module__", "")).split(".")
     of_module = {each: title for title, modules in GROUPS.items() for each in modules}
-    return next((of_module[each] for each in reversed(module) if each in of_module), next(iter(GROUPS)))
+    return next(
+        (of_module[each] for each in reversed(module) if each in of_module), next(iter(GROUPS))
+    )
 
 
 def _client_page(item: Any) -> str:
     if isinstance(item, type) and issubclass(item, Exception):
         return "client/errors"
-    return {"RemoteRanker": "client/remote-ranker", "AsyncClient": "client/async-client"}.get(item.__name__, "client/index")
+    return {"RemoteRanker": "client/remote-ranker", "AsyncClient": "client/async-client"}.get(
+        item.__name__, "client/index"
+    )

@@ -28,7 +28,9 @@ def _existing(entries: Iterable[Any], target: Path) -> Iterator[dict[str, Any]]:
             if kept := [*_existing(inside, target)]:
                 yield {title: kept}
         elif inside.endswith("/*"):
-            pages = [each for each in (target / inside).parent.glob("*.md") if each.name != "index.md"]
+            pages = [
+                each for each in (target / inside).parent.glob("*.md") if each.name != "index.md"
+            ]
             yield from ({title_of(each): str(each.relative_to(target))} for each in sorted(pages))
         elif (target / inside).is_file():
             yield {title: inside}
@@ -43,7 +45,10 @@ def pages_of(entries: Iterable[Any]) -> Iterator[str]:
 
 def title_of(page: Path) -> str:
     """Return the title of a page, without the marks of its heading; a name of Python without its package."""
-    first = next((line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# ")), page.stem)
+    first = next(
+        (line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("# ")),
+        page.stem,
+    )
     title = re.sub(r"\s*\{[^}]*\}$", "", first.removeprefix("# ")).strip()
     name = re.fullmatch(r"`(?:\w+\.)*(\w+)`", title)
     return name[1] if name else title.replace("`", "")
@@ -53,5 +58,11 @@ def _toml(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(k, ensure_ascii=False)} = {_toml(v)}" for k, v in value.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(
+                f"{json.dumps(k, ensure_ascii=False)} = {_toml(v)}" for k, v in value.items()
+            )
+            + " }"
+        )
     return json.dumps(value, ensure_ascii=False)

@@ -30,10 +30,16 @@ PARTS = {
 }
 """Further pages of the tag `models`: title, and the paths of their routes."""
 
-VALUES: Json = {"ref": "churn@champion", "name": "churn", "alias": "champion", "number": 1, "kind": "gains"}
+VALUES: Json = {
+    "ref": "churn@champion",
+    "name": "churn",
+    "alias": "champion",
+    "number": 1,
+    "kind": "gains",
+}
 """Parts of paths in the examples."""
 
-QUERIES = {
+QUERIES: Mapping[str, Json] = {
     "upload_dataset": {"name": "churn", "label": "left", "positive": "yes"},
     "validate_table": {"label": "left", "positive": "yes"},
     "append_rows": {},
@@ -68,7 +74,7 @@ class Route:
     @property
     def answers(self) -> list[tuple[str, Json]]:
         """The responses that are no errors, by status."""
-        return [(s, each) for s, each in sorted(self.operation["responses"].items()) if "$ref" not in each]
+        return [(s, each) for s, each in self.operation["responses"].items() if "$ref" not in each]
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,10 @@ class Api:
             for path, methods in self.root["paths"].items()
             for method, operation in methods.items()
         ]
-        return sorted(found, key=lambda each: (tags.index(each.operation["tags"][0]), each.path, order[each.method]))
+        return sorted(
+            found,
+            key=lambda each: (tags.index(each.operation["tags"][0]), each.path, order[each.method]),
+        )
 
     @cached_property
     def pages(self) -> dict[str, tuple[str, str]]:
@@ -113,7 +122,9 @@ class Api:
             for route in self.routes:
                 if route.operation["tags"][0] == tag["name"]:
                     title = of_parts.get(route.page, tag["name"].capitalize())
-                    found.setdefault(route.page, (title, "" if route.page in of_parts else tag["description"]))
+                    found.setdefault(
+                        route.page, (title, "" if route.page in of_parts else tag["description"])
+                    )
         return found
 
     @cached_property
@@ -139,10 +150,24 @@ class Api:
                     changed = True
         return {name: homes.get(name, SHARED) for name in self.schemas}
 
+    @cached_property
+    def requests(self) -> set[str]:
+        """The names of the schemas of bodies that are JSON, or a form."""
+        contents = [
+            each.operation.get("requestBody", {}).get("content", {}) for each in self.routes
+        ]
+        schemas = [content["schema"] for each in contents for content in each.values()]
+        return {name for each in schemas for name in references(each)}
+
     def direct(self, route: Route) -> list[str]:
         """Return the names of the schemas that a route has in its body and its answers."""
         bodies = [route.operation.get("requestBody", {}), *(each for _, each in route.answers)]
-        found = [name for body in bodies for each in body.get("content", {}).values() for name in references(each)]
+        found = [
+            name
+            for body in bodies
+            for each in body.get("content", {}).values()
+            for name in references(each)
+        ]
         return [*dict.fromkeys(found)]
 
     def address(self, name: str) -> str:
@@ -183,16 +208,22 @@ class Api:
             schema = self.schemas[schema["$ref"].rpartition("/")[2]]
         if schema.get("examples"):
             return schema["examples"][0]
-        if "const" in schema or "default" in schema and schema["default"] is not None:
+        if "const" in schema or ("default" in schema and schema["default"] is not None):
             return schema.get("const", schema.get("default"))
         if "enum" in schema:
             return schema["enum"][0]
         for several in ("oneOf", "anyOf", "allOf"):
             if several in schema:
-                kinds = [each for each in schema[several] if each.get("type") != "null"] or schema[several]
+                kinds = [each for each in schema[several] if each.get("type") != "null"] or schema[
+                    several
+                ]
                 return self.made(kinds[0], depth, name)
         kind = schema.get("type")
-        kind = next((each for each in kind if each != "null"), "null") if isinstance(kind, list) else kind
+        kind = (
+            next((each for each in kind if each != "null"), "null")
+            if isinstance(kind, list)
+            else kind
+        )
         if kind == "object" and "properties" in schema:
             required = schema.get("required", [])
             return {
@@ -203,7 +234,14 @@ class Api:
         return self._known(name, kind) if name else _plain(kind, schema, self, depth)
 
     def _known(self, name: str, kind: str | None) -> Any:
-        types = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict}
+        types: dict[str, Any] = {
+            "string": str,
+            "integer": int,
+            "number": (int, float),
+            "boolean": bool,
+            "array": list,
+            "object": dict,
+        }
         for value in self.pool.get(name, ()):
             if kind is None or isinstance(value, types.get(kind, object)):
                 return value
@@ -211,17 +249,27 @@ class Api:
 
     def curl(self, route: Route) -> str:
         """Return a complete request in the shell."""
-        query = {**QUERIES.get(route.anchor, {})}
+        query: dict[str, Any] = {**QUERIES.get(route.anchor, {})}
         for each in route.operation.get("parameters", ()):
             if each["in"] == "query" and each.get("required") and each["name"] not in query:
                 query[each["name"]] = self._value_of(each)
-        address = self.host + re.sub(r"\{(\w+)\}", lambda found: self._segment(found[1], route), route.path)
+        address = self.host + re.sub(
+            r"\{(\w+)\}", lambda found: self._segment(found[1], route), route.path
+        )
         if query:
-            pairs = [(n, each) for n, value in query.items() for each in (value if isinstance(value, list) else [value])]
+            pairs = [
+                (n, each)
+                for n, value in query.items()
+                for each in (value if isinstance(value, list) else [value])
+            ]
             address += "?" + "&".join(f"{n}={quote(str(each), safe=',:@')}" for n, each in pairs)
         method = route.method.upper()
         safe = re.fullmatch(r"[\w:/.@-]+", address)
-        lines = ["curl " + (f"-X {method} " if method != "GET" else "") + (address if safe else f'"{address}"')]
+        lines = [
+            "curl "
+            + (f"-X {method} " if method != "GET" else "")
+            + (address if safe else f'"{address}"')
+        ]
         if route.operation.get("security", self.root.get("security")):
             lines.append('  -H "Authorization: Bearer $RANKWRIGHT_API_KEY"')
         lines += self._sent(route)
@@ -238,7 +286,9 @@ class Api:
             yield f"  -d '{body}'"
         elif content:
             yield '  -H "Content-Type: text/csv"'
-            yield "  --data-binary @" + ("pairs.csv" if route.path.endswith("/pairs") else "churn.csv")
+            yield "  --data-binary @" + (
+                "pairs.csv" if route.path.endswith("/pairs") else "churn.csv"
+            )
 
     def _output(self, route: Route) -> str:
         contents = [each.get("content", {}) for _, each in route.answers]
@@ -252,11 +302,17 @@ class Api:
         schema = parameter["schema"]
         if schema.get("examples"):
             return schema["examples"][0]
-        known = {"metric": "average_precision", "figure": "average_precision", "model": "churn@champion"}
+        known = {
+            "metric": "average_precision",
+            "figure": "average_precision",
+            "model": "churn@champion",
+        }
         return known.get(parameter["name"]) or self._known(parameter["name"], None)
 
     def _segment(self, name: str, route: Route) -> str:
-        described = next((p for p in route.operation.get("parameters", ()) if p["name"] == name), {})
+        described: Json = next(
+            (p for p in route.operation.get("parameters", ()) if p["name"] == name), {}
+        )
         schema = described.get("schema", {})
         if "enum" in schema:
             return str(schema["enum"][0])
@@ -268,11 +324,16 @@ class Api:
             return str(self.pool["model_id"][0])
         thing = "".join(part.capitalize() for part in name.removesuffix("_id").split("_"))
         examples = self.schemas.get(thing, {}).get("examples", [{}])
-        found = VALUES.get(name) or examples[0].get("id") or next(iter(self.pool.get(name, ())), None)
+        found = (
+            VALUES.get(name) or examples[0].get("id") or next(iter(self.pool.get(name, ())), None)
+        )
         return str(found or _IDS.get(name, "…"))
 
 
-_IDS = {"upload_id": "upl_0198f0c2a9d37c1e8a4b5c6d7e8f9012", "batch_score_id": "bsc_0198f0c2f3d47e5b8d6c7b8a9f0e1d2c"}
+_IDS = {
+    "upload_id": "upl_0198f0c2a9d37c1e8a4b5c6d7e8f9012",
+    "batch_score_id": "bsc_0198f0c2f3d47e5b8d6c7b8a9f0e1d2c",
+}
 """Ids of things that have no example of their own."""
 
 
@@ -290,14 +351,22 @@ def _plain(kind: str | None, schema: Json, api: Api, depth: int) -> Any:
     if schema.get("format") == "date-time":
         return "2026-01-31T12:00:00.000Z"
     low = schema.get("minimum", 0)
-    return {"integer": int(low), "number": low, "boolean": True, "object": {}, "string": "…"}.get(str(kind))
+    return {"integer": int(low), "number": low, "boolean": True, "object": {}, "string": "…"}.get(
+        str(kind)
+    )
 
 
 def references(value: Any) -> list[str]:
     """Return the names of the schemas that a part of the description refers to."""
     if isinstance(value, Mapping):
-        found = [str(value["$ref"]).rpartition("/")[2]] if "/schemas/" in str(value.get("$ref", "")) else []
-        return found + [name for key, each in value.items() if key != "examples" for name in references(each)]
+        found = (
+            [str(value["$ref"]).rpartition("/")[2]]
+            if "/schemas/" in str(value.get("$ref", ""))
+            else []
+        )
+        return found + [
+            name for key, each in value.items() if key != "examples" for name in references(each)
+        ]
     if isinstance(value, list):
         return [name for each in value for name in references(each)]
     return []

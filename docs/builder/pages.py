@@ -53,7 +53,11 @@ class Folders:
             if str(inside) in MOVED:
                 return f"{link[1]}{up}{MOVED[str(inside)]}{end}{link[3]}"
             page = Path(*inside.parts[1:])
-            if inside.parts[:1] == ("docs",) and page.suffix != ".py" and (self.target / page).is_file():
+            if (
+                inside.parts[:1] == ("docs",)
+                and page.suffix != ".py"
+                and (self.target / page).is_file()
+            ):
                 return f"{link[1]}{up}{page}{end}{link[3]}"
             return f"{link[1]}{REPOSITORY}{inside}{end}{link[3]}"
 
@@ -61,7 +65,9 @@ class Folders:
 
     def notebook(self) -> Iterator[str]:
         """Yield the cells of the notebook and their outputs; write its pictures beside the page."""
-        notebook = json.loads((self.root / "examples" / "notebook.ipynb").read_text(encoding="utf-8"))
+        notebook = json.loads(
+            (self.root / "examples" / "notebook.ipynb").read_text(encoding="utf-8")
+        )
         caption = ""
         for cell in notebook["cells"]:
             text = "".join(cell["source"])

@@ -3,29 +3,79 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
 from functools import cached_property
 from typing import Any
 
-from docs.builder.docstrings import Docstring, Entry, as_markdown, with_code
-from docs.builder.markdown import code, first_sentence, gap, heading, sentence
-from docs.builder.names import Names, Public
-from docs.builder.signatures import Shown, field_texts, hints_of, parameters_of, signature_text, tidy
 from docs.builder.bounds import python_type
+from docs.builder.docstrings import Docstring, Entry, as_markdown, with_code
+from docs.builder.markdown import code, first_sentence, gap, heading, hidden, sentence
+from docs.builder.names import PACKAGES, Names, Public
+from docs.builder.signatures import (
+    Shown,
+    field_texts,
+    hints_of,
+    parameters_of,
+    signature_text,
+    tidy,
+)
 
 INTERNAL = {
-    *("check_lists", "check_pair_parameters", "check_parameters", "check_path_parameters", "checked_rows"),
-    *("combination", "count_shapley_steps", "count_visited", "divide_exactly", "find_directions", "fit_share"),
-    *("fit_watched", "from_state", "get_metadata_routing", "get_parameters", "get_state", "join_shares"),
-    *("keeps_when_stopped", "path", "path_parameter", "reads_columns", "reads_shards", "score_mixed", "score_rows"),
-    *("set_fit_request", "set_score_request", "set_partial_fit_request", "takes_categories", "takes_grades"),
+    *(
+        "check_lists",
+        "check_pair_parameters",
+        "check_parameters",
+        "check_path_parameters",
+        "checked_rows",
+    ),
+    *(
+        "combination",
+        "count_shapley_steps",
+        "count_visited",
+        "divide_exactly",
+        "find_directions",
+        "fit_share",
+    ),
+    *(
+        "fit_watched",
+        "from_state",
+        "get_metadata_routing",
+        "get_parameters",
+        "get_state",
+        "join_shares",
+    ),
+    *(
+        "keeps_when_stopped",
+        "path",
+        "path_parameter",
+        "reads_columns",
+        "reads_shards",
+        "score_mixed",
+        "score_rows",
+    ),
+    *(
+        "set_fit_request",
+        "set_score_request",
+        "set_partial_fit_request",
+        "takes_categories",
+        "takes_grades",
+    ),
     *("takes_query", "target", "walk_monotone"),
 }
 """Members of rankers that only the service and other rankers call."""
 
 FIRST = (
-    *("fit", "fit_pairs", "partial_fit", "fit_path", "path_rankers", "predict", "decision_function"),
+    *(
+        "fit",
+        "fit_pairs",
+        "partial_fit",
+        "fit_path",
+        "path_rankers",
+        "predict",
+        "decision_function",
+    ),
     *("staged_decision_function", "score", "structure", "contributions", "shapley_values"),
 )
 """Methods of rankers in the order in which a reader needs them; others follow by name."""
@@ -70,13 +120,24 @@ class Writer:
         yield from self.about(docstring, path)
         yield from self.examples(docstring, path)
         title = "Fields" if is_record(kind) else "Parameters"
-        yield from self.parameters(parameters, path, level + 1, as_headings=public.is_estimator, title=title)
-        yield from self.attributes(kind, docstring, {each.name for each in parameters}, path, level + 1)
+        yield from self.parameters(
+            parameters, path, level + 1, as_headings=public.is_estimator, title=title
+        )
+        yield from self.attributes(
+            kind, docstring, {each.name for each in parameters}, path, level + 1
+        )
         yield from self.methods(kind, path, level + 1)
         yield from self.notes(docstring, level + 1, path)
 
     def function(
-        self, name: str, item: Any, level: int, path: str, *, is_public: bool, returns: str | None = None
+        self,
+        name: str,
+        item: Any,
+        level: int,
+        path: str,
+        *,
+        is_public: bool,
+        returns: str | None = None,
     ) -> Iterator[str]:
         """Yield what there is to say about a function or a method."""
         docstring = Docstring.of(item)
@@ -117,8 +178,19 @@ class Writer:
         if ">>>" not in found:
             yield from (gap("example", path), "")
         if found:
-            yield from ("<p class='caption'>Example</p>", "")
-            yield from with_code(found)
+            yield from ("<p class='caption'>Example</p>", "", '<div class="example" markdown>', "")
+            yield from (*with_code("\n".join([*self.imports(found, path), found])), "</div>", "")
+
+    def imports(self, example: str, path: str) -> list[str]:
+        """Return the lines that an example of a package's own module does without: what it uses is imported there."""
+        package = path.rpartition(".")[0]
+        used = [
+            each.name for each in self.names.of(package) if re.search(rf"\b{each.name}\b", example)
+        ]
+        if not used or "import" in example or package not in {*PACKAGES, "core", "core.metrics"}:
+            return []
+        numpy = [">>> import numpy as np"] if re.search(r"\bnp\.", example) else []
+        return [*numpy, f">>> from {package} import {', '.join(used)}"]
 
     # --- parameters and attributes ----------------------------------------------------------------
 
@@ -137,7 +209,9 @@ class Writer:
         yield from self.label(title, level, as_headings=as_headings)
         if as_headings:
             for each in parameters:
-                yield from heading(5, f"`{each.name}`", f"{path}.{each.name}", "param")
+                yield from heading(
+                    5, f"`{each.name}` {hidden(path)}", f"{path}.{each.name}", "param"
+                )
                 yield from (f"{self.kind(each)}\n{{.kind}}", "")
                 yield from (self.described(each, path), "")
             return
@@ -150,7 +224,9 @@ class Writer:
     def kind(self, each: Shown) -> str:
         """Return the type of a parameter and its default."""
         default = f"default `{each.default}`" if each.default is not None else ""
-        kind = self.names.linked(tidy(each.kind) if "`" in each.kind else as_markdown(each.kind), self.page)
+        kind = self.names.linked(
+            tidy(each.kind) if "`" in each.kind else as_markdown(each.kind), self.page
+        )
         return ", ".join(filter(None, (kind, default)))
 
     def described(self, each: Shown, path: str) -> str:
@@ -171,7 +247,9 @@ class Writer:
         else:
             yield from (f"<p class='caption'>{title}</p>", "")
 
-    def attributes(self, kind: type, docstring: Docstring, done: set[str], path: str, level: int) -> Iterator[str]:
+    def attributes(
+        self, kind: type, docstring: Docstring, done: set[str], path: str, level: int
+    ) -> Iterator[str]:
         """Yield the attributes: those of the docstrings of a class and its bases, of fields, and properties."""
         rows: dict[str, tuple[str, str]] = {}
         for base in kind.__mro__:
@@ -182,7 +260,9 @@ class Writer:
                 for name in entry.names:
                     if name not in done:
                         rows.setdefault(name, (as_markdown(entry.kind), entry.text))
-        for name, member in inspect.getmembers_static(kind, lambda each: isinstance(each, property | cached_property)):
+        for name, member in inspect.getmembers_static(
+            kind, lambda each: isinstance(each, property | cached_property)
+        ):
             if not name.startswith("_") and name not in INTERNAL | done:
                 getter = member.fget if isinstance(member, property) else member.func
                 text, kind_of = Docstring.of(member).text, self.returned(getter)
@@ -198,7 +278,9 @@ class Writer:
         yield from ('<div class="params" markdown>', "")
         for name, (kind_of, text) in rows.items():
             yield f"`{name}`{{.param}} {self.names.linked(kind_of, self.page)}"
-            yield from self.definition(self.text(sentence(text)) or gap("attribute", f"{path}.{name}"))
+            yield from self.definition(
+                self.text(sentence(text)) or gap("attribute", f"{path}.{name}")
+            )
         yield from ("</div>", "")
 
     def results(self, docstring: Docstring, *sections: str) -> Iterator[str]:
@@ -206,7 +288,12 @@ class Writer:
         for section in sections:
             entries = docstring.entries(section)
             if entries:
-                yield from (f"<p class='caption'>{section}</p>", "", '<div class="params" markdown>', "")
+                yield from (
+                    f"<p class='caption'>{section}</p>",
+                    "",
+                    '<div class="params" markdown>',
+                    "",
+                )
                 for entry in entries:
                     yield from self._result(entry)
                 yield from ("</div>", "")
@@ -226,21 +313,25 @@ class Writer:
         """Yield the public methods of a class, with those that it inherits."""
         found = {
             name: item
-            for name, item in inspect.getmembers(kind, lambda each: inspect.isroutine(each))
+            for name, item in inspect.getmembers(kind, inspect.isroutine)
             if not name.startswith("_") and name not in INTERNAL and not is_foreign(kind, name)
         }
         if not found:
             return
         yield from self.label("Methods", level)
-        for name in sorted(found, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)):
+        for name in sorted(
+            found, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)
+        ):
             yield from self.method(name, found[name], path, level + 1)
 
     def method(
         self, name: str, item: Callable[..., Any], path: str, level: int, returns: str | None = None
     ) -> Iterator[str]:
         """Yield the entry of a method."""
-        yield from heading(level, f"`{name}`", f"{path}.{name}", "method")
-        yield from self.function(name, item, level, f"{path}.{name}", is_public=False, returns=returns)
+        yield from heading(level, f"`{name}` {hidden(path)}", f"{path}.{name}", "method")
+        yield from self.function(
+            name, item, level, f"{path}.{name}", is_public=False, returns=returns
+        )
 
     def notes(self, docstring: Docstring, level: int, path: str) -> Iterator[str]:
         """Yield notes and references."""
@@ -265,5 +356,3 @@ def is_foreign(kind: type, name: str) -> bool:
 def summary(item: Any) -> str:
     """Return the first sentence about a name."""
     return first_sentence(Docstring.of(item).text)
-
-

@@ -17,12 +17,12 @@ Pages = dict[str, list[str]]
 ASYNC = """
 `AsyncClient` has the operations of [`Client`](index.md), with the same names and parameters. These are the differences:
 
-- Await every call: `model = await client.train(data).wait()` is written `model = await (await client.train(data)).wait()`.
+- Await every call: `job = await client.train(data)`, then `model = await job.wait()`.
 - Iterate over a list with `async for`: `async for job in client.jobs.list(): …`
 - Use the client with `async with`, or await `close()`.
-- Calls return `AsyncDataset`, `AsyncJob`, `AsyncModel`, `AsyncEvaluation`, `AsyncComparison` and `AsyncBatchScore`. They have the methods
-  of [`Dataset`](dataset.md), [`Job`](job.md), [`Model`](model.md), [`Evaluation`](evaluation.md), [`Comparison`](comparison.md) and
-  [`BatchScore`](batch-score.md), which you await, too.
+- Calls return `AsyncDataset`, `AsyncJob`, `AsyncModel`, `AsyncEvaluation`, `AsyncComparison` and `AsyncBatchScore`.
+  They have the methods of [`Dataset`](dataset.md), [`Job`](job.md), [`Model`](model.md),
+  [`Evaluation`](evaluation.md), [`Comparison`](comparison.md) and [`BatchScore`](batch-score.md). Await these, too.
 """
 
 
@@ -33,7 +33,9 @@ def python_pages() -> tuple[Pages, Names]:
     names = find_names()
     pages = {
         **_estimators(names),
-        f"{PYTHON}artifacts.md": [*_functions(names, f"{PYTHON}artifacts.md", "Save and load", "core", _is_function)],
+        f"{PYTHON}artifacts.md": [
+            *_functions(names, f"{PYTHON}artifacts.md", "Save and load", "core", _is_function)
+        ],
         **_metrics(names),
         **_packages(names),
         **client_pages(names),
@@ -55,15 +57,19 @@ def _estimators(names: Names) -> Pages:
         pages[each.page] = [*_estimator(names, each, algorithm.get(each.item))]
     page = f"{PYTHON}estimators/index.md"
     rows = [
-        (link(f"`{each.path}`", each.address, page), f"`{algorithm.get(each.item, '–')}`", summary(each.item))
+        (
+            link(f"`{each.name}`{{.whole}}", each.address, page),
+            f"`{algorithm.get(each.item, '–')}`",
+            summary(each.item),
+        )
         for each in estimators
     ]
     pages[page] = [
         *heading(1, "Estimators"),
-        "All of them are scikit-learn classifiers. You fit them on rows, and they score rows: a higher score means more likely "
-        f"positive. {link('Which algorithm?', 'algorithms.md', page)} helps you to choose one.",
+        "All of them are scikit-learn classifiers. You fit them on rows, and they score rows: a higher score means "
+        f"more likely positive. {link('Which algorithm?', 'algorithms.md', page)} helps you to choose one.",
         "",
-        *table(("estimator", "name in jobs", "what it does"), *rows),
+        *table(("Estimator", "Name in jobs", "Description"), *rows),
     ]
     return pages
 
@@ -83,15 +89,22 @@ def _is_function(public: Public) -> bool:
 
 
 def _functions(
-    names: Names, page: str, title: str, package: str, chosen: Callable[[Public], bool] = lambda _: True
+    names: Names,
+    page: str,
+    title: str,
+    package: str,
+    chosen: Callable[[Public], bool] = lambda _: True,
 ) -> Iterator[str]:
     """Yield a page with the entries of a package, and a table of them at its beginning."""
     writer = Writer(names, page)
     found = [each for each in names.of(package) if each.page == page and chosen(each)]
-    found.sort(key=lambda each: (isinstance(each.item, type), each.name.lower()))
+    found.sort(key=lambda each: each.name.lower())
     yield from heading(1, title)
-    rows = [(link(f"`{each.name}`", each.address, page), writer.text(summary(each.item))) for each in found]
-    yield from table(("name", "what it is"), *rows, kind="names")
+    rows = [
+        (link(f"`{each.name}`{{.whole}}", each.address, page), writer.text(summary(each.item)))
+        for each in found
+    ]
+    yield from table(("Name", "Description"), *rows, kind="names")
     for each in found:
         yield from writer.entry(each)
 
@@ -105,8 +118,11 @@ def _metrics(names: Names) -> Pages:
     lines = [*heading(1, "Metrics"), "Import them from `core.metrics`.", ""]
     for title in GROUPS:
         of_group = f"{PYTHON}metrics/{slug(title)}.md"
-        rows = [(link(f"`{each.name}`", each.address, page), summary(each.item)) for each in names.on(of_group)]
-        lines += [*heading(2, title), *table(("name", "what it is"), *rows, kind="names")]
+        rows = [
+            (link(f"`{each.name}`{{.whole}}", each.address, page), summary(each.item))
+            for each in names.on(of_group)
+        ]
+        lines += [*heading(2, title), *table(("Name", "Description"), *rows, kind="names")]
     pages[page] = lines
     return pages
 
@@ -144,7 +160,8 @@ def _errors(names: Names) -> Iterator[str]:
     import rankwright.errors
 
     yield from heading(1, "Errors of the client")
-    yield "Every error is a `RankwrightError`. An error of the service is a `ProblemError`, whose class depends on the HTTP status."
+    yield "Every error is a `RankwrightError`. An error of the service is a `ProblemError`: its class depends on the"
+    yield "HTTP status."
     yield ""
     exported = {each.item: each for each in names.on(page)}
     classes = [
@@ -157,7 +174,11 @@ def _errors(names: Names) -> Iterator[str]:
         public = exported.get(each) or Public(f"rankwright.errors.{each.__name__}", each, page)
         yield from heading(2, f"`{public.path}`", public.path, "name")
         base = next(iter(each.__bases__))
-        yield from (f"Base class: {names.linked(f'`{base.__name__}`', page)}", "") if base is not Exception else ()
+        yield from (
+            (f"Base class: {names.linked(f'`{base.__name__}`', page)}", "")
+            if base is not Exception
+            else ()
+        )
         yield from writer.class_entry(public, 2)
 
 
@@ -174,16 +195,23 @@ def _index(names: Names) -> Iterator[str]:
         return link(title, f"{PYTHON}{path}", page)
 
     yield from heading(1, "Python reference")
-    yield "Two distributions have Python names. `rankwright` is the client of a running service. `core` has the algorithms and metrics themselves."
+    yield "Two distributions have Python names. `rankwright` is the client of a running service. `core` has the"
+    yield "algorithms and metrics themselves."
     yield ""
     rows: list[tuple[Any, str]] = [
-        (to("client/index.md", "`rankwright.Client`"), "Upload, train, evaluate and score with a service"),
+        (
+            to("client/index.md", "`rankwright.Client`"),
+            "Upload, train, evaluate and score with a service",
+        ),
         (to("client/async-client.md", "`rankwright.AsyncClient`"), "The same with `await`"),
-        (to("client/remote-ranker.md", "`rankwright.RemoteRanker`"), "A scikit-learn estimator that trains on a service"),
+        (
+            to("client/remote-ranker.md", "`rankwright.RemoteRanker`"),
+            "A scikit-learn estimator that trains on a service",
+        ),
         (to("client/errors.md", "Errors"), "What calls of the client raise"),
         (to("estimators/index.md", "`core`: estimators"), "Rankers to fit in your own process"),
         (to("artifacts.md", "`core.save`, `core.load`"), "Store a ranker, and load it"),
         (to("metrics/index.md", "`core.metrics`"), "ROC curves, areas, intervals, cutoffs, costs"),
         *((to(f"{slug(title)}.md", f"`{name}`"), title) for name, title in PACKAGES.items()),
     ]
-    yield from table(("names", "what they are for"), *((cell(a), b) for a, b in rows), kind="names")
+    yield from table(("Names", "Purpose"), *((cell(a), b) for a, b in rows), kind="names")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import json
 import re
 import textwrap
@@ -18,6 +19,14 @@ from docs.builder.docstrings import Docstring
 
 WIDTH = 88
 _EMPTY = inspect.Parameter.empty
+_ONLY: Mapping[Any, str] = {
+    inspect.Parameter.KEYWORD_ONLY: "keyword",
+    inspect.Parameter.POSITIONAL_ONLY: "positional",
+}
+_PREFIX: Mapping[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 
 
 @dataclass(frozen=True)
@@ -60,9 +69,17 @@ def parameters_of(item: Any, described: Mapping[str, Any] | None = None) -> list
         return []
     if described is None:
         described = Docstring.of(item).described("Parameters", "Keywords", "Attributes")
-    hints, own = hints_of(item), field_texts(item) if isinstance(item, type) else keyword_texts(item)
+    hints, own = (
+        hints_of(item),
+        field_texts(item) if isinstance(item, type) else keyword_texts(item),
+    )
     return [
-        _shown(each, hints.get(each.name, each.annotation), described.get(each.name), own.get(each.name, ""))
+        _shown(
+            each,
+            hints.get(each.name, each.annotation),
+            described.get(each.name),
+            own.get(each.name, ""),
+        )
         for each in signature.parameters.values()
         if each.name not in ("self", "cls") and not each.name.startswith("_")
     ]
@@ -76,14 +93,14 @@ def _shown(parameter: inspect.Parameter, annotation: Any, entry: Any, own: str) 
     kind = words_of(annotation) if has_type else ""
     if entry is not None and entry.kind and not doc:
         kind = entry.kind
-    only = {parameter.KEYWORD_ONLY: "keyword", parameter.POSITIONAL_ONLY: "positional"}.get(parameter.kind, "")
+    only = _ONLY.get(parameter.kind, "")
     return Shown(
         parameter.name,
         kind,
         tidy(python_type(annotation)) if has_type else "",
         None if parameter.default is _EMPTY else default_words(parameter.default),
         (doc or (entry.text if entry is not None else "") or own or told).strip(),
-        {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, ""),
+        _PREFIX.get(parameter.kind, ""),
         only,
     )
 
@@ -105,8 +122,7 @@ def default_words(value: Any) -> str:
 def tidy(annotation: str) -> str:
     """Return an annotation without the modules and the steps of the client."""
     text = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Z])", "", annotation)
-    text = re.sub(r"Annotated\[(.+?), .*\]", r"\1", text)
-    return text
+    return re.sub(r"Annotated\[(.+?), .*\]", r"\1", text)
 
 
 def signature_text(name: str, parameters: list[Shown], returns: str = "") -> str:
@@ -133,7 +149,9 @@ def _with_marks(parameters: list[Shown]) -> Iterator[str]:
         before = each.only
         kind = f": {each.short}" if each.short else ""
         equals = " = " if kind else "="
-        yield f"{each.prefix}{each.name}{kind}" + (f"{equals}{each.default}" if each.default is not None else "")
+        yield f"{each.prefix}{each.name}{kind}" + (
+            f"{equals}{each.default}" if each.default is not None else ""
+        )
     if before == "positional":
         yield "/"
 
@@ -145,7 +163,9 @@ def keyword_texts(item: Any) -> dict[str, str]:
         return {}
     found = typing.get_type_hints(kind, include_extras=True)
     return {
-        name: next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, str)), "")
+        name: next(
+            (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, str)), ""
+        )
         for name, hint in found.items()
     }
 
@@ -160,7 +180,7 @@ def field_texts(kind: type) -> dict[str, str]:
         except (OSError, TypeError, SyntaxError):
             continue
         body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-        for line, after in zip(body, body[1:], strict=False):
+        for line, after in itertools.pairwise(body):
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
                 match after:
                     case ast.Expr(value=ast.Constant(value=str(text))):

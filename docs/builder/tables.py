@@ -29,7 +29,11 @@ def with_settings(text: str) -> str:
     head: list[str] = []
     for k, line in enumerate(lines):
         following = lines[k + 1 : k + 3]
-        is_head = len(following) == 2 and re.match(r"^\|[\s:|-]+\|$", following[0]) and _SETTING.match(following[1])
+        is_head = (
+            len(following) == 2
+            and re.match(r"^\|[\s:|-]+\|$", following[0])
+            and _SETTING.match(following[1])
+        )
         if line.startswith("|") and is_head:
             head = cells(line)
         elif head and re.match(r"^\|[\s:|-]+\|$", line):
@@ -70,8 +74,9 @@ class Raised:
 def error_page(api: Api, rules: str, sources: Iterator[Path]) -> Iterator[str]:
     """Yield the page of errors. `rules` is docs/api.md, whose table of error codes names the codes of each status."""
     yield from heading(1, "Errors")
-    yield "A failed request returns `application/problem+json` (RFC 9457). `code` is stable, so compare it in programs. `detail` is for people."
-    yield f"The body is a {link('`Problem`', api.address('Problem'), ERRORS)}. {link('Rules for all routes', 'api.md', ERRORS)} has an example."
+    yield "A failed request returns `application/problem+json` (RFC 9457). `code` is stable, so compare it in programs."
+    yield f"`detail` is for people. The body is a {link('`Problem`', api.address('Problem'), ERRORS)}."
+    yield f"{link('Rules for all routes', 'api.md', ERRORS)} has an example."
     yield ""
     yield from heading(2, "Status codes", "status-codes")
     raised, listed = _raised(sources), _listed(rules)
@@ -101,7 +106,7 @@ def _numbers(statuses: str) -> list[str]:
 
 def _listed(rules: str) -> dict[str, tuple[str, str]]:
     """Return status and reason of each code in the tables of the section on error codes."""
-    section = rules[rules.index("## Error codes") :].split("\n## ")[0]
+    section = rules[rules.index("## Error codes") :].split("\n## ", maxsplit=1)[0]
     found: dict[str, tuple[str, str]] = {}
     for line in section.splitlines():
         row = cells(line) if line.startswith("|") else []
@@ -126,7 +131,11 @@ def _raised(sources: Iterator[Path]) -> dict[str, Raised]:
                 _of_class(node, found)
             if isinstance(node, ast.Call):
                 code = next((k.value for k in node.keywords if k.arg == "code"), None)
-                if isinstance(code, ast.Constant) and node.args and (text := _sentence_of(node.args[0])):
+                if (
+                    isinstance(code, ast.Constant)
+                    and node.args
+                    and (text := _sentence_of(node.args[0]))
+                ):
                     found.setdefault(str(code.value), Raised()).details.append(text)
     return found
 
@@ -151,5 +160,7 @@ def _sentence_of(node: ast.expr) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         text = node.value
     if isinstance(node, ast.JoinedStr):
-        text = "".join(str(each.value) if isinstance(each, ast.Constant) else "…" for each in node.values)
+        text = "".join(
+            str(each.value) if isinstance(each, ast.Constant) else "…" for each in node.values
+        )
     return text if text.count(" ") > 1 else ""
