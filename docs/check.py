@@ -30,6 +30,7 @@ NOT_YET = frozenset(
         "attribute",
         "description of a field",
         "example",
+        "example of another package",
         "link",
         "navigation",
         "parameter",

@@ -57,7 +57,7 @@ def public_names(pages: Pages, names: Iterable[Public]) -> Iterator[Fault]:
     for public in names:
         page = pages.get(address(public.page))
         entry = page.entry(public.path) if page else []
-        if not entry:
+        if not entry or page is None:
             yield "entry", f"{public.path} has no entry on {public.page}"
             continue
         own = _until_method(entry)
@@ -67,9 +67,11 @@ def public_names(pages: Pages, names: Iterable[Public]) -> Iterator[Fault]:
         for parameter in _parameters_in(shown):
             if not _has_parameter(own, parameter):
                 yield "parameter", f"{public.path}: {parameter} has no entry of its own"
-        has_example = any(">>>" in code for each in own for code in each.codes)
+        has_example = any(">>>" in code for each in own for code in each.codes) or any(
+            re.search(r"^(Returned by|Part of) ", each.text, re.MULTILINE) for each in own
+        )
         if public.path.rpartition(".")[0] in PACKAGES and callable(public.item) and not has_example:
-            yield "example", f"{public.path}"
+            yield "example", f"{public.path} ({page.path})"
 
 
 def _until_method(entry: list[Section]) -> list[Section]:
@@ -219,8 +221,8 @@ def queries(
 ) -> Iterator[Query]:
     """Yield every setting, error code, route, option, parameter and public name.
 
-    The search matches the beginnings of words in any order. So a single word may have other results before its own entry,
-    and so may a route or a name of Python that is the beginning of another.
+    The search matches the beginnings of words in any order. So other results may come before an entry whose name is a
+    single word, or the beginning of another name.
     """
     for line in settings.splitlines():
         if re.match(r"\| *`RANKWRIGHT_", line):
@@ -240,7 +242,7 @@ def queries(
             shown = [each.title.split(" ")[0] for each in page.sections if each.level == 5]
             yield from map(_word_query, shown)
     for command in found:
-        yield Query(command.name, command.name)
+        yield Query(command.name, command.name, 3)
         for each in command.parameters:
             if each.opts[0].startswith("-") and each.name not in COMMON:
                 yield Query(
@@ -249,7 +251,7 @@ def queries(
 
 
 def _word_query(name: str) -> Query:
-    return Query(name, name, 1 if "_" in name else 10)
+    return Query(name, name, 3 if "_" in name else 10)
 
 
 def search(folder: Path, asked: Iterable[Query], ask: Ask | None = None) -> Iterator[Fault]:
@@ -258,7 +260,7 @@ def search(folder: Path, asked: Iterable[Query], ask: Ask | None = None) -> Iter
     titles = {
         item["location"]: _words(re.sub(r"<[^>]+>", "", item["title"])) for item in index["items"]
     }
-    by_text = {each.text: each for each in asked if len(each.text) > 2}
+    by_text = {each.text: each for each in asked if len(each.text) > 4}
     for text, locations in (ask or ask_node)(folder, [*by_text]).items():
         query = by_text[text]
         own = _words(query.title)

@@ -206,10 +206,10 @@ def usage(command: Command) -> str:
 
 def _option(option: Any, command: str, anchor: str) -> Iterator[str]:
     name = option.opts[0].lstrip("-")
-    shown = ", ".join(f"`{each}`" for each in [*option.opts, *option.secondary_opts])
+    shown = ", ".join(f"`{each}`" for each in option.opts)
     title = f"{shown} {hidden(command.removeprefix('rankwright '))}"
     yield from heading(5, title, f"{anchor}--{name}", "param")
-    notes = [_type(option)]
+    notes = [" or ".join([_type(option), *(f"`{each}`" for each in option.secondary_opts)])]
     notes.append("required" if option.required else "")
     notes.append("repeatable" if option.multiple else "")
     if option.default not in (None, False, [], ()):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from docs.builder.markdown import link, slug
+from docs.builder.signatures import hints_of
 
 PYTHON = "reference/python/"
 
@@ -97,6 +99,24 @@ class Names:
             return piece
         return link(piece, found.address, page)
 
+    @cached_property
+    def sources(self) -> dict[str, list[Public]]:
+        """The functions that return each record, and the records that have it as a field, by its path."""
+        found: dict[str, list[Public]] = {}
+        records = {
+            each.item: each.path for each in self.entries.values() if isinstance(each.item, type)
+        }
+        for each in self.entries.values():
+            if not callable(each.item):
+                continue
+            hints = hints_of(each.item)
+            kinds = hints.values() if isinstance(each.item, type) else [hints.get("return")]
+            inner = [part for hint in kinds for part in _parts(hint) if isinstance(part, type)]
+            for kind in dict.fromkeys(inner):
+                if kind in records and records[kind] != each.path:
+                    found.setdefault(records[kind], []).append(each)
+        return found
+
     @property
     def _short(self) -> dict[str, Public]:
         """The names that are long enough, and of which there is only one, by themselves."""
@@ -143,6 +163,13 @@ def find_names() -> Names:
 def _exports(package: ModuleType) -> Iterator[tuple[str, Any]]:
     for name in package.__all__:
         yield f"{package.__name__}.{name}", getattr(package, name)
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    """Yield an annotation and all that it is made of."""
+    yield hint
+    for inner in get_args(hint):
+        yield from _parts(inner)
 
 
 def _group_of(item: Any) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from docs.builder.bounds import python_type
+from docs.builder.bounds import alternatives, python_type
 from docs.builder.docstrings import Docstring, Entry, as_markdown, with_code
-from docs.builder.markdown import code, first_sentence, gap, heading, hidden, sentence
+from docs.builder.markdown import code, first_sentence, gap, heading, hidden, link, sentence
 from docs.builder.names import PACKAGES, Names, Public
 from docs.builder.signatures import (
     Shown,
@@ -141,7 +141,7 @@ class Writer:
     ) -> Iterator[str]:
         """Yield what there is to say about a function or a method."""
         docstring = Docstring.of(item)
-        parameters = parameters_of(item)
+        parameters = [self.as_for_fit(each, path) for each in parameters_of(item)]
         if returns is None:
             returns = self.returned(item)
         yield from self.signature(name, parameters, returns)
@@ -153,6 +153,16 @@ class Writer:
         if not is_public and "Examples" in docstring.sections:
             yield from self.examples(docstring, path)
         yield from self.notes(docstring, level + 1, path)
+
+    def as_for_fit(self, each: Shown, path: str) -> Shown:
+        """Return a parameter of an estimator's method that has no text with that of `fit`."""
+        owner, _, name = path.rpartition(".")
+        kind: Any = getattr(self.names.entries.get(owner), "item", None)
+        if each.text or name == "fit" or not hasattr(kind, "fit"):
+            return each
+        described = Docstring.of(kind.fit).described("Parameters")
+        is_known = each.name in described and described[each.name].text
+        return replace(each, text=f"As for [`fit`](#{owner}.fit)." if is_known else "")
 
     def signature(self, name: str, parameters: list[Shown], returns: str) -> Iterator[str]:
         """Yield a signature."""
@@ -175,8 +185,23 @@ class Writer:
     def examples(self, docstring: Docstring, path: str) -> Iterator[str]:
         """Yield the examples."""
         found = docstring.sections.get("Examples", "")
-        if ">>>" not in found:
-            yield from (gap("example", path), "")
+        sources = self.names.sources.get(path, [])
+        if sources:
+            links = [link(f"`{each.name}`", each.address, self.page) for each in sources[:6]]
+            functions = [
+                text
+                for text, each in zip(links, sources, strict=False)
+                if not isinstance(each.item, type)
+            ]
+            others = [text for text in links if text not in functions]
+            words = [f"Returned by {alternatives(functions)}."] if functions else []
+            words += [f"Part of {alternatives(others)}."] if others else []
+            yield from (" ".join(words), "")
+        elif ">>>" not in found:
+            kind = (
+                "example of another package" if path.rpartition(".")[0] in PACKAGES else "example"
+            )
+            yield from (gap(kind, path), "")
         if found:
             yield from ("<p class='caption'>Example</p>", "", '<div class="example" markdown>', "")
             yield from (*with_code("\n".join([*self.imports(found, path), found])), "</div>", "")

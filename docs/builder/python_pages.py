@@ -169,17 +169,17 @@ def _errors(names: Names) -> Iterator[str]:
         for _, each in inspect.getmembers(rankwright.errors, inspect.isclass)
         if issubclass(each, Exception) and each.__module__ == "rankwright.errors"
     ]
-    classes.sort(key=lambda each: (each.__mro__[-4::-1].__len__() > 1, each not in exported))
+    classes.sort(key=lambda each: (each not in exported, len(each.__mro__)))
     for each in classes:
         public = exported.get(each) or Public(f"rankwright.errors.{each.__name__}", each, page)
         yield from heading(2, f"`{public.path}`", public.path, "name")
-        base = next(iter(each.__bases__))
-        yield from (
-            (f"Base class: {names.linked(f'`{base.__name__}`', page)}", "")
-            if base is not Exception
-            else ()
-        )
-        yield from writer.class_entry(public, 2)
+        (base,) = each.__bases__
+        if base is not Exception:
+            yield from (f"Base class: {names.linked(f'`{base.__name__}`', page)}.", "")
+        if each in exported:
+            yield from writer.class_entry(public, 2)
+        else:  # it has what its base class has
+            yield from writer.about(Docstring.of(each), public.path)
 
 
 def _remote_ranker(names: Names) -> Iterator[str]:
