@@ -53,7 +53,7 @@ class ClientWriter(Writer):
                 if each not in PLAIN
             ]
             if kinds:
-                yield from ("<p class='caption'>Returns</p>", "", f"{alternatives(kinds)}.", "")
+                yield from ("<p class='caption'>Returns</p>", "", alternatives(kinds), "")
 
     def result(self, name: str) -> str:
         """Return a link to what a result has: a resource, or the object of the API of this name."""
@@ -115,10 +115,10 @@ def _resource(names: Names, name: str) -> Iterator[str]:
     yield from writer.about(docstring, public.path)
     yield f"It also has the fields of [`{name}`](SCHEMA:{name}) as attributes, as of the last time that it was read."
     yield ""
-    yield from heading(2, "Methods")
-    yield from writer.overview(kind, path)
     yield from writer.examples(docstring, public.path)
     yield from writer.attributes(kind, docstring, {"data"}, path, 2)
+    yield from heading(2, "Methods")
+    yield from writer.overview(kind, path)
     yield from writer.operations(kind, path, 3)
 
 
@@ -134,6 +134,7 @@ def _client(names: Names) -> Iterator[str]:
     yield from writer.about(docstring, public.path)
     yield from writer.examples(docstring, public.path)
     yield from writer.parameters(parameters, public.path, 2)
+    yield from writer.attributes(kind, docstring, set(), "Client", 2)
     yield from heading(2, "What the client can do")
     yield from writer.overview(kind, "Client")
     collections = [*_collections()]
@@ -146,7 +147,6 @@ def _client(names: Names) -> Iterator[str]:
         for name, each in collections
     ]
     yield from table(("Collection", "Description", "Methods"), *rows, kind="names")
-    yield from writer.attributes(kind, docstring, set(), "Client", 2)
     yield from heading(2, "Methods")
     yield from writer.operations(kind, "Client", 3)
     yield from writer.notes(docstring, 2, public.path)

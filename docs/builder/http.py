@@ -99,6 +99,7 @@ def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
     yield from heading(2, f"`{route.title}` {hidden(route.anchor)}", route.anchor, "route")
     summary, description = sentence(operation["summary"]), operation.get("description") or ""
     yield from (f"{hidden(route.title)}**{summary}** {description}", "")
+    yield from ('<div class="curl" markdown>', "", *code(api.curl(route), "bash"), "</div>", "")
     parameters = operation.get("parameters", ())
     if parameters:
         yield from ("<p class='caption'>Parameters</p>", "")
@@ -112,8 +113,7 @@ def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
         )
     if content := operation.get("requestBody", {}).get("content"):
         yield from ("<p class='caption'>Body</p>", "", f"{_bodies(api, content, page)}.", "")
-    yield from ("<p class='caption'>Request</p>", "", '<div class="curl" markdown>', "")
-    yield from (*code(api.curl(route), "bash"), "</div>", "")
+    yield from ("<p class='caption'>Responses</p>", "")
     for status, answer in route.answers:
         yield from _answer(api, route, status, answer, shown)
     responses = operation["responses"]
@@ -135,7 +135,7 @@ def _answer(
     content = answer.get("content", {})
     body = f" Body: {_bodies(api, content, route.page)}." if content else ""
     yield from (
-        f"**Response {status}.** {sentence(answer['description'])}{body}\n{{.response}}",
+        f"**{status}.** {sentence(answer['description'])}{body}\n{{.response}}",
         "",
     )
     if headers := answer.get("headers"):
