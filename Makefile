@@ -103,7 +103,7 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
-	printf 'mkdocstrings-python\nzensical\n' | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
+	echo zensical | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-docs.lock -
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-uv.lock -
