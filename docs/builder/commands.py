@@ -155,7 +155,9 @@ def _index(commands: list[Command]) -> Iterator[str]:
 
 
 def _command(command: Command) -> Iterator[str]:
-    yield from heading(2, f"`{command.name}`", command.anchor, "command")
+    yield from heading(
+        2, f"`{command.name}`", command.anchor, "command", command.name.removeprefix("rankwright ")
+    )
     yield from (_help(command) or gap("description", command.name), "")
     yield from code(usage(command), "text")
     examples = EXAMPLES.get(command.name, [])

@@ -96,7 +96,9 @@ def _shared(api: Api) -> Iterator[str]:
 
 def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
     operation, page = route.operation, route.page
-    yield from heading(2, f"`{route.title}` {hidden(route.anchor)}", route.anchor, "route")
+    yield from heading(
+        2, f"`{route.title}` {hidden(route.anchor)}", route.anchor, "route", operation["summary"]
+    )
     summary, description = sentence(operation["summary"]), operation.get("description") or ""
     yield from (f"{hidden(route.title)}**{summary}** {description}", "")
     yield from ('<div class="curl" markdown>', "", *code(api.curl(route), "bash"), "</div>", "")
@@ -195,7 +197,7 @@ def _bodies(api: Api, content: Json, page: str) -> str:
 
 def _schema(api: Api, name: str, page: str, level: int = 3) -> Iterator[str]:
     schema = api.schemas[name]
-    yield from heading(level, f"{hidden('object')} `{name}`", name, "object")
+    yield from heading(level, f"{hidden('object')} `{name}`", name, "object", name)
     yield from (schema.get("description", ""), "")
     required = schema.get("required", ())
     if name in api.requests:

@@ -29,9 +29,12 @@ def table(*rows: Iterable[object], kind: str = "fields") -> Iterator[str]:
         yield from (f'<div class="{kind}" markdown>', "", *head, *lines[1:], "", "</div>", "")
 
 
-def heading(level: int, title: str, anchor: str = "", kind: str = "") -> Iterator[str]:
-    """Yield a heading."""
-    marks = " ".join(filter(None, (f"#{anchor}" if anchor else "", f".{kind}" if kind else "")))
+def heading(
+    level: int, title: str, anchor: str = "", kind: str = "", label: str = ""
+) -> Iterator[str]:
+    """Yield a heading. `label` is its title in the list beside the text, if that is another."""
+    named = f"data-toc-label='{html.escape(label)}'" if label else ""
+    marks = " ".join(filter(None, (anchor and f"#{anchor}", kind and f".{kind}", named)))
     yield from (f"{'#' * level} {title}" + (f" {{{marks}}}" if marks else ""), "")
 
 

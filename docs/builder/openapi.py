@@ -231,9 +231,9 @@ class Api:
                 for each, inner in schema["properties"].items()
                 if each in required and (depth < 5 or inner.get("type") != "array")
             }
-        return self._known(name, kind) if name else _plain(kind, schema, self, depth)
+        return self._known(name, kind, schema) if name else _plain(kind, schema, self, depth)
 
-    def _known(self, name: str, kind: str | None) -> Any:
+    def _known(self, name: str, kind: str | None, schema: Json) -> Any:
         types: dict[str, Any] = {
             "string": str,
             "integer": int,
@@ -245,7 +245,7 @@ class Api:
         for value in self.pool.get(name, ()):
             if kind is None or isinstance(value, types.get(kind, object)):
                 return value
-        return _plain(kind, {}, self, 9)
+        return _plain(kind, schema, self, 9)
 
     def curl(self, route: Route) -> str:
         """Return a complete request in the shell."""
@@ -307,7 +307,7 @@ class Api:
             "figure": "average_precision",
             "model": "churn@champion",
         }
-        return known.get(parameter["name"]) or self._known(parameter["name"], None)
+        return known.get(parameter["name"]) or self._known(parameter["name"], None, {})
 
     def _segment(self, name: str, route: Route) -> str:
         described: Json = next(

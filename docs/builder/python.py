@@ -99,7 +99,7 @@ class Writer:
 
     def entry(self, public: Public, level: int = 2) -> Iterator[str]:
         """Yield the entry of a public name."""
-        yield from heading(level, f"`{public.path}`", public.path, "name")
+        yield from heading(level, f"`{public.path}`", public.path, "name", public.name)
         item = public.item
         if isinstance(item, type):
             yield from self.class_entry(public, level)
@@ -267,7 +267,7 @@ class Writer:
 
     def label(self, title: str, level: int, *, as_headings: bool = True) -> Iterator[str]:
         """Yield the title of a part of an entry."""
-        if as_headings and level <= 3:
+        if as_headings and level <= 2:
             yield from heading(level, title)
         else:
             yield from (f"<p class='caption'>{title}</p>", "")
@@ -353,7 +353,7 @@ class Writer:
         self, name: str, item: Callable[..., Any], path: str, level: int, returns: str | None = None
     ) -> Iterator[str]:
         """Yield the entry of a method."""
-        yield from heading(level, f"`{name}` {hidden(path)}", f"{path}.{name}", "method")
+        yield from heading(level, f"`{name}` {hidden(path)}", f"{path}.{name}", "method", name)
         yield from self.function(
             name, item, level, f"{path}.{name}", is_public=False, returns=returns
         )
