@@ -304,7 +304,6 @@ class Api:
             return schema["examples"][0]
         known = {
             "metric": "average_precision",
-            "figure": "average_precision",
             "model": "churn@champion",
         }
         return known.get(parameter["name"]) or self._known(parameter["name"], None, {})
