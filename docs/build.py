@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from itertools import chain
 from pathlib import Path
 
 from docs.builder.commands import command_pages
@@ -20,7 +19,6 @@ from docs.builder.navigation import configuration
 from docs.builder.openapi import Api
 from docs.builder.pages import Folders
 from docs.builder.python_pages import python_pages
-from docs.builder.tables import ERRORS, error_page, with_settings
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "build" / "site"
@@ -46,7 +44,6 @@ def main() -> None:
         "index.md": (ROOT / "README.md").read_text(encoding="utf-8"),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
         "contributing.md": (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
-        "settings.md": with_settings((ROOT / "docs" / "settings.md").read_text(encoding="utf-8")),
         "tutorials/notebook.md": "\n\n".join(folders.notebook()),
     }
     for name, text in written.items():
@@ -63,14 +60,10 @@ def main() -> None:
 def reference() -> dict[str, list[str]]:
     """Return the lines of every page of the reference, by its path."""
     api = Api.read(ROOT / "openapi.json")
-    rules = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    sources = chain.from_iterable(
-        sorted((ROOT / folder).rglob("*.py")) for folder in ("app", "core", "workers")
-    )
+    errors = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     pages, _ = python_pages()
     pages |= command_pages()
-    pages |= http_pages(api)
-    pages[ERRORS] = [*error_page(api, rules, sources)]
+    pages |= http_pages(api, errors)
     return {
         page: [_with_schemas(line, page, api) for line in lines] for page, lines in pages.items()
     }

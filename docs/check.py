@@ -13,6 +13,7 @@ from collections import Counter
 from itertools import chain
 from pathlib import Path
 
+from app.platform.settings import Settings
 from docs.builder import checks
 from docs.builder.commands import EXAMPLES, find_commands
 from docs.builder.names import find_names
@@ -80,7 +81,7 @@ def faults() -> chain[checks.Fault]:
         "core.selection",
     }
     allowed |= {"core.bounds", "rankwright", "rankwright.errors"}
-    settings = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    settings = [f"RANKWRIGHT_{name.upper()}" for name in Settings.model_fields]
     given = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
     queries = checks.queries(pages, api, public, commands, settings)
     return chain(

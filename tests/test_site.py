@@ -16,6 +16,7 @@ from docs.builder import checks
 from docs.builder.bounds import schema_words, words_of
 from docs.builder.commands import EXITS
 from docs.builder.docstrings import Docstring
+from docs.builder.http import status_addresses
 from docs.builder.markdown import relative
 from docs.builder.names import Public
 from docs.builder.navigation import configuration
@@ -23,7 +24,6 @@ from docs.builder.openapi import Api
 from docs.builder.pages import Folders
 from docs.builder.signatures import parameters_of, signature_text
 from docs.builder.site import broken_links, read_page
-from docs.builder.tables import with_settings
 
 
 def fit(n: Annotated[int, Ge(1), Doc("How many.")] = 3, *, kind: Literal["a", "b"] = "a") -> None:
@@ -288,16 +288,11 @@ def test_a_docstring_is_taken_apart() -> None:
     assert parts.sections["Examples"] == ">>> fit()"
 
 
-def test_settings_become_entries() -> None:
-    page = with_settings(
-        "# Settings\n\n| Variable | Default | Allowed | Meaning |\n| --- | --- | --- | --- |\n"
-        "| `RANKWRIGHT_A` | `1` | number | One. |\n| `RANKWRIGHT_B` |  | path | Two |\n\nMore.\n"
-    )
-    assert "##### `RANKWRIGHT_A` {#rankwright_a .param}" in page
-    assert "number, default `1`" in page
-    assert "Two." in page
-    assert "|" not in page
-    assert page.endswith("More.\n")
+def test_a_status_leads_to_its_error_codes() -> None:
+    page = "# Errors\n\n## 401 and 403 Keys, sessions\n\n### `x`\n\n## 422 A\n\n## 422 B\n"
+    found = status_addresses(page)
+    assert found["403"] == "errors.md#401-and-403-keys-sessions"
+    assert found["422"] == "errors.md#422-a"
 
 
 def test_the_navigation_has_the_pages_that_exist(tmp_path: Path) -> None:

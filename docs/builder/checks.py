@@ -14,7 +14,6 @@ from docs.builder.commands import COMMON, Command, usage
 from docs.builder.names import Public
 from docs.builder.openapi import Api
 from docs.builder.site import Page, Section
-from docs.builder.tables import cells
 
 MAX_BYTES = 300_000
 """Most bytes of a page."""
@@ -217,26 +216,27 @@ class Query:
 
 
 def queries(
-    pages: Pages, api: Api, names: Iterable[Public], found: Iterable[Command], settings: str
+    pages: Pages,
+    api: Api,
+    names: Iterable[Public],
+    found: Iterable[Command],
+    settings: Iterable[str],
 ) -> Iterator[Query]:
     """Yield every setting, error code, route, option, parameter and public name.
 
     The search matches the beginnings of words in any order. So other results may come before an entry whose name is a
-    single word, or the beginning of another name.
+    single word, or the beginning of another name. Words of up to five letters are left out.
     """
-    for line in settings.splitlines():
-        if re.match(r"\| *`RANKWRIGHT_", line):
-            name = cells(line)[0].strip("`")
-            yield Query(name, name)
-    if "reference/errors/" in pages:
-        for section in pages["reference/errors/"].sections:
-            if section.level == 3 and not section.title.isdigit():
-                yield _word_query(section.title)
+    yield from (Query(name, name) for name in settings)
+    if "errors/" in pages:
+        yield from (
+            _word_query(each.title) for each in pages["errors/"].sections if each.level == 3
+        )
     for route in api.routes:
         yield Query(route.title, route.title, 3)
         yield from (_word_query(each["name"]) for each in route.operation.get("parameters", ()))
     for public in names:
-        yield Query(public.path, public.path, 3)
+        yield Query(public.name, public.path, 3 if "_" in public.name else 10)
         page = pages.get(address(public.page))
         if public.is_estimator and page:
             shown = [each.title.split(" ")[0] for each in page.sections if each.level == 5]
@@ -245,9 +245,8 @@ def queries(
         yield Query(command.name, command.name, 3)
         for each in command.parameters:
             if each.opts[0].startswith("-") and each.name not in COMMON:
-                yield Query(
-                    f"{command.name.removeprefix('rankwright ')} {each.opts[0]}", each.opts[0]
-                )
+                short = command.name.removeprefix("rankwright ")
+                yield Query(f"{short} {each.opts[0]}", each.opts[0], 3)
 
 
 def _word_query(name: str) -> Query:
@@ -260,7 +259,7 @@ def search(folder: Path, asked: Iterable[Query], ask: Ask | None = None) -> Iter
     titles = {
         item["location"]: _words(re.sub(r"<[^>]+>", "", item["title"])) for item in index["items"]
     }
-    by_text = {each.text: each for each in asked if len(each.text) > 4}
+    by_text = {each.text: each for each in asked if len(each.text) > 5}
     for text, locations in (ask or ask_node)(folder, [*by_text]).items():
         query = by_text[text]
         own = _words(query.title)
@@ -296,5 +295,6 @@ def navigation(pages: Pages, given: Iterable[str]) -> Iterator[Fault]:
     listed = {address(each) for each in patterns}
     folders = tuple(address(each).removesuffix("*") for each in patterns if each.endswith("/*"))
     for path in pages:
-        if path not in listed and not path.startswith(folders) and path != "404.html":
+        is_page = not path.endswith(".html")
+        if is_page and path not in listed and not path.startswith(folders):
             yield "navigation", f"no entry leads to {path}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from docs.builder.markdown import LONG, code, gap, heading, hidden, link, senten
 from docs.builder.openapi import HTTP, SHARED, Api, Route, json_text
 
 Json = Mapping[str, Any]
-ERRORS = "reference/errors.md"
+ERRORS = "errors.md"
 INDEX = f"{HTTP}index.md"
 
 WEBHOOKS = """
@@ -24,9 +25,10 @@ The service sends no webhooks yet. Use one of these instead:
 """
 
 
-def http_pages(api: Api) -> dict[str, list[str]]:
-    """Return every page about HTTP."""
-    pages = {page: [*_tag_page(api, page)] for page in api.pages}
+def http_pages(api: Api, errors: str) -> dict[str, list[str]]:
+    """Return every page about HTTP. `errors` is the text of docs/errors.md."""
+    statuses = status_addresses(errors)
+    pages = {page: [*_tag_page(api, page, statuses)] for page in api.pages}
     pages[SHARED] = [*_shared(api)]
     pages[INDEX] = [*_index(api)]
     return pages
@@ -65,7 +67,7 @@ def _routes_table(routes: list[Route], page: str) -> Iterator[str]:
     yield from table(("Route", "Description"), *rows, kind="names")
 
 
-def _tag_page(api: Api, page: str) -> Iterator[str]:
+def _tag_page(api: Api, page: str, statuses: Mapping[str, str]) -> Iterator[str]:
     title, description = api.pages[page]
     yield from heading(1, title)
     yield from (description, "")
@@ -73,7 +75,7 @@ def _tag_page(api: Api, page: str) -> Iterator[str]:
     yield from _routes_table(routes, page)
     shown: dict[str, str] = {}
     for route in routes:
-        yield from _route(api, route, shown)
+        yield from _route(api, route, statuses, shown)
     names = [name for name, home in api.homes.items() if home == page]
     if names:
         yield from heading(2, "Objects", "objects")
@@ -91,10 +93,22 @@ def _shared(api: Api) -> Iterator[str]:
             yield from _schema(api, name, SHARED, level=2)
 
 
+def status_addresses(errors: str) -> dict[str, str]:
+    """Return the address of each status: the first heading of docs/errors.md that has it."""
+    found: dict[str, str] = {}
+    for title in re.findall(r"^## (.+)$", errors, re.MULTILINE):
+        anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
+        for status in re.findall(r"\b[45]\d\d\b", title):
+            found.setdefault(status, f"{ERRORS}#{anchor}")
+    return found
+
+
 # --- routes ---------------------------------------------------------------------------------------
 
 
-def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
+def _route(
+    api: Api, route: Route, statuses: Mapping[str, str], shown: dict[str, str]
+) -> Iterator[str]:
     operation, page = route.operation, route.page
     yield from heading(
         2, f"`{route.title}` {hidden(route.anchor)}", route.anchor, "route", operation["summary"]
@@ -121,7 +135,7 @@ def _route(api: Api, route: Route, shown: dict[str, str]) -> Iterator[str]:
     responses = operation["responses"]
     errors = sorted(each for each in responses if "$ref" in responses[each] and each.isdigit())
     if errors:
-        links = ", ".join(link(status, f"{ERRORS}#status-{status}", page) for status in errors)
+        links = ", ".join(link(status, statuses.get(status, ERRORS), page) for status in errors)
         yield from (f"Errors: {links}.\n{{.errors}}", "")
 
 

@@ -24,7 +24,7 @@ PARTS = {
     ),
     "model-quality": (
         "Model quality",
-        r"/(metrics|roc|operating-points?|metric-estimates|figures|gains|curves/\{kind\}|baselines|controls|leaderboard"
+        r"/(metrics|roc|operating-points?|metric-estimates|gains|curves/\{kind\}|baselines|leaderboard"
         r"|out-of-fold|checks|plot|report)$",
     ),
 }
