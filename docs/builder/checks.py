@@ -236,7 +236,7 @@ def queries(
         yield Query(route.title, route.title, 3)
         yield from (_word_query(each["name"]) for each in route.operation.get("parameters", ()))
     for public in names:
-        yield Query(public.name, public.path, 3 if "_" in public.name else 10)
+        yield Query(public.path, public.path, 10)
         page = pages.get(address(public.page))
         if public.is_estimator and page:
             shown = [each.title.split(" ")[0] for each in page.sections if each.level == 5]

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass, replace
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +67,9 @@ INTERNAL = {
 }
 """Members of rankers that only the service and other rankers call."""
 
+INTERNAL_METHODS = ("core.metrics.functionals",)
+"""Packages with classes whose methods only other functions of the package call."""
+
 FIRST = (
     *(
         "fit",
@@ -114,7 +118,8 @@ class Writer:
         docstring = Docstring.of(kind)
         described = docstring.described("Parameters", "Keywords", "Attributes")
         parameters = parameters_of(kind, described)
-        if inspect.isabstract(kind) or (issubclass(kind, BaseException) and not described):
+        is_made = not (inspect.isabstract(kind) or is_protocol(kind) or issubclass(kind, Enum))
+        if not is_made or (issubclass(kind, BaseException) and not described):
             parameters = []
         yield from self.signature(path, parameters, "")
         yield from self.about(docstring, path)
@@ -336,6 +341,8 @@ class Writer:
 
     def methods(self, kind: type, path: str, level: int) -> Iterator[str]:
         """Yield the public methods of a class, with those that it inherits."""
+        if kind.__module__.startswith(INTERNAL_METHODS):
+            return
         found = {
             name: item
             for name, item in inspect.getmembers(kind, inspect.isroutine)
@@ -364,6 +371,11 @@ class Writer:
             if section in docstring.sections:
                 yield from self.label(section, level)
                 yield from (self.text(docstring.sections[section], path), "")
+
+
+def is_protocol(kind: type) -> bool:
+    """Return True if a class only describes what others have."""
+    return bool(getattr(kind, "_is_protocol", False))
 
 
 def is_record(kind: type) -> bool:
