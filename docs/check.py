@@ -7,6 +7,7 @@ kind that is not in `NOT_YET`.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tomllib
 from collections import Counter
@@ -60,6 +61,8 @@ def main() -> None:
                 ]
             )
         )
+    if shutil.which("node") is None:
+        sys.stdout.write("There is no node here: the search was not checked.\n")
     sys.stdout.write("The site is complete.\n")
 
 
