@@ -12,7 +12,6 @@ import inspect
 import io
 import json
 import re
-import textwrap
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -368,13 +367,15 @@ def keywords_of(request: Callable[..., ApiRequest[Any]]) -> Callable[[F], F]:
 
     def put(function: F) -> F:
         found = keywords(kind)(function)
-        _, _, parameters = (request.__doc__ or "").partition("Parameters\n    ----------\n")
-        blocks = re.split(r"^(?=    \w+ : )", parameters, flags=re.MULTILINE)
+        # Python 3.13 and later strip the indentation of docstrings, earlier ones do not.
+        described = inspect.cleandoc(request.__doc__ or "")
+        _, _, parameters = described.partition("Parameters\n----------\n")
+        blocks = re.split(r"^(?=\w+ : )", parameters, flags=re.MULTILINE)
         told = [
             block for block in blocks if block.partition(" : ")[0].strip() in kind.__annotations__
         ]
         if told:
-            own, added = inspect.cleandoc(function.__doc__ or ""), textwrap.dedent("".join(told))
+            own, added = inspect.cleandoc(function.__doc__ or ""), "".join(told)
             found.__doc__ = f"{own}\n\nKeywords\n--------\n{added.rstrip()}"
         return found
 
