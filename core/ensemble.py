@@ -124,34 +124,37 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
 
 
 class RankAverage(Ranker):
-    """Score by the mean rank of several rankers.
+    """Ensemble of rankers: the score is the weighted mean rank of its members.
 
-    Each member's score of a row is replaced by its rank among the member's scores of the training rows, so that scores
-    on different scales count alike. A row's score does not depend on the other rows that are scored with it.
+    Use it to combine fitted or unfitted rankers of different kinds; `auto_ranker` returns one. Its cost is the sum of
+    its members' costs, so do not use it if a single member is as accurate.
+
+    Each member's score of a row is replaced by its rank among the member's scores of the training rows, so different
+    scales count equally. A row's score does not depend on the other rows in the call.
 
     Attributes
     ----------
     members_ : list of Ranker
-        Fitted, in the order of `members`.
+        The fitted members, in the order of `members`.
     kept_ : list of int
-        The indices of these in `members`: all, unless a callback has ended the fit early. Then those whose fit was
-        complete or, if none was, those that were cut short.
+        Indices of these in `members`. All, unless a callback ended the fit early: then the members whose fit was
+        complete or, if none was, those that were interrupted.
     weights_ : ndarray of shape (n_members,), float64
-        They sum to 1.
+        Weights with the sum 1.
     intercept_ : float
-        Minus the mean rank at the Youden point of the training rows. A score is the mean rank plus this, and `predict`
-        says positive above 0.
+        Minus the mean rank with the greatest TPR - FPR on the training rows. The score is the mean rank plus this
+        value.
     ranks_ : list of Ranks
-        The function by which the scores of each member become ranks.
+        For each member the function that turns its scores into ranks.
 
     Notes
     -----
-    Members make different errors: on 14 public tables the mean rank of three boosters had a higher partial AUC on
-    [0, .05] than LightGBM on 9; the one of them with the best validation figure had so on 7.
+    Members make different errors. On 14 public tables, the mean rank of three boosters had a higher partial AUC on [0,
+    0.05] than LightGBM on 9. The single booster with the best validation value was better on 7.
 
     Ranks are taken among the training rows, on which members are more certain than on other rows. That distorts a
-    member's scale, but never changes the order of two scores. Between two training scores ranks are linear; beyond the
-    lowest and the highest they approach 0 and 1.
+    member's scale, but never changes the order of two scores. Ranks are linear between two training scores, and
+    approach 0 and 1 beyond the lowest and the highest.
 
     References
     ----------

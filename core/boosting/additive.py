@@ -22,37 +22,37 @@ from .options import LearningRate, RandomState
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Additive(ContributionRanker):
-    """Average additive models of several draws of the rows, each boosted slowly over one column at a time.
+    """Bagged additive models: a step function per feature and tables for a few pairs of features.
 
-    The score is Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): a step function for each column, and a table for each of a few pairs
-    of columns. It estimates the log odds. With some hundreds of rows it is often more accurate than trees, and
-    all of it can be drawn.
+    Use it with few rows or few positives, or if people must read the model. With some hundreds of rows it is often more
+    accurate than trees, and you can plot all of it. With many rows, use `RankBoost` or `LogitBoost` with trees.
 
-    Each bag leaves out 15 % of the rows, groups and equal rows together, and in each round takes a short Newton step
-    along each column in turn: a stump at the best of a few random thresholds, or a step for each category. It keeps the
-    rounds up to the lowest logistic loss of the rows left out. Then the pairs that explain most of what is left are
-    fitted in the same way, by the quadrants of two thresholds. The bags are averaged.
+    The score Σ_j g_j(x_j) + Σ g_jk(x_j, x_k) estimates the log-odds. Each bag leaves out 15 % of the rows, keeping
+    groups and equal rows together. Each round takes a short Newton step along each column in turn: a stump at the best
+    of a few random thresholds, or a step for each category. The bag keeps the rounds up to the lowest logistic loss on
+    the rows left out. Then the pairs that explain most of the rest are fitted in the same way, by the quadrants of two
+    thresholds. The score is the mean over the bags.
 
     Attributes
     ----------
     offset_ : float
-        Mean score of the training rows. Parts are differences from it.
+        Mean score of the training rows. Contributions are differences from it.
     n_rounds_ : int
-        Rounds that were run.
+        Number of rounds.
     validation_loss_ : ndarray of shape (n_rounds_,), float64
-        Mean logistic loss of the rows left out after each round; NaN if no bag could leave any out.
+        Mean logistic loss of the rows left out after each round; NaN if no bag could leave out any.
     bag_rounds_ : ndarray of shape (n_bags,), int64
-        Rounds that each bag has kept.
+        Number of rounds that each bag kept.
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why there are no more rounds.
+        Why boosting ended.
 
     Notes
     -----
-    What is our own: thresholds are the best of three at random; a pair is chosen by what it explains beyond the sum of
-    two stumps; missing values have a step of their own; the means of the rows and columns of a pair's table are moved
-    to the functions of its columns, so that a pair holds nothing that a column does.
+    Differences from the papers: thresholds are the best of three random ones. A pair is chosen by what it explains
+    beyond the sum of two stumps. Missing values have their own step. The row and column means of a pair's table are
+    moved to the functions of its columns, so a pair contains only the interaction.
 
-    O(n_bags · max_rounds · n_features · n_samples). Bags are divided among threads.
+    Time: O(n_bags · max_rounds · n_features · n_samples). Threads share the bags.
 
     References
     ----------

@@ -205,42 +205,45 @@ class SampledParameters(ProgramParameters):
 
 
 class SampledMartiRank(SampledParameters, ProgramRanker):
-    """MartiRank with label noise, sampling of rows, and bagging.
+    """MartiRank with a correction for label noise, sampled rows and bagging.
 
-    Each layer of each program is grown on a draw of the rows without replacement, so that no row is
-    asked twice at a node. With labels flipped at rate η, an estimate of a class's mass is corrected
-    to (M_b - η M)/(1 - 2η), both where a node is frozen and where Lemma 4 tosses its coin. A node
-    that hardly any of one class reaches is frozen: it has too few of them to learn from. Scores are
-    means over `n_bags` programs.
+    Use it if a known or estimated fraction of the labels is flipped. The fit estimates the noise rate if you do not
+    give it. With clean labels, `RankBoost` with trees is more accurate.
+
+    Each layer of each program is grown on rows drawn without replacement, so a node uses a row only once. With labels
+    flipped at rate η, an estimate of a class's mass is corrected to (M_b - η M)/(1 - 2η), both in the test that freezes
+    a node and in the coin of Lemma 4. A node is frozen if hardly any rows of one class reach it. Scores are means over
+    `n_bags` programs.
 
     Attributes
     ----------
     nodes_ : structured ndarray of shape (n_bags · T(T+1)/2,)
-        Program by program, layer by layer, by position; see `program.NODE`.
+        The nodes by program, layer and position; see `program.NODE`.
     intercept_ : float
-        See `MartiRank`.
+        Part of every score: minus the threshold with the greatest TPR - FPR on the training rows.
     loss_ : ndarray of shape (n_bags,), float64
-        Each program's mean error of its nodes; see `program.mean_error`.
+        Mean error of the nodes of each program; see `program.mean_error`.
     noise_rate_ : float
-        η as given, or as guessed.
-    noise_rate_range_ : tuple of float
-        Where η is guessed, what the data leave open: from 0 to the share of the rarer label among
-        the rows that hold the purest labels, with its 95 % upper limit. Where classes overlap η
-        cannot be told from the overlap: the upper end is a bound, not an estimate. (η, η) if given.
+        η, as given or estimated.
+    noise_rate_range_ : tuple of (float, float)
+        Values of an estimated η that the data allow: from 0 to the fraction of the rarer label among the rows with the
+        purest labels, with its upper 95 % limit. Overlapping classes look like noise, so the upper end is a bound, not
+        an estimate. (η, η) if η was given.
     noise_rate_auc_ : ndarray of shape (n_guesses, 2), float64
-        Each guess with the AUC on held-out rows, by their labels as they are; empty if η was given.
+        Each candidate η with the AUC on held-out rows, by their uncorrected labels; empty if η was given.
     class_prior_ : float
-        Share of positives, noise taken out.
+        Fraction of positives, corrected for the noise.
 
     Notes
     -----
-    The theorem's T is 8 ln(1/ε)/γ² (from Azuma's inequality); far fewer layers are of use.
-    Departures from the paper: coins are not tossed, see `MartiRank`; Lemma 4's coin is corrected for
-    noise too, without which Theorem 8's proof has a gap: at a node with 10 % positives, η = .3, true
-    errors p₊ = .4, p₋ = 0, the plain coin leaves an advantage of .04 of the .21 that is there; rows
-    are used again by other nodes, which the paper's fresh draws are not.
+    The theorem's T is 8 ln(1/ε)/γ² (from Azuma's inequality); far fewer layers are useful in practice.
 
-    Guessing η costs one fit of a single program per guess.
+    Differences from the paper: coins are not tossed, as in `MartiRank`. The coin of Lemma 4 is corrected for noise,
+    too; otherwise the proof of Theorem 8 has a gap. At a node with 10 % positives, η = 0.3 and true errors p₊ = 0.4, p₋
+    = 0, the plain coin leaves an advantage of 0.04 instead of 0.21. Other nodes use the rows again, whereas the paper
+    draws fresh rows.
+
+    Estimating η costs one fit of a single program per candidate.
 
     References
     ----------

@@ -250,37 +250,40 @@ class TreeRankForestParameters:
 
 
 class TreeRankForest(TreeRankForestParameters, ContributionRanker):
-    """Average the ranks of rows in many ranking trees.
+    """A forest of ranking trees: the mean rank of a row over many trees (ranking forest).
 
-    Each tree is grown on rows drawn with replacement, each class by itself; each of its nodes is split on features
-    drawn without replacement. The rank of a row in a tree is the fraction of the tree's rows in leaves that rank below
-    its leaf, plus half of the leaf's own fraction. A score is the mean of these ranks less a threshold, above which
-    `predict` says positive.
+    Use it for accuracy with little tuning; `oob_auc_` estimates the AUC without a validation part. If you need one
+    readable tree, use `TreeRank`.
+
+    Each tree is grown on rows drawn with replacement, separately for each class. Each node is split on features drawn
+    without replacement. The rank of a row in a tree is the fraction of the tree's rows in leaves below its leaf, plus
+    half of the fraction in its own leaf. The score is the mean rank minus a threshold.
 
     Attributes
     ----------
     trees_ : tuple of RankingTree
+        The trees.
     oob_auc_ : float
-        AUC of the training rows, each ranked by the trees that were not grown on it; NaN if all such rows are of one
-        class.
+        Out-of-bag AUC: each training row is ranked by the trees that were not grown on it. NaN if all such rows belong
+        to one class.
     intercept_ : float
-        Minus the threshold: the mean rank at the greatest TPR - FPR of those rows.
+        Minus the threshold: the mean rank with the greatest TPR - FPR on those rows.
 
     Notes
     -----
-    With `order="concave"` a tree's leaves rank by their fraction of positives. A node that drew no useful feature
-    splits badly, and everything below it is then ranked wrongly (§8), though the leaves themselves are good. On 10
-    tables the AUC was better on 7, by .003 on average, and at most .004 worse.
+    With `order="concave"` the leaves of a tree rank by their fraction of positives. A node that drew no useful feature
+    splits badly, and everything below it is then ranked wrongly (§8), although the leaves themselves are good. On 10
+    tables, the AUC was better on 7, by 0.003 on average, and at most 0.004 worse.
 
-    A row that is drawn k times counts as k rows, so that the rates of categories are shrunk less: if each counted once,
-    the AUC of forests was .006 lower (mean of 9 tables of words). A column of identifiers is then partly learnt if
+    A row that is drawn k times counts as k rows, so the rates of categories are shrunk less. If each counted once, the
+    AUC of forests was 0.006 lower (mean of 9 tables of words). A column of identifiers is then partly memorised if
     `min_samples_leaf` is a row or two.
 
-    As many trees are grown at a time as numba is set to use threads. The draws of a tree depend on the seed and its
-    number alone, so the forest does not depend on the threads, nor on how it is divided into shares (`fit_share`,
-    `join_shares`; see `core.base.checkpoint`).
+    Trees grow in parallel, as many as numba uses threads. The draws of a tree depend only on the seed and its number.
+    So the forest depends neither on the threads nor on how it is split into shares (`fit_share`, `join_shares`; see
+    `core.base.checkpoint`).
 
-    O(n_trees) times a tree's work, on one coded table.
+    Time: O(n_trees) times the work of one tree, on one coded table.
 
     References
     ----------

@@ -62,35 +62,38 @@ class TreeRankParameters:
 
 
 class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
-    """Grow a ranking tree: each split adds the greatest area under the ROC curve.
+    """A ranking tree: each split adds the most area under the ROC curve (TreeRank).
 
-    A node's cell C is split into C' at the top and the rest at the bottom so that
-    Λ = α(C) β(C') - β(C) α(C') is greatest, where α and β are fractions of all negatives and of all positives. The
-    leaves rank from the top of the tree to its bottom.
+    Use it if you want to show how the list is ordered, as one tree of rules. For accuracy, use `TreeRankForest` or
+    boosted trees.
+
+    A node's cell C is split into a top part C' and a bottom part so that Λ = α(C) β(C') - β(C) α(C') is greatest. α and
+    β are fractions of all negatives and of all positives. The leaves rank from the top of the tree to its bottom.
 
     Attributes
     ----------
     tree_ : RankingTree
         The tree after pruning.
     order_ : {"tree", "concave"}
-        How its leaves rank.
+        How the leaves are ordered.
     roc_knots_ : tuple of two ndarray of shape (n_leaves + 1,), float64
-        FPR and TPR of the training rows at the knots of the curve, in the order of the ranking.
+        FPR and TPR of the training rows at the knots of the curve, in ranking order.
     pruning_path_ : PruningPath
-        Of the tree before pruning: for each λ of eq. 13 the number of leaves and the AUC of the best subtree, and its
-        mean AUC on validation rows if there were any.
+        For each λ of eq. 13: the number of leaves and the AUC of the best subtree of the grown tree, and its mean AUC
+        on validation rows if there were any.
 
     Notes
     -----
-    Scores are whole numbers: neighbouring leaves differ by 1, and 0 is at the greatest TPR - FPR of the training curve,
-    above which `predict` says positive. They rank as the scores of eq. 10 do, whose differences vanish in rounding
-    beyond depth 53; `tree_.paper_scores()` returns those.
+    Scores are whole numbers. Neighbouring leaves differ by 1, and 0 is the threshold with the greatest TPR - FPR on the
+    training rows. The order equals that of the scores of eq. 10, whose differences vanish in rounding beyond depth 53.
+    `tree_.paper_scores()` returns those.
 
-    Departures from the paper. The AUC in Fig. 2 sums Λ over the last level only; it is ½ + ½ Σ Λ over all inside nodes.
-    LeafRank may make a cut that gains nothing by itself, as the next one may gain, for example with an exclusive or.
-    Missing values have a bin of their own and go to the side where they gain most, rather than to the node's mean (§5).
+    Differences from the paper: the AUC in Fig. 2 sums Λ over the last level only; the correct value is ½ + ½ Σ Λ over
+    all inner nodes. LeafRank may make a split without a gain, because the next one may gain, for example with an
+    exclusive or. Missing values have their own bin and go to the side where they gain most, not to the mean of the node
+    (§5).
 
-    O(n_features · n_samples · max_depth · leafrank_depth) after one sort of each column.
+    Time: O(n_features · n_samples · max_depth · leafrank_depth) after one sort of each column.
 
     References
     ----------
