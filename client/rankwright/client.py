@@ -108,7 +108,7 @@ def things(
     def describe(self: Any, **fields: Any) -> Items[Any]:
         yield from each_of(make, fields, partial(self._make, blocking, asynchronous))
 
-    return Iteration(update_wrapper(describe, make))
+    return Iteration(update_wrapper(describe, make), (blocking, asynchronous))
 
 
 # --- datasets -------------------------------------------------------------------------------------
