@@ -202,7 +202,7 @@ class RankAverage(Ranker):
         self.monotone = monotone
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return (
             self._mean_ranks([member.score_rows(X) for member in self.members_]) + self.intercept_
         )
@@ -215,13 +215,13 @@ class RankAverage(Ranker):
         )
 
     def takes_categories(self) -> bool:
-        """Return True if all members can be fitted on categorical columns."""
+        """Return whether all members can be fitted on categorical columns."""
         return all(member.takes_categories() for member in self._templates())
 
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None:
-        """Return the directions of constraints, by default of those that all members have; see `Ranker`."""
+        """Return the direction of each column under the constraints that all members have."""
         given = super().find_directions(monotone)
         if given is not None or monotone is not None or not hasattr(self, "members_"):
             return given
@@ -233,7 +233,7 @@ class RankAverage(Ranker):
         return common if common is not None and common.any() else None
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk every member: ranks rise with a member's score, so that all of them keep a constraint if each does."""
+        """Check every member against monotone constraints; ranks keep what all members keep."""
         walk = Verification(0, is_sum=True)
         for k, member in enumerate(self.members_):
             of_member = member.walk_monotone(directions)
@@ -263,14 +263,14 @@ class RankAverage(Ranker):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Return a fitted ranker from its parameters and state; see `Ranker.from_state`."""
+        """Rebuild a fitted ranker from its parameters and its state; see `Ranker.from_state`."""
         members = params.get("members")
         if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
             raise ArtifactError(f"members must be a list of 1 to {MAX_MEMBERS}")
         return super().from_state({**params, "members": [_make(m) for m in members]}, arrays, meta)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description: of each member its name, weight, and structure with its lists cut off."""
+        """Describe each member: its name, weight, and structure with long lists truncated."""
         members = []
         for member, weight in zip(self.members_, self.weights_.tolist(), strict=True):
             structure = {

@@ -128,11 +128,11 @@ class Additive(ContributionRanker):
     _shapes: Annotated[Shapes, Nested()] = field(init=False)
 
     def takes_categories(self) -> bool:
-        """Return True."""
+        """Return True: categorical columns are accepted."""
         return True
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
@@ -140,15 +140,18 @@ class Additive(ContributionRanker):
         return self._shapes.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions: in a pair, the mean of each row and column is 0; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
+
+        The row and column means of a pair's table are 0, so the contributions are exact Shapley values.
+        """
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk the step functions and tables; see `Ranker.walk_monotone`."""
+        """Check the step functions and tables against monotone constraints; see `Ranker.walk_monotone`."""
         return self._shapes.walk_monotone(directions)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: each step function and each pair's table, with their deviations over the bags."""
+        """Describe the sum: each step function and pair table, with its standard deviation over the bags."""
         return {
             "type": "additive",
             "offset": self.offset_,

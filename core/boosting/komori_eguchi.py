@@ -553,18 +553,18 @@ class KomoriEguchiBoost(ContributionRanker):
     _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
         return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: each feature's function at its breaks, as the papers' score plots."""
+        """Describe the sum: each feature's function at its breaks, as in the papers' score plots."""
         return {
             "type": "splines",
             "offset": self.offset_,

@@ -167,7 +167,7 @@ class LambdaMART(Booster):
 
     @property
     def validation_auc_(self) -> Floats:
-        """Nothing: LambdaMART computes no AUC. See `validation_ndcg_`."""
+        """Empty: LambdaMART computes no AUC. See `validation_ndcg_`."""
         raise AttributeError("LambdaMART has no validation_auc_: validation_ndcg_ is its NDCG")
 
     def check_parameters(self) -> None:
@@ -185,7 +185,7 @@ class LambdaMART(Booster):
         )
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from codes alone: it orders the rows of each query."""
+        """Return why it cannot learn from column codes: it orders the rows of each query."""
         return "it orders the rows of each query"
 
     def _learner_on(self, data: TrainingData) -> type[WeakLearner]:

@@ -101,7 +101,7 @@ class SmoothMarginRank(PairBooster):
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from codes alone: margins are of the rows' scores after each round."""
+        """Return why it cannot learn from column codes: margins need the scores of the rows."""
         return super().reads_columns() or "margins are of the scores after each round"
 
     def _before_rounds(self, data: TrainingData) -> None:

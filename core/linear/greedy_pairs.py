@@ -99,15 +99,15 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     offset_: Annotated[float, Value(), Ge(-1e200), Le(1e200)]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Return the scores of rows that were checked; see `Ranker.score_rows`."""
+        """Return the scores of checked rows; see `Ranker.score_rows`."""
         return self._combine(X) + self.offset_
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description of the combination, ready for JSON: weights per unit of each column, largest first."""
+        """Describe the combination: the weight per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")
         return {
             "type": "linear",

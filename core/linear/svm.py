@@ -569,7 +569,7 @@ class PAUCSVM(WindowSVM):
 class PAUCSVMDC(WindowSVM):
     """Linear SVM for the partial AUC with a tighter, nonconvex bound (difference of convex functions).
 
-    Use it to check whether a tighter bound than that of `PAUCSVM` helps on your data. It takes several times as long
+    Use it to check whether a tighter bound than that of `PAUCSVM` helps on your data. It solves several convex problems
     and finds a local minimum.
 
     It decreases ½‖w‖² + C R(w). R is the mean of (1 - (s - z))₊ over the pairs of a positive of score s and a negative

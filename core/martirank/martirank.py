@@ -297,13 +297,13 @@ class MartiRank(ProgramRanker):
     """
 
     def reads_columns(self) -> str | None:
-        """Return None if its nodes are stumps, which are learnt from codes alone; else why not. See `Ranker`."""
+        """Return None if the nodes are stumps, which are learned from column codes; else why not."""
         if isinstance(self.weak_ranker, str) and self.weak_ranker == "stump":
             return None
         return f"weak_ranker {self.weak_ranker!r} reads the rows"
 
     def reads_shards(self) -> str | None:
-        """Return None if its nodes are stumps, which need sums over shards alone; else why not. See `Ranker`."""
+        """Return None if the nodes are stumps, which need only sums over shards; else why not."""
         return self.reads_columns()
 
     def _fit(

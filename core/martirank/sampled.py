@@ -403,7 +403,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs, and the noise rate of the labels."""
+        """Describe the programs and the noise rate of the labels."""
         low, high = self.noise_rate_range_
         noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
         if self.noise_rate is None:

@@ -311,16 +311,16 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     _linked: "_LinkedTrees"
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._linked.rank(X) + self.intercept_
 
     def takes_categories(self) -> bool:
-        """Cuts take them."""
+        """Return True: splits can use sets of categories."""
         return True
 
     @property
     def offset_(self) -> float:
-        """The mean score of the rows that the trees were grown on: `contributions` are relative to it."""
+        """Mean score of the rows that the trees were grown on; contributions are differences from it."""
         check_is_fitted(self)
         nodes = self._linked.nodes
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
@@ -343,16 +343,16 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean over the trees of I_j = Σ ΔAUC² over the cuts on each feature (§5.1 of the paper)."""
+        """Mean over the trees of I_j = Σ ΔAUC² over the splits on each feature (§5.1 of the paper)."""
         return sum_gains(self.trees_, self.n_features_in_).squared
 
     @property
     def auc_gains_(self) -> Floats:
-        """Mean over the trees of Σ ΔAUC over the cuts on each feature, in training AUC."""
+        """Mean over the trees of Σ ΔAUC over the splits on each feature, in units of the training AUC."""
         return sum_gains(self.trees_, self.n_features_in_).linear
 
     def structure(self) -> dict[str, Any]:
-        """Describe the forest: of each tree its size and its training AUC."""
+        """Describe the forest: the size and the training AUC of each tree."""
         return {
             "type": "forest of ranking trees",
             "oob_auc": None if math.isnan(self.oob_auc_) else self.oob_auc_,
@@ -365,7 +365,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @property
     def n_pieces(self) -> int:
-        """The number of pieces that a fit is divided into: the trees."""
+        """Number of pieces that a fit can be divided into: the trees."""
         return self.n_trees
 
     def fit_share(
@@ -378,7 +378,9 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Grow the trees from number `first` up to, without, `last`; see `core.base.checkpoint`.
+        """Grow some of the trees, numbers `first` to `last - 1`, as bytes for `join_shares`.
+
+        Use it to grow one forest on several machines.
 
         Parameters
         ----------
@@ -387,18 +389,19 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         first, last : int
             0 ≤ first < last ≤ n_trees.
         callback : callable (step, of, info) -> None, optional
-            As for `fit`, called after each tree of this share. `StopFit` is not caught, as all trees are needed.
+            As for `fit`, called after each tree of this share. `StopFit` is not caught, because all trees are needed.
 
         Returns
         -------
         bytes
+            The share.
 
         Raises
         ------
         InvalidParameter
-            A parameter breaks its rule, or first and last theirs.
+            A parameter breaks its rule, or `first` and `last` do.
         InvalidData
-            As by `fit`.
+            As for `fit`.
         """
         own = self._unfitted()
         sample = own._sample(*own._take_rows(X, y, sample_weight)[:3])
@@ -422,18 +425,19 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         Parameters
         ----------
         shares : sequence of bytes
-            From `fit_share`, in any order; each tree must be in one of them.
+            Results of `fit_share` in any order. Each tree must be in one of them.
         X, y, sample_weight
-            As they were fitted on.
+            The same rows as in `fit_share`.
 
         Returns
         -------
         self
+            The fitted forest.
 
         Raises
         ------
         ArtifactError
-            A share is damaged or of another fit, or a tree is missing or there twice.
+            A share is damaged or belongs to another fit, or a tree is missing or occurs twice.
         """
         with self._fitting() as fresh:
             sample = fresh._sample(*fresh._take_rows(X, y, sample_weight)[:3])
