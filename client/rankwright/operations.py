@@ -79,11 +79,19 @@ class Page(Generic[T]):
     Attributes
     ----------
     data : list
-        The records on it.
+        The entries of the page.
     has_more : bool
-        Whether there are further ones behind it.
-    next : str or int or None
-        What to pass as `after` for the page behind it.
+        Whether there are more pages.
+    next : str, int or None
+        Pass it as `after` to read the next page.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> page = client.models.page(limit=1)
+    >>> len(page.data), page.has_more
+    (1, True)
     """
 
     data: list[T]
