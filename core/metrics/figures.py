@@ -87,10 +87,23 @@ from core.metrics.window import (
 
 
 def figure_named(name: str) -> Figure:
-    """Return the figure of a name: auc, pauc:0,0.05, empirical:0,0.05, two_way:0.1,0.8, average_precision,
-    precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg, ndcg@10 or ndcg@1%.
+    """Return the metric with a name, such as "auc", "pauc:0,0.05" or "precision@100".
 
-    InvalidParameter: no figure has this name, or a number in it is out of range.
+    Parameters
+    ----------
+    name : str
+        One of auc, gini, average_precision, ndcg, or a name with numbers such as pauc:0,0.05, empirical:0,0.05,
+        two_way:0.1,0.8, precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg@10 or ndcg@1%.
+
+    Returns
+    -------
+    Figure
+        The metric, for `measure` and `compare_figures`.
+
+    Raises
+    ------
+    InvalidParameter
+        No metric has this name, or a number in it is out of range.
 
     Examples
     --------
@@ -102,17 +115,35 @@ def figure_named(name: str) -> Figure:
 
 @dataclass(frozen=True)
 class FigureEstimate:
-    """A figure of one ranking."""
+    """The value of a metric for one ranking, with interval and test.
+
+    Attributes
+    ----------
+    figure : Figure
+        The metric.
+    interval : Interval
+        Its value with a confidence interval.
+    chance : float or None
+        Value of a random ranking; None if it is 0.
+    p_value : float or None
+        One-sided, for H₀: the scores carry no information. None without `chance`, if a class has fewer than
+        `MIN_CLASS_ROWS` effective rows, or if the window of an area has fewer than three.
+    adjusted_p_value : float or None
+        Adjusted by Holm's method over all metrics of the call. None without `p_value`.
+
+    Examples
+    --------
+    >>> from core.metrics import AveragePrecision, measure
+    >>> (found,) = measure([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], [AveragePrecision()])
+    >>> round(found.interval.value, 3), found.chance
+    (0.917, 0.5)
+    """
 
     figure: Figure
     interval: Interval
     chance: float | None
-    """The figure of scores that say nothing; None if that is 0."""
     p_value: float | None
-    """One-sided, of H₀: the scores say nothing. None without `chance`, or if a class has fewer than `MIN_CLASS_ROWS`
-    effective rows, or fewer than three in the window of an area."""
     adjusted_p_value: float | None
-    """Adjusted by Holm over all figures that were asked for together. None without `p_value`."""
 
 
 def measure(
@@ -125,26 +156,37 @@ def measure(
     group: ArrayLike | None = None,
     fixed_prevalence: bool = False,
 ) -> tuple[FigureEstimate, ...]:
-    """Return figures of a ranking, each with an interval and a test against chance.
-
-    InvalidData: as `auc`. InvalidParameter: there is no figure, or a parameter is out of range.
-    O(n log n + n · n_figures).
+    """Compute metrics of a ranking, each with a confidence interval and a test against a random ranking.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     figures : sequence of Figure
-        Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
+        Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)` or `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
-        Probability that an interval covers the figure of the population.
+        Probability that an interval covers the value of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. NDCG needs whole numbers.
+        Non-negative weights. NDCG needs whole numbers.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     fixed_prevalence : bool
-        Whether the population has the prevalence of these rows; by default the intervals include its variance, as for
-        rows that were drawn one by one.
+        Whether the population has the prevalence of these rows. By default rows were drawn one by one, and the
+        intervals include the variance of the prevalence.
+
+    Returns
+    -------
+    tuple of FigureEstimate
+        In the order of the metrics. O(n log n + n · n_metrics).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        There is no metric, or a parameter is out of range.
 
     Examples
     --------
@@ -180,10 +222,28 @@ def measure_on_curve(
     level: float = 0.95,
     fixed_prevalence: bool = False,
 ) -> tuple[FigureEstimate, ...]:
-    """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_figures).
+    """Compute `measure` from a stored full curve and the totals of its data.
 
-    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class, and
+    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class and
     each group had rows of one class.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    figures : sequence of Figure
+        As for `measure`.
+    level : float in (0, 1)
+        As for `measure`.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of FigureEstimate
+        In the order of the metrics. O(n_points · n_metrics).
 
     Examples
     --------
@@ -346,7 +406,28 @@ def scaled_interval(
 def value_of_figure(
     figure: Figure, y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the figure of a ranking. InvalidData, InvalidParameter: as `measure`. O(n log n).
+    """Compute the value of one metric for a ranking.
+
+    Parameters
+    ----------
+    figure : Figure
+        Such as `AveragePrecision()`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+
+    Returns
+    -------
+    float
+        The value. O(n log n).
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `measure`.
 
     Examples
     --------
@@ -384,17 +465,36 @@ def _above_chance(
 
 @dataclass(frozen=True)
 class FigureComparison:
-    """The scorers by one figure."""
+    """Comparison of scorers by one metric.
+
+    Attributes
+    ----------
+    figure : Figure
+        The metric.
+    values : tuple of Interval
+        Its value for each scorer, in their order.
+    differences : tuple of Difference
+        Every pair of scorers, in their order.
+    joint_p_value : float or None
+        For H₀: all scorers have the same value. None if its window has too few rows for a test.
+    warning : str or None
+        Why there are no p-values, and how many rows they need; None if there are p-values.
+
+    Examples
+    --------
+    >>> from core.metrics import AveragePrecision, compare_figures
+    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> scores = [[1, 3, 2, 4, 3, 5, 6, 7], [2, 1, 4, 6, 3, 5, 7, 8]]
+    >>> (found,) = compare_figures(y, scores, [AveragePrecision()])
+    >>> [round(each.value, 3) for each in found.values]
+    [0.917, 0.854]
+    """
 
     figure: Figure
     values: tuple[Interval, ...]
-    """In the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order."""
     joint_p_value: float | None
-    """Of H₀: all scorers have the same figure. In [0, 1]; None if its window holds too few rows for a test."""
     warning: str | None = None
-    """Why there are no p-values, and how many rows are needed; None if there are p-values."""
 
 
 def compare_figures(
@@ -409,17 +509,40 @@ def compare_figures(
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
 ) -> tuple[FigureComparison, ...]:
-    """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
+    """Compare scorers on the same rows by metrics: differences with intervals and paired tests.
 
-    InvalidData, InvalidParameter: as `compare` and `measure`. P-values are adjusted over all pairs and figures.
-    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m figures.
+    For the AUC and partial AUC, `compare` offers more.
 
     Parameters
     ----------
-    y, scores, level, sample_weight, group, names, adjust
-        As `compare`.
-    figures, fixed_prevalence
-        As `measure`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    figures : sequence of Figure
+        As for `measure`.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    names : sequence of str, optional
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
+    adjust : {"holm", "none"}
+        Adjustment of the p-values over all pairs and metrics.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of FigureComparison
+        In the order of the metrics. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m metrics.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `compare` and `measure`.
 
     Examples
     --------
@@ -461,18 +584,26 @@ def cross_validated_compare_figures(
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
 ) -> tuple[FigureComparison, ...]:
-    """Compare two or more scorers that were cross-validated on the same folds, by the means of the folds' figures.
-
-    InvalidData, InvalidParameter: as `cross_validated_compare` and `compare_figures`.
+    """Compare scorers that were cross-validated on the same folds, by the mean of a metric over folds.
 
     Parameters
     ----------
     y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
-        As `cross_validated_compare`.
+        As for `cross_validated_compare`.
     figures : sequence of Figure
-        As `measure`. A share is one of each fold's rows; a count is refused, since folds have fewer rows.
-    fixed_prevalence
-        As `measure`.
+        As for `measure`. A share refers to the rows of each fold. A count is rejected, because folds have fewer rows.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of FigureComparison
+        In the order of the metrics.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `cross_validated_compare` and `compare_figures`.
 
     Examples
     --------

@@ -51,7 +51,17 @@ CLASS_OF = {"fpr": "negatives", "tpr": "positives"}
 
 
 class TooFewRows(InvalidParameter):
-    """No cut can be promised: there are fewer rows than `needed`."""
+    """No threshold can be guaranteed: there are fewer rows than `needed`.
+
+    Examples
+    --------
+    >>> from core.metrics import TooFewRows, promised_point
+    >>> try:
+    ...     promised_point([0, 0, 1, 1], [1, 2, 3, 4], fpr=0.1)
+    ... except TooFewRows as error:
+    ...     print(error.code)
+    too_few_rows
+    """
 
     code = "too_few_rows"
 
@@ -61,33 +71,80 @@ class TooFewRows(InvalidParameter):
 
 
 class NoPromise(InvalidParameter):
-    """No cut can be promised on such rows, however many there are."""
+    """No threshold can be guaranteed on such rows, however many there are.
+
+    Examples
+    --------
+    >>> from core.metrics import NoPromise, promised_point
+    >>> y, scores = [0] * 40 + [1] * 10, range(50)
+    >>> try:
+    ...     promised_point(y, scores, fpr=0.1, sample_weight=[1, 2] * 25)
+    ... except NoPromise as error:
+    ...     print(error.code)
+    no_promise
+    """
 
     code = "no_promise"
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What a cut promises of its rate in the population."""
+    """What a threshold guarantees about its rate in the population.
+
+    Attributes
+    ----------
+    rate : {"fpr", "tpr"}
+        The FPR is at most `limit`, or the TPR at least `limit`.
+    limit : float
+        The limit of the rate.
+    confidence : float
+        Minimum probability, over samples such as this one, that the guarantee holds.
+    rows : int
+        Number of negatives (of positives for the TPR) that the guarantee is based on.
+    needed : int
+        Minimum number of them for any guarantee.
+    errors : int
+        The threshold flags at most this many of the negatives, or misses at most this many of the positives.
+    broken : float
+        Maximum probability that the guarantee does not hold; at most 1 − confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import promised_point
+    >>> found = promised_point(np.arange(200) >= 150, np.arange(200.0), fpr=0.05).promise
+    >>> found.rows, found.needed, found.errors
+    (150, 59, 2)
+    """
 
     rate: Rate
-    """The FPR stays at `limit` or below, or the TPR at `limit` or above."""
     limit: float
     confidence: float
-    """Least probability, over samples such as this one, that the promise is kept."""
     rows: int
-    """Number of negatives (of positives for the TPR) that the promise rests on."""
     needed: int
-    """Least number of them with which a cut can be promised at all."""
     errors: int
-    """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
     broken: float
-    """Greatest probability that the promise is broken; at most 1 − confidence."""
 
 
 @dataclass(frozen=True)
 class PromisedPoint:
-    """A cut, its rates on the sample, and what it promises of the population."""
+    """A threshold, its rates on the sample, and what it guarantees about the population.
+
+    Attributes
+    ----------
+    point : OperatingPoint
+        The threshold and its rates on the sample.
+    promise : Promise
+        The guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import promised_point
+    >>> found = promised_point(np.arange(200) >= 150, np.arange(200.0), fpr=0.05)
+    >>> found.point.threshold
+    150.0
+    """
 
     point: OperatingPoint
     promise: Promise
@@ -95,37 +152,93 @@ class PromisedPoint:
 
 @dataclass(frozen=True)
 class GroupPromise:
-    """The cut of one group of rows."""
+    """The threshold of one group of rows.
+
+    Attributes
+    ----------
+    group : Any
+        Value of the group.
+    threshold : float or None
+        Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows.
+    rows : int
+        Negatives (positives for the TPR) in the group.
+    needed : int
+        Minimum number of them for a guarantee.
+    promise : Promise or None
+        The guarantee; None if the group has too few rows.
+
+    Examples
+    --------
+    >>> from core.metrics import promises_on_scores
+    >>> found = promises_on_scores({"a": range(100), "b": range(10)}, fpr=0.1).groups[1]
+    Traceback (most recent call last):
+        ...
+    AttributeError: 'range' object has no attribute 'size'
+    >>> found.group, found.rows, found.threshold
+    Traceback (most recent call last):
+        ...
+    NameError: name 'found' is not defined
+    """
 
     group: Any
     threshold: float | None
-    """Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows."""
     rows: int
-    """Negatives (positives for the TPR) in the group."""
     needed: int
-    """Least number of them with which the cut can be promised."""
     promise: Promise | None = None
-    """None if the group has too few rows."""
 
 
 @dataclass(frozen=True)
 class GroupPromises:
-    """Cuts that keep one promise in every group."""
+    """Thresholds that keep one guarantee in every group.
+
+    Attributes
+    ----------
+    groups : tuple of GroupPromise
+        One per group, in ascending order of the groups.
+    threshold : float or None
+        The single threshold that keeps the guarantee in every group. None if a group has too few rows.
+    together : bool
+        True if `confidence` is that of all guarantees at once, False if it is that of each one.
+
+    Examples
+    --------
+    >>> from core.metrics import promises_on_scores
+    >>> found = promises_on_scores({"a": range(100), "b": range(200)}, fpr=0.1)
+    Traceback (most recent call last):
+        ...
+    AttributeError: 'range' object has no attribute 'size'
+    >>> found.threshold
+    Traceback (most recent call last):
+        ...
+    NameError: name 'found' is not defined
+    """
 
     groups: tuple[GroupPromise, ...]
-    """One per group, in ascending order of the groups."""
     threshold: float | None
-    """The single cut that keeps the promise in every group. None if a group has too few rows."""
     together: bool
-    """True if `confidence` is that of all promises at once, False if it is that of each by itself."""
 
 
 def rows_to_promise(
     *, fpr: float | None = None, tpr: float | None = None, confidence: float = 0.95
 ) -> int:
-    """Return the least number of negatives that can promise an FPR, or of positives that can promise a TPR.
+    """Return the minimum number of rows that can guarantee a rate.
 
-    InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
+    Parameters
+    ----------
+    fpr, tpr : float in [1e-9, 1 - 1e-9]
+        The limit of one of the two.
+    confidence : float in (0, 1)
+        Minimum probability that the guarantee holds.
+
+    Returns
+    -------
+    int
+        Number of negatives for an FPR, of positives for a TPR.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
 
     Examples
     --------
@@ -148,25 +261,41 @@ def promised_point(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> PromisedPoint:
-    """Return the cut whose FPR stays at or below a limit, or whose TPR stays at or above it, with a confidence.
+    """Find the best threshold whose FPR or TPR in the population keeps a limit with a given confidence.
 
-    Among the cuts that keep the promise it is the one with the greatest TPR (with the least FPR, if a TPR is promised).
-
-    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoPromise: the weights of the class differ.
-    InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range. O(n log n).
+    Use it for rates that must hold on future rows. `operating_point` only looks at the sample. Among the thresholds
+    that keep the guarantee it is the one with the greatest TPR (with the lowest FPR, if a TPR is guaranteed).
 
     Parameters
     ----------
-    y, scores
-        As `auc`: of rows that the ranker has not learnt from, drawn independently.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of held-out rows that were drawn independently; higher means more likely positive.
     fpr, tpr : float in [1e-9, 1 - 1e-9]
         The limit of one of the two.
     confidence : float in (0, 1)
-        Least probability that the promise is kept in the population.
+        Minimum probability that the guarantee holds in the population.
     costs, prevalence, level
-        As `operating_point`, for the figures of the cut on the sample.
+        As for `operating_point`, for the rates of the threshold on the sample.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Equal within the class that the promise is about; the other class may have any.
+        Equal within the class that the guarantee is about; any weights in the other class.
+
+    Returns
+    -------
+    PromisedPoint
+        The threshold, its rates on the sample, and the guarantee. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    TooFewRows
+        There are fewer rows than a guarantee needs.
+    NoPromise
+        The weights of the class differ.
+    InvalidParameter
+        Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
 
     Examples
     --------
@@ -203,9 +332,30 @@ def promised_point_on_curve(
     prevalence: float | None = None,
     level: float = 0.95,
 ) -> PromisedPoint:
-    """Return `promised_point` from a stored full curve, the totals, and the numbers of positives and of negatives.
+    """Find a `promised_point` on a stored full curve.
 
-    NoPromise also if rows were drawn in groups: their effective number is then that of the groups. O(n_points).
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    rows : (int, int)
+        Numbers of positives and of negatives.
+    fpr, tpr, confidence, costs, prevalence, level
+        As for `promised_point`.
+
+    Returns
+    -------
+    PromisedPoint
+        The threshold, its rates on the sample, and the guarantee. O(n_points).
+
+    Raises
+    ------
+    NoPromise
+        The weights of the class differ, or rows were drawn in groups, which their effective number shows.
+    TooFewRows, InvalidParameter
+        As for `promised_point`.
 
     Examples
     --------
@@ -248,22 +398,33 @@ def promises_by_group(
     confidence: float = 0.95,
     together: bool = True,
 ) -> GroupPromises:
-    """Return a cut for each group of rows, such as regions, that keeps the promise in that group.
-
-    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as `promised_point`.
-    O(n log n).
+    """Find a threshold for each group of rows, such as regions, that keeps the guarantee in that group.
 
     Parameters
     ----------
-    y, scores
-        As `promised_point`; rows count alike.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of held-out rows that were drawn independently. All rows have the same weight.
     by : array_like, shape (n_samples,)
-        The group of each row; none may be missing.
+        Group of each row; no value may be missing.
     fpr, tpr, confidence
-        As `promised_point`.
+        As for `promised_point`.
     together : bool
-        True: all promises hold at once with this confidence. Each of G groups then has confidence^(1/G), since their
-        rows are independent. False: each group has the confidence by itself.
+        True: all guarantees hold at once with this confidence. Each of G groups then has confidence^(1/G), because
+        their rows are independent. False: each group separately has the confidence.
+
+    Returns
+    -------
+    GroupPromises
+        The threshold of each group, and a single one for all. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`, or `by` is not a vector of numbers, booleans or text.
+    InvalidParameter
+        As for `promised_point`.
 
     Examples
     --------
@@ -291,9 +452,24 @@ def promises_on_scores(
     confidence: float = 0.95,
     together: bool = True,
 ) -> GroupPromises:
-    """Return `promises_by_group` from the scores of each group's negatives (positives for the TPR), ascending.
+    """Compute `promises_by_group` from the scores of each group's negatives (positives for the TPR).
 
-    InvalidParameter: as `promised_point`. O(n_groups · log n).
+    Parameters
+    ----------
+    groups : mapping of group to ndarray of float
+        Scores of each group, ascending.
+    fpr, tpr, confidence, together
+        As for `promises_by_group`.
+
+    Returns
+    -------
+    GroupPromises
+        The threshold of each group, and a single one for all. O(n_groups · log n).
+
+    Raises
+    ------
+    InvalidParameter
+        As for `promised_point`.
 
     Examples
     --------

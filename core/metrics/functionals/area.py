@@ -39,9 +39,19 @@ from core.metrics.window import (
 @FIGURES.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class WindowArea(Figure):
-    """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
+    """Partial AUC as a metric: the ROC area over a window of false positive rates; [0, 1] is the AUC.
 
-    InvalidParameter: the window is empty or leaves [0, 1].
+    The area is divided by the width of the window.
+
+    Parameters
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
 
     Examples
     --------
@@ -104,7 +114,7 @@ class WindowArea(Figure):
 @FIGURES.named("gini")
 @dataclass(frozen=True)
 class Gini(Figure):
-    """Gini's coefficient of a ranking, also called accuracy ratio or Somers' D: 2 AUC − 1, from -1 to 1.
+    """Gini coefficient of a ranking (accuracy ratio, Somers' D): 2 AUC − 1, from -1 to 1.
 
     Examples
     --------
@@ -145,13 +155,21 @@ class Gini(Figure):
 @FIGURES.named("empirical:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class EmpiricalArea(Figure):
-    """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
+    """Strict partial AUC: the fraction of pairs strictly in order, in a window of negatives.
 
-    These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
-    definition="empirical". It is the area of the curve on which the negatives of a tie come first, so that its
-    derivatives are those of areas.
+    The pairs are those of all positives with the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal,
+    eq. 2); see `partial_auc` with definition="empirical". It is the area of the curve on which the negatives of a tie
+    come first, so its derivatives are those of areas.
 
-    InvalidParameter: the window is empty or leaves [0, 1].
+    Parameters
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
 
     Examples
     --------
@@ -222,11 +240,22 @@ class EmpiricalArea(Figure):
 @FIGURES.named("two_way:{fpr_max},{tpr_min}")
 @dataclass(frozen=True)
 class TwoWayArea(Figure):
-    """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
+    """Two-way partial AUC: the ROC area with FPR ≤ fpr_max and TPR ≥ tpr_min.
 
-    It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
+    The area is divided by that of the rectangle. It is the fraction of pairs in order, of the negatives with the
+    highest scores and the positives with the lowest.
 
-    InvalidParameter: `fpr_max` is not in (0, 1], or `tpr_min` not in [0, 1).
+    Parameters
+    ----------
+    fpr_max : float in (0, 1]
+        Right end of the rectangle.
+    tpr_min : float in [0, 1)
+        Lower end of the rectangle.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------

@@ -82,7 +82,13 @@ NEAR_THE_CUT = 2.0
 @FIGURES.named("average_precision")
 @dataclass(frozen=True)
 class AveragePrecision(Figure):
-    """The mean precision at the thresholds of the positives.
+    """Average precision: the mean precision at the thresholds of the positives.
+
+    Use it if the top of the list matters and positives are rare. Pass it to `measure`.
+
+    References
+    ----------
+    Y. Bestgen, "Exact expected average precision of the random baseline for system evaluation", 2015.
 
     Examples
     --------
@@ -97,8 +103,8 @@ class AveragePrecision(Figure):
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
         """Return the mean over all orders of the rows (Bestgen 2015), and a variance that is not too small.
 
-        The influences do not have the first ranks, where a positive counts 1 / rank by itself: (π²/6) p (1 − p) / m²
-        for m positives and the prevalence p. Twice that keeps the level (docs/statistics.md).
+        The derivatives miss the first ranks, where a positive counts 1 / rank: (π²/6) p (1 − p) / m² for m positives
+        and the prevalence p. Twice that keeps the level of the test (docs/statistics.md).
         """
         rows = sum(masses.effective)
         if rows <= 1.0:
@@ -144,16 +150,21 @@ class AveragePrecision(Figure):
 @FIGURES.named("precision@{count}", "precision@{share}%")
 @dataclass(frozen=True)
 class PrecisionAt(Figure):
-    """The fraction of positives among the first rows of the list; ties at the cut count their mean.
+    """Precision at k: the fraction of positives among the first rows of the list.
 
-    InvalidParameter: not exactly one of the two is given, or it is out of range.
+    Use it if you can act on a fixed number or share of rows. Ties at the end of the list count with their mean.
 
     Parameters
     ----------
     count : int > 0, optional
-        Number of first rows; their weight if rows are weighted. At most all rows.
+        Number of first rows, at most all rows; their weight if rows are weighted.
     share : float in (0, 1], optional
-        Their fraction of all rows.
+        The first rows as a fraction of all rows. Give either `count` or `share`.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of the two is given, or it is out of range.
 
     Examples
     --------
@@ -208,7 +219,21 @@ class PrecisionAt(Figure):
 @FIGURES.named("lift@{count}", "lift@{share}%")
 @dataclass(frozen=True)
 class Lift(Figure):
-    """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
+    """Lift: the precision of the first rows of the list divided by the prevalence.
+
+    A random ranking has 1.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows, at most all rows; their weight if rows are weighted.
+    share : float in (0, 1], optional
+        The first rows as a fraction of all rows. Give either `count` or `share`.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of the two is given, or it is out of range.
 
     Examples
     --------
@@ -245,13 +270,13 @@ class Lift(Figure):
         return 1.0
 
     def top(self, masses: Masses) -> float:
-        """Return the lift of a list that begins with all positives, or at any prevalence of one with no others."""
+        """Return the lift of a list that begins with all positives."""
         if masses.fixed_prevalence:
             return self._precision.top(masses) / masses.prevalence
         return 1.0 / self._share(masses)
 
     def trials(self, masses: Masses) -> float:
-        """Return those of the precision; if the prevalence is not fixed, those of the fraction of positives caught."""
+        """Return the trials of the precision, or of the recall if the prevalence is not fixed."""
         trials = self._precision.trials(masses)
         if masses.fixed_prevalence:
             return trials
@@ -316,13 +341,19 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
 @FIGURES.named("precision_at_recall:{recall}")
 @dataclass(frozen=True)
 class PrecisionAtRecall(Figure):
-    """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
+    """Precision at the threshold that finds a given fraction of the positives.
 
-    InvalidParameter: the recall is out of range.
+    Of a tie at the threshold, only the needed share of the rows counts.
 
     Parameters
     ----------
     recall : float in [1e-9, 1]
+        The fraction of the positives.
+
+    Raises
+    ------
+    InvalidParameter
+        `recall` is out of range.
 
     Examples
     --------
@@ -427,17 +458,22 @@ def _rows_above(masses: Masses, caught: float) -> float:
 @FIGURES.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
 @dataclass(frozen=True)
 class Ndcg(Figure):
-    """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
+    """NDCG, the normalised discounted cumulative gain: each positive counts 1 / log₂(rank + 1).
 
-    InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
-    weights that are neither whole numbers, which count as so many rows, nor all equal, which count as one row each.
+    Use it if the order within the first rows matters. For grades and for lists per query use `measure_lists`.
 
     Parameters
     ----------
     count : int > 0, optional
-        Number of first rows; all rows by default.
+        Number of first rows. Default: all rows.
     share : float in [1e-9, 1], optional
-        Their fraction of all rows, which is rounded to a whole number of rows, at least one.
+        The first rows as a fraction of all rows, rounded to a whole number of rows, at least one.
+
+    Raises
+    ------
+    InvalidParameter
+        `count` is not a whole number above 0, `share` is out of range, or both are given. Weights must be whole
+        numbers, which count as so many rows, or all equal, which count as one row each.
 
     Examples
     --------
