@@ -50,7 +50,6 @@ if TYPE_CHECKING:
         roc_curve,
         tpr_at_fpr,
     )
-    from .decision_curve import NetBenefit, decision_curve
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .figures import (
@@ -107,6 +106,7 @@ if TYPE_CHECKING:
         list_values,
         measure_lists,
     )
+    from .net_benefit import NetBenefit, decision_curve
     from .operating import (
         Costs,
         ExpectedCost,

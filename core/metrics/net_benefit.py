@@ -77,7 +77,7 @@ class NetBenefit(NamedTuple):
 
     Examples
     --------
-    >>> from core.metrics.decision_curve import decision_curve
+    >>> from core.metrics import decision_curve
     >>> (found,) = decision_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.5, 0.8, 0.9], [0.3])
     >>> round(found.benefit.value, 3), round(found.flag_all.value, 3)
     (0.429, 0.286)
