@@ -150,7 +150,9 @@ def fields_of(kind: type) -> list[str]:
         return [*kind._fields]
     if "__init__" not in {name for base in kind.__mro__[:-1] for name in vars(base)}:
         return []
-    return [] if kind in RETURNED else [*inspect.signature(kind).parameters]
+    made = kind not in RETURNED and not inspect.isabstract(kind)
+    made = made and not getattr(kind, "_is_protocol", False)
+    return [*inspect.signature(kind).parameters] if made else []
 
 
 def member_gaps(kind: type, name: str, homes: list[type]) -> Iterator[str]:
