@@ -7,7 +7,9 @@ they are declared (`Doc` in the annotation).
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
+import doctest
 import functools
 import importlib
 import inspect
@@ -33,6 +35,7 @@ PACKAGES = (
 OURS = ("core", "rankwright")
 HEADS = re.compile(r"^([A-Z]\w+(?: \w+)?)\n-{3,}\s*\n", re.MULTILINE)
 LONGEST_FIRST_LINE = 100
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
 RETURNED = (
     client.Datasets,
     client.Uploads,
@@ -114,11 +117,27 @@ def call_gaps(function: Callable[..., Any], docs: list[str | None]) -> Iterator[
         yield "no Returns"
 
 
+def example_gaps(doc: str | None) -> Iterator[str]:
+    """Yield what is missing of the examples: none, or names that they use and do not import."""
+    examples = doctest.DocTestParser().get_examples(sections(doc).get("Examples", ""))
+    if not examples:
+        yield "no Examples"
+    known = {*dir(builtins)}
+    for example in examples:
+        nodes = [*ast.walk(ast.parse(example.source))]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        known |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        known |= {node.name for node in nodes if isinstance(node, DEFINITIONS) and node.name}
+        known |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+        for name in sorted({node.id for node in names} - known):
+            yield f"the example does not import {name}"
+
+
 def function_gaps(function: Callable[..., Any]) -> Iterator[str]:
     yield from first_line_gaps(function.__doc__)
     yield from call_gaps(function, [function.__doc__])
-    if ">>>" not in sections(function.__doc__).get("Examples", ""):
-        yield "no Examples"
+    yield from example_gaps(function.__doc__)
 
 
 def class_gaps(kind: type) -> Iterator[str]:
@@ -126,7 +145,8 @@ def class_gaps(kind: type) -> Iterator[str]:
     bases = [base for base in kind.__mro__ if is_ours(base)]
     documented = {name for base in bases for name in documented_fields(base)}
     is_ranker = issubclass(kind, Ranker)
-    hints = get_type_hints(kind.__init__, include_extras=True) if is_ranker else {}
+    initialiser: Any = inspect.getattr_static(kind, "__init__")
+    hints = get_type_hints(initialiser, include_extras=True) if is_ranker else {}
     parameters = [] if issubclass(kind, BaseException) else fields_of(kind)
     for name in parameters:
         declared = any(
@@ -134,8 +154,7 @@ def class_gaps(kind: type) -> Iterator[str]:
         )
         if not declared and name not in documented:
             yield f"no entry for {name}"
-    if ">>>" not in sections(kind.__doc__).get("Examples", ""):
-        yield "no Examples"
+    yield from example_gaps(kind.__doc__)
     for name in sorted({name for base in bases for name in vars(base) if not name.startswith("_")}):
         homes = [base for base in kind.__mro__ if name in vars(base)]
         if is_ours(homes[0]) and not name.endswith("_request"):  # those are scikit-learn's

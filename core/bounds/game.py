@@ -103,6 +103,7 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
 
     Examples
     --------
+    >>> from core.bounds import best_margin
     >>> round(best_margin([[1.0, -1.0], [0.0, 1.0]]).rho, 3)
     0.333
     """
@@ -137,6 +138,7 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
 
     Examples
     --------
+    >>> from core.bounds import best_bipartite_margin
     >>> round(best_bipartite_margin([[1, 0], [1, 1]], [[0, 1], [0, 0]]).rho, 3)
     1.0
     """
@@ -182,6 +184,8 @@ def stump_outputs(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.bounds import stump_outputs
     >>> stump_outputs(np.array([[1.0], [2.0]]), np.ones(2), max_bins=8)
     array([[False,  True],
            [ True, False]])
@@ -228,6 +232,8 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.bounds import column_outputs
     >>> column_outputs(np.array([[0.0], [1.0]]))
     array([[False,  True],
            [ True, False]])
@@ -267,6 +273,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
 
     Examples
     --------
+    >>> from core.bounds import makes_progress
     >>> makes_progress([0.9, 0.1], [0.1, 0.0])
     array([ True, False])
     """

@@ -156,6 +156,7 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
 
     Examples
     --------
+    >>> from core.bounds import two_classes
     >>> round(two_classes(30, 70).crucial_share, 3)
     0.212
     """
@@ -183,6 +184,7 @@ def listed_pairs(items: int, pairs: int) -> Sample:
 
     Examples
     --------
+    >>> from core.bounds import listed_pairs
     >>> len(listed_pairs(items=10, pairs=20).reasons)
     1
     """
@@ -226,6 +228,7 @@ def stump_rankers(
 
     Examples
     --------
+    >>> from core.bounds import stump_rankers
     >>> stump_rankers(n_thresholds=1, n_features=3, boolean=True).size
     18
     """
@@ -255,6 +258,7 @@ def column_rankers(n_features: int) -> WeakRankers:
 
     Examples
     --------
+    >>> from core.bounds import column_rankers
     >>> column_rankers(5).size
     10
     """
@@ -299,6 +303,7 @@ def bound_misranking(
 
     Examples
     --------
+    >>> from core.bounds import WeakRankers, bound_misranking, two_classes
     >>> from core.metrics import roc_curve
     >>> from core.metrics.margins import margin_distribution
     >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
@@ -374,6 +379,7 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
     Examples
     --------
+    >>> from core.bounds import bound_held_out, two_classes
     >>> round(bound_held_out(0.1, two_classes(3000, 7000), delta=0.05).value, 3)
     0.359
     """
@@ -411,6 +417,7 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
     Examples
     --------
+    >>> from core.bounds import log_sloppy_cover
     >>> round(log_sloppy_cover(10, theta=0.1, epsilon=0.01), 1)
     610.0
     """
@@ -448,6 +455,7 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 
     Examples
     --------
+    >>> from core.bounds import log_uniform_cover
     >>> round(log_uniform_cover(10, theta=0.1), 1)
     18.1
     """
@@ -490,6 +498,7 @@ def corollary_4_failure(
 
     Examples
     --------
+    >>> from core.bounds import corollary_4_failure
     >>> corollary_4_failure(10, theta=0.5, epsilon=0.5, rows=1_000_000, crucial_share=0.2) < 1e-9
     True
     """
@@ -524,6 +533,7 @@ def corollary_4_epsilon(
 
     Examples
     --------
+    >>> from core.bounds import corollary_4_epsilon
     >>> round(corollary_4_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
     0.249
     """
@@ -572,6 +582,7 @@ def equation_2_epsilon(
 
     Examples
     --------
+    >>> from core.bounds import equation_2_epsilon
     >>> round(equation_2_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
     0.27
     """
@@ -609,6 +620,7 @@ def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: floa
 
     Examples
     --------
+    >>> from core.bounds import equation_2_least_rows
     >>> round(equation_2_least_rows(10, theta=0.5, crucial_share=0.2))
     14737
     """
@@ -638,6 +650,7 @@ def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_sha
 
     Examples
     --------
+    >>> from core.bounds import corollary_5_failure
     >>> corollary_5_failure(0.0, epsilon=0.1, rows=1_000_000, crucial_share=0.2) < 1e-20
     True
     """
@@ -665,6 +678,7 @@ def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share
 
     Examples
     --------
+    >>> from core.bounds import corollary_5_epsilon
     >>> round(corollary_5_epsilon(0.0, delta=0.05, rows=1_000_000, crucial_share=0.2), 4)
     0.0272
     """

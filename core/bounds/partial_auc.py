@@ -96,6 +96,7 @@ def bound_partial_auc(
 
     Examples
     --------
+    >>> from core.bounds import bound_partial_auc
     >>> round(bound_partial_auc(0.05, 5000, 5000, 0.0, 0.2).value, 3)
     0.176
     """
@@ -139,6 +140,7 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
     Examples
     --------
+    >>> from core.bounds import vc_deviation
     >>> round(vc_deviation(100_000, 5, 0.05), 3)
     0.071
     """
@@ -169,6 +171,7 @@ def dkw_deviation(n_rows: int, delta: float) -> float:
 
     Examples
     --------
+    >>> from core.bounds import dkw_deviation
     >>> round(dkw_deviation(5000, 0.05), 4)
     0.0192
     """
@@ -200,6 +203,7 @@ def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
 
     Examples
     --------
+    >>> from core.bounds import step_risk
     >>> from core.metrics import roc_curve
     >>> step_risk(roc_curve([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]), 0.0, 0.5)
     0.5

@@ -39,6 +39,8 @@ class Axis(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import Axis
     >>> Axis(0, np.array([1.0, 2.0])).feature
     0
     """
@@ -155,6 +157,8 @@ def partial_dependence(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import partial_dependence
     >>> from core import RankBoost
     >>> X = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0], [4.0, 1.0]])
     >>> dependence = partial_dependence(RankBoost(n_rounds=5).fit(X, [0, 0, 1, 1]), X, [0])
@@ -225,6 +229,8 @@ def variable_dependence(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import variable_dependence
     >>> from core import Logistic
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> dependence = variable_dependence(Logistic().fit(X, X[:, 0] > 0), X)
@@ -297,6 +303,8 @@ def make_axis(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import make_axis
     >>> make_axis(0, np.array([3.0, 1.0, 2.0, np.nan]), np.ones(4), n_points=2).values
     array([ 1.,  3., nan])
     """
@@ -334,6 +342,8 @@ def score_grid(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import Axis, score_grid
     >>> rows = np.array([[1.0, 10.0], [2.0, 20.0]])
     >>> score_grid(lambda X: X.sum(axis=1), rows, np.ones(2), [Axis(0, np.array([0.0, 5.0]))])
     array([15., 20.])
@@ -442,6 +452,8 @@ def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import mean_absolute
     >>> mean_absolute(np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones(2))
     array([2., 0.])
     """
@@ -487,6 +499,8 @@ def permutation_importance(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import permutation_importance
     >>> X = np.column_stack([np.arange(20.0), np.zeros(20)])
     >>> losses = permutation_importance(lambda X: X[:, 0], X, np.arange(20) >= 10)
     >>> losses[0] > 0.2, losses[1]

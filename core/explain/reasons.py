@@ -71,6 +71,7 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import mean_reference
     >>> from core import Logistic
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
     >>> ranker = Logistic().fit(X, [0, 0, 1, 1])
@@ -183,6 +184,7 @@ def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import largest
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "raises")
     array([[2, 0]])
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "lowers")

@@ -137,6 +137,7 @@ def shapley_estimate(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import shapley_estimate
     >>> from core import MartiRank
     >>> X = np.arange(40.0).reshape(-1, 2) % 7
     >>> ranker = MartiRank().fit(X, X[:, 0] > X[:, 1])

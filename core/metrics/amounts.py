@@ -149,6 +149,7 @@ class AmountCosts:
 
     Examples
     --------
+    >>> from core.metrics import AmountCosts, Price
     >>> AmountCosts(false_positive=2, false_negative=Price(rate=1), review=5).need_amounts
     True
     """
@@ -650,6 +651,7 @@ def value_curve(
 
     Examples
     --------
+    >>> from core.metrics import value_curve
     >>> curve = value_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1])
     >>> curve.shares, curve.values
     (array([0.  , 0.25, 0.75, 1.  ]), array([0.  , 0.75, 1.  , 1.  ]))
@@ -707,6 +709,7 @@ def value_caught(
 
     Examples
     --------
+    >>> from core.metrics import value_caught
     >>> found = value_caught([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1], at=[0.25, 0.5])
     >>> found.area.value, [each.recall.value for each in found.recalls], found.effective
     (0.78125, [0.75, 0.875], 1.5999999999999999)
@@ -964,6 +967,7 @@ def cost_report(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import AmountCosts, Price, cost_report
     >>> rng = np.random.default_rng(0)
     >>> y, amount = rng.integers(0, 2, 500), rng.lognormal(size=500)
     >>> costs = AmountCosts(false_negative=Price(rate=1), review=0.5)
@@ -1061,6 +1065,7 @@ def compare_costs(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import AmountCosts, Price, compare_costs
     >>> rng = np.random.default_rng(0)
     >>> y, amount = rng.integers(0, 2, 500), rng.lognormal(size=500)
     >>> good, bad = rng.normal(size=500) + 2 * y, rng.normal(size=500) + y

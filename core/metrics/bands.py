@@ -136,6 +136,7 @@ def roc_band(
 
     Examples
     --------
+    >>> from core.metrics import roc_band
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> band = roc_band(y, scores, [0.25, 0.5])
     >>> band.low.round(3), band.high.round(3)
@@ -172,7 +173,7 @@ def roc_band_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, roc_band_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> roc_band_on_curve(curve, ClassTotals.of_counts(4, 4), [0.25]).high.round(3)
     array([0.954])
@@ -216,7 +217,7 @@ def tpr_at_fpr_interval(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, roc_curve, tpr_at_fpr_interval
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> interval = tpr_at_fpr_interval(curve, ClassTotals.of_counts(4, 4), 0.25)
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
@@ -252,7 +253,7 @@ def fpr_at_tpr_interval(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, fpr_at_tpr_interval, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> fpr_at_tpr_interval(curve, ClassTotals.of_counts(4, 4), 0.75).value
     0.25

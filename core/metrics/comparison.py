@@ -242,6 +242,7 @@ def compare(
 
     Examples
     --------
+    >>> from core.metrics import compare
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.8)], names=["first", "second"])
@@ -296,6 +297,7 @@ def compare_auc(
 
     Examples
     --------
+    >>> from core.metrics import compare_auc
     >>> comparison = compare_auc([1, 0, 1, 0], [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]])
     >>> comparison.windows[0].differences[0].value
     0.25
@@ -330,6 +332,7 @@ def compare_partial_auc(
 
     Examples
     --------
+    >>> from core.metrics import compare_partial_auc
     >>> scores = [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]]
     >>> comparison = compare_partial_auc([1, 0, 1, 0], scores, 0.0, 0.5)
     >>> [area.value for area in comparison.windows[0].values]
@@ -388,6 +391,7 @@ def cross_validated_areas(
 
     Examples
     --------
+    >>> from core.metrics import cross_validated_areas
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> area, = cross_validated_areas(y, scores, fold=[0, 1, 0, 1, 0, 1, 0, 1])
     >>> area.value
@@ -444,6 +448,7 @@ def cross_validated_compare(
 
     Examples
     --------
+    >>> from core.metrics import cross_validated_compare
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> comparison = cross_validated_compare(y, [first, second], fold)

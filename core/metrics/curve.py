@@ -60,6 +60,7 @@ class RocCurve:
 
     Examples
     --------
+    >>> from core.metrics import RocCurve
     >>> curve = RocCurve([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0], [float("inf"), 0.9, 0.4, 0.1])
     >>> len(curve), curve.area(), curve.partial_area(0.0, 0.5)
     (4, 0.875, 0.75)
@@ -310,6 +311,7 @@ def roc_curve(
 
     Examples
     --------
+    >>> from core.metrics import roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> curve.fpr, curve.tpr
     (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
@@ -460,6 +462,7 @@ class ClassTotals:
 
     Examples
     --------
+    >>> from core.metrics import ClassTotals
     >>> ClassTotals.of_counts(30, 70).prevalence
     0.3
     """
@@ -532,6 +535,7 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
 
     Examples
     --------
+    >>> from core.metrics import auc
     >>> auc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])  # 3 of 4 pairs in order, one tied
     0.875
     """
@@ -578,6 +582,7 @@ def misrank_fraction(
 
     Examples
     --------
+    >>> from core.metrics import misrank_fraction
     >>> misrank_fraction([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.25
     """
@@ -652,6 +657,7 @@ def partial_auc(
 
     Examples
     --------
+    >>> from core.metrics import partial_auc
     >>> y, scores = [1, 0, 1, 1, 0], [0.9, 0.8, 0.6, 0.4, 0.2]
     >>> round(partial_auc(y, scores, 0.0, 0.5), 3)
     0.333
@@ -699,6 +705,7 @@ def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max:
 
     Examples
     --------
+    >>> from core.metrics import empirical_area_of, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> empirical_area_of(curve, 2, 0.0, 0.5)  # 1 of 2 positives scores above the highest negative
     0.5
@@ -747,6 +754,7 @@ def tpr_at_fpr(
 
     Examples
     --------
+    >>> from core.metrics import tpr_at_fpr
     >>> tpr_at_fpr([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], 0.25)
     0.75
     """

@@ -157,6 +157,7 @@ class Interval(NamedTuple):
 
     Examples
     --------
+    >>> from core.metrics import Interval
     >>> Interval(0.8, 0.7, 0.9).low
     0.7
     """
@@ -423,6 +424,7 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 
     Examples
     --------
+    >>> from core.metrics import wilson_interval
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
     0.900, from 0.786 to 0.957
     """

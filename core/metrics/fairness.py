@@ -369,6 +369,7 @@ def compare_groups(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import compare_groups
     >>> rng = np.random.default_rng(0)
     >>> y, region = rng.integers(0, 2, 400), rng.choice(["north", "south"], 400)
     >>> scores = rng.normal(size=400) + 1.5 * y * (region == "north")

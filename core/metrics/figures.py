@@ -107,6 +107,7 @@ def figure_named(name: str) -> Figure:
 
     Examples
     --------
+    >>> from core.metrics import figure_named
     >>> figure_named("two_way:0.1,0.8")
     TwoWayArea(fpr_max=0.1, tpr_min=0.8)
     """
@@ -190,7 +191,7 @@ def measure(
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision, PrecisionAt
+    >>> from core.metrics import AveragePrecision, PrecisionAt, measure
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> found = measure(y, scores, [AveragePrecision(), PrecisionAt(count=2)])
     >>> [round(each.interval.value, 4) for each in found]
@@ -247,7 +248,7 @@ def measure_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, figure_named, measure_on_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [figure_named("precision@50%")])[0].interval.value
     0.75
@@ -431,7 +432,7 @@ def value_of_figure(
 
     Examples
     --------
-    >>> from core.metrics import PrecisionAt
+    >>> from core.metrics import PrecisionAt, value_of_figure
     >>> value_of_figure(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.75
     """
@@ -546,7 +547,7 @@ def compare_figures(
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision
+    >>> from core.metrics import AveragePrecision, compare_figures
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = compare_figures(y, [first, second], [AveragePrecision()])
@@ -607,7 +608,7 @@ def cross_validated_compare_figures(
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision
+    >>> from core.metrics import AveragePrecision, cross_validated_compare_figures
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = cross_validated_compare_figures(y, [first, second], fold, [AveragePrecision()])

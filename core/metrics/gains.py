@@ -131,6 +131,7 @@ def gains_table(
 
     Examples
     --------
+    >>> from core.metrics import gains_table
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2]
     >>> gain, = gains_table(y, scores, counts=[2])
     >>> round(gain.positives, 4), gain.tied, gain.taken, round(gain.precision.value, 4), round(gain.lift.value, 4)
@@ -175,7 +176,7 @@ def gains_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, gains_on_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> [gain.recall.value for gain in gains_on_curve(curve, ClassTotals.of_counts(2, 2), shares=[0.25, 0.5])]
     [0.5, 0.75]
@@ -304,7 +305,7 @@ def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import gains_curve, roc_curve
     >>> gains_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
     GainsCurve(shares=array([0.  , 0.25, 0.75, 1.  ]), recalls=array([0. , 0.5, 1. , 1. ]))
     """
@@ -359,7 +360,7 @@ def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecal
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import precision_recall_curve, roc_curve
     >>> precision_recall_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5).precisions
     array([1.        , 0.66666667, 0.5       ])
     """
@@ -411,7 +412,7 @@ def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import cost_curve, roc_curve
     >>> cost_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), [0.25, 0.5]).costs
     array([0.125, 0.25 ])
     """
@@ -516,7 +517,7 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import list_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> list_curve("precision_recall", curve, 0.5).y
     array([1.        , 0.66666667, 0.5       ])
@@ -600,7 +601,7 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import roc_curve, score_histogram
     >>> found = score_histogram(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 2)
     >>> found.edges, found.positives, found.negatives
     (array([0.1, 0.5, 0.9]), array([0.5, 0.5]), array([1., 0.]))

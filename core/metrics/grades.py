@@ -178,6 +178,7 @@ def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = N
 
     Examples
     --------
+    >>> from core.metrics import c_index
     >>> c_index([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
     0.8
     """
@@ -223,6 +224,7 @@ def measure_graded(
 
     Examples
     --------
+    >>> from core.metrics import measure_graded
     >>> found = measure_graded([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
     >>> found.c_index.value, round(found.mean_auc.value, 4), found.volume.value
     (0.8, 0.8333, 0.5)
@@ -286,6 +288,7 @@ def compare_graded(
 
     Examples
     --------
+    >>> from core.metrics import compare_graded
     >>> found = compare_graded([0, 1, 2, 1], [[0.1, 0.4, 0.8, 0.9], [0.1, 0.4, 0.9, 0.8]])
     >>> found[0].figure, round(found[0].differences[0].value, 4)
     ('c_index', -0.2)

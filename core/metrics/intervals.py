@@ -231,6 +231,7 @@ def summarise(
 
     Examples
     --------
+    >>> from core.metrics import summarise
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> summary = summarise(y, scores, windows=[(0.0, 0.5)])
     >>> summary.auc.value, summary.misrank_fraction, summary.positives
@@ -347,6 +348,7 @@ def auc_interval(
 
     Examples
     --------
+    >>> from core.metrics import auc_interval
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*auc_interval(y, scores)))
     0.750, from 0.319 to 1.000
@@ -408,6 +410,7 @@ def partial_auc_interval(
 
     Examples
     --------
+    >>> from core.metrics import partial_auc_interval
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*partial_auc_interval(y, scores, 0.0, 0.5)))
     0.625, from 0.143 to 1.000

@@ -68,6 +68,8 @@ def ks_interval(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import ks_interval
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [200, 1000])
     >>> found = ks_interval(y, rng.normal(size=1200) + y)

@@ -119,6 +119,7 @@ class ListAuc:
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, measure_lists
     >>> measure_lists([1, 0, 1, 0], [0.9, 0.4, 0.2, 0.3], [1, 1, 2, 2], [ListAuc()])[0].interval.value
     0.5
     """
@@ -182,6 +183,7 @@ class ListNdcg:
 
     Examples
     --------
+    >>> from core.metrics import ListNdcg, measure_lists
     >>> found, = measure_lists([2, 0, 1], [0.9, 0.5, 0.1], [7, 7, 7], [ListNdcg(10)], graded=True)
     >>> round(found.interval.value, 4)
     0.9639
@@ -228,6 +230,7 @@ class ListAveragePrecision:
 
     Examples
     --------
+    >>> from core.metrics import ListAveragePrecision, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListAveragePrecision()])[0].interval.value
     0.75
     """
@@ -257,6 +260,7 @@ class ListReciprocalRank:
 
     Examples
     --------
+    >>> from core.metrics import ListReciprocalRank, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListReciprocalRank()])[0].interval.value
     0.75
     """
@@ -296,6 +300,7 @@ class ListPrecision:
 
     Examples
     --------
+    >>> from core.metrics import ListPrecision, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListPrecision(1)])[0].interval.value
     0.5
     """
@@ -355,6 +360,7 @@ def list_figure_named(name: str) -> ListFigure:
 
     Examples
     --------
+    >>> from core.metrics import list_figure_named
     >>> list_figure_named("ndcg@10")
     ListNdcg(count=10)
     """
@@ -473,6 +479,7 @@ def measure_lists(
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, measure_lists
     >>> y, query = [1, 0, 0, 1, 1, 0], ["a", "a", "a", "b", "b", "b"]
     >>> found, = measure_lists(y, [3, 2, 1, 1, 2, 3], query, [ListAuc()])
     >>> found.interval.value, found.queries
@@ -533,6 +540,7 @@ def compare_lists(
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, compare_lists
     >>> y, query = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
     >>> found, = compare_lists(y, [[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 1]], query, [ListAuc()])
     >>> round(found.differences[0].value, 4)
@@ -586,6 +594,7 @@ def list_values(
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, list_values
     >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
     [[1.0, 1.0, nan]]
     """

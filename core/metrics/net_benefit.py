@@ -133,6 +133,8 @@ def decision_curve(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import decision_curve
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> (found,) = decision_curve(rng.random(1000) < p, p, [0.25])

@@ -58,6 +58,7 @@ class Costs:
 
     Examples
     --------
+    >>> from core.metrics import Costs
     >>> Costs(false_positive=1, false_negative=5).a_row(prevalence=0.1)
     (0.9, 0.5)
     """
@@ -248,6 +249,7 @@ def operating_point(
 
     Examples
     --------
+    >>> from core.metrics import Costs, operating_point
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> point = operating_point(y, scores, fpr=0.25)
     >>> point.threshold, point.fpr.value, point.tpr.value
@@ -306,7 +308,7 @@ def operating_point_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, operating_point_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> operating_point_on_curve(curve, ClassTotals.of_counts(3, 2), tpr=0.6).threshold
     0.8
@@ -388,7 +390,7 @@ def operating_points_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, operating_points_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> points = operating_points_on_curve(curve, ClassTotals.of_counts(3, 2), [1, 3])
     >>> [point.threshold for point in points]
@@ -435,7 +437,7 @@ def cuts_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> ND
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import cuts_along, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> cuts_along(curve, 4)
     array([0, 4, 5, 8])
@@ -629,7 +631,7 @@ def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import roc_curve, share_of_list
     >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
     array([0.  , 0.25, 0.75, 1.  ])
     """
@@ -668,7 +670,7 @@ def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import Costs, least_costly, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> least_costly(curve, Costs(false_positive=1, false_negative=1), prevalence=0.5)
     2

@@ -111,6 +111,7 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
 
     Examples
     --------
+    >>> from core.metrics import pair_order
     >>> pair_order([3.0, 1.0, 2.0], [[0, 1], [1, 2]])  # 3 > 1 is in order, 1 > 2 is not
     0.5
     """
@@ -140,6 +141,7 @@ def pair_misrank_fraction(
 
     Examples
     --------
+    >>> from core.metrics import pair_misrank_fraction
     >>> pair_misrank_fraction([3.0, 1.0, 1.0], [[0, 1], [1, 2]])
     0.5
     """
@@ -181,6 +183,7 @@ def pair_order_interval(
 
     Examples
     --------
+    >>> from core.metrics import pair_order_interval
     >>> interval = pair_order_interval([3.0, 1.0, 2.0], [[0, 1], [1, 2]])
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
     0.500, from 0.095 to 0.905
@@ -213,6 +216,7 @@ def summarise_pairs(
 
     Examples
     --------
+    >>> from core.metrics import summarise_pairs
     >>> summary = summarise_pairs([3.0, 1.0, 2.0], [[0, 1], [1, 2]])
     >>> summary.order.value, summary.pairs, summary.items
     (0.5, 2, 3)

@@ -242,6 +242,7 @@ def rows_to_promise(
 
     Examples
     --------
+    >>> from core.metrics import rows_to_promise
     >>> rows_to_promise(fpr=0.05), rows_to_promise(tpr=0.9, confidence=0.99)
     (59, 44)
     """
@@ -299,6 +300,8 @@ def promised_point(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import promised_point
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [100, 400])
     >>> found = promised_point(y, rng.normal(size=500) + 2 * y, fpr=0.05, confidence=0.95)
@@ -359,7 +362,8 @@ def promised_point_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> import numpy as np
+    >>> from core.metrics import ClassTotals, promised_point_on_curve, roc_curve
     >>> y, scores = np.repeat([1, 0], [10, 100]), np.concatenate([np.full(10, 200.0), np.arange(100.0)])
     >>> found = promised_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(10, 100), (10, 100), fpr=0.05)
     >>> found.promise.errors, found.point.threshold
@@ -428,6 +432,8 @@ def promises_by_group(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import promises_by_group
     >>> y = np.tile([1, 0], 100)
     >>> found = promises_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
     >>> [(each.rows, each.needed) for each in found.groups], found.threshold
@@ -473,6 +479,8 @@ def promises_on_scores(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import promises_on_scores
     >>> found = promises_on_scores({"a": np.arange(40.0), "b": np.arange(20.0)}, fpr=0.1, confidence=0.9)
     >>> [each.threshold for each in found.groups], [each.needed for each in found.groups]
     ([39.00000000000001, None], [29, 29])

@@ -98,6 +98,7 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
 
     Examples
     --------
+    >>> from core.metrics import window_counts
     >>> window_counts(100, 0.0, 0.07)
     (0, 7)
     >>> window_counts(9, 1 / 3, 2 / 3)
@@ -159,6 +160,7 @@ def froc_window(
 
     Examples
     --------
+    >>> from core.metrics import froc_window
     >>> froc_window(0.2, 1.5, n_images=20, n_negatives=1000)
     (0.004, 0.03)
     """

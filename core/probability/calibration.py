@@ -105,6 +105,7 @@ class Calibration:
 
     Examples
     --------
+    >>> from core.probability import Calibration
     >>> calibration = Calibration("isotonic", [0.0, 2.0, 0.1, 0.7], prevalence=0.3)
     >>> calibration.probability([-1.0, 1.0, 5.0]).tolist()
     [0.1, 0.4, 0.7]
@@ -280,6 +281,7 @@ def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> F
 
     Examples
     --------
+    >>> from core.probability import at_prevalence
     >>> at_prevalence([0.0, 0.5, 1.0], learnt=0.5, prevalence=0.1).tolist()
     [0.0, 0.1, 1.0]
     """
@@ -329,6 +331,7 @@ def fit_calibration(
 
     Examples
     --------
+    >>> from core.probability import fit_calibration
     >>> calibration = fit_calibration([0, 0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "platt")
     >>> calibration.probability([1.0, 3.5, 6.0]).round(3).tolist()
     [0.208, 0.5, 0.792]
@@ -429,6 +432,8 @@ def choose_calibration(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.probability import choose_calibration
     >>> generator = np.random.default_rng(0)
     >>> y = generator.random(2000) < 0.2
     >>> scores = y + generator.normal(size=2000)

@@ -139,6 +139,7 @@ class Isotonic:
 
     Examples
     --------
+    >>> from core.probability import Isotonic
     >>> Isotonic([0.0, 2.0], [0.1, 0.4])([-1.0, 1.0]).tolist()
     [0.1, 0.25]
     """
@@ -196,6 +197,7 @@ def fit_isotonic(
 
     Examples
     --------
+    >>> from core.probability import fit_isotonic
     >>> fitted = fit_isotonic([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
     >>> fitted([0.1, 0.2, 0.3, 9.0]).tolist()
     [0.0, 0.5, 0.5, 1.0]
@@ -302,6 +304,7 @@ class VennAbers:
 
     Examples
     --------
+    >>> from core.probability import VennAbers
     >>> low, high = VennAbers([1.0], [0.3], [2.0], [0.6])([0.0, 2.0, 3.0])
     >>> low.tolist(), high.tolist()
     ([0.0, 0.3, 0.3], [0.6, 0.6, 1.0])
@@ -361,6 +364,7 @@ def fit_venn_abers(
 
     Examples
     --------
+    >>> from core.probability import fit_venn_abers
     >>> pair = fit_venn_abers([0, 0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     >>> low, high = pair([0.0, 3.5, 7.0])
     >>> low.round(3).tolist(), high.round(3).tolist()

@@ -236,6 +236,7 @@ def brier_score(
 
     Examples
     --------
+    >>> from core.probability import brier_score
     >>> score, miscalibration, discrimination, uncertainty, _ = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     >>> round(score, 4), round(miscalibration - discrimination + uncertainty, 4)
     (0.1425, 0.1425)
@@ -275,6 +276,7 @@ def log_score(
 
     Examples
     --------
+    >>> from core.probability import log_score
     >>> round(log_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]).score, 4)
     0.4389
     """
@@ -326,6 +328,8 @@ def reliability(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.probability import reliability
     >>> generator = np.random.default_rng(1)
     >>> p = generator.random(2000)
     >>> found = reliability(generator.random(2000) < p, p)

@@ -222,6 +222,7 @@ class Auto:
 
     Examples
     --------
+    >>> from core.selection import Auto
     >>> planner = Auto(n_rows=2000, n_rare=300, n_features=10, budget_seconds=30)
     >>> planner.n_splits  # few rows: folds instead of a holdout
     5
@@ -847,6 +848,7 @@ def auto_ranker(
     Examples
     --------
     >>> import warnings
+    >>> from core.selection import auto_ranker
     >>> with warnings.catch_warnings():  # four rows per class are too few to compare rankers
     ...     warnings.simplefilter("ignore")
     ...     searched = auto_ranker([[1.0], [2.0], [3.0], [4.0]] * 2, [0, 0, 1, 1] * 2)

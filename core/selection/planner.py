@@ -124,6 +124,7 @@ class NoteKind(StrEnum):
 
     Examples
     --------
+    >>> from core.selection import NoteKind
     >>> NoteKind("no_trees") is NoteKind.NO_TREES
     True
     """
@@ -153,6 +154,7 @@ class Note(NamedTuple):
 
     Examples
     --------
+    >>> from core.selection import Note, NoteKind
     >>> note = Note(NoteKind.FEWER_ROWS, "the model learns from 10 % of the rows")
     >>> note.kind is NoteKind.ENDED
     False
@@ -236,7 +238,7 @@ class Planner(Protocol):
 
     Examples
     --------
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, Planner
     >>> planner: Planner = GridSearch("logistic", {"C": [0.1, 1.0]})
     >>> planner.next([], [], elapsed=0.0)[0].path  # one fit for all values of C
     (0.1, 1.0)
@@ -317,7 +319,7 @@ def run_plan(
     Examples
     --------
     >>> import numpy as np
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, HeldOut, TrialResult, run_plan
     >>> def fit(trial, callback):  # every C has its own value
     ...     return TrialResult(trial, values=(0.7, 0.9), aucs=(0.7, 0.9), seconds=1.0)
     >>> chosen, tried = run_plan(GridSearch("logistic", {"C": [0.1, 1.0]}), [HeldOut(np.array([0, 1]))], fit)
@@ -424,7 +426,7 @@ def search_ranker(
     Examples
     --------
     >>> import numpy as np
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, search_ranker
     >>> X = np.random.default_rng(0).normal(size=(120, 2))
     >>> y = X[:, 0] + 0.5 * X[:, 1] > 0
     >>> searched = search_ranker(X, y, GridSearch("rankboost", {"n_rounds": [1, 20]}, n_splits=3))
@@ -549,6 +551,7 @@ def fit_chosen(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import Chosen, Member, fit_chosen
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
     >>> chosen = Chosen((Member("rankboost", {"n_rounds": 2}),), ())
     >>> fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback)).n_rounds
@@ -594,6 +597,7 @@ def make_ranker(chosen: Chosen) -> Ranker:
 
     Examples
     --------
+    >>> from core.selection import Chosen, Member, make_ranker
     >>> chosen = Chosen((Member("logistic", {}), Member("auc_svm", {}, weight=0.5)), ())
     >>> make_ranker(chosen).weights
     [1.0, 0.5]

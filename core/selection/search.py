@@ -289,6 +289,7 @@ class GridSearch(CandidateSearch):
 
     Examples
     --------
+    >>> from core.selection import GridSearch
     >>> planner = GridSearch("logistic", {"C": [0.1, 1.0], "standardize": [True, False]})
     >>> planner.candidates, planner.space.path
     ([{'standardize': True}, {'standardize': False}], (0.1, 1.0))
@@ -346,6 +347,7 @@ class RandomSearch(CandidateSearch):
 
     Examples
     --------
+    >>> from core.selection import RandomSearch
     >>> space = {"max_bins": {"low": 8, "high": 64, "integer": True}, "n_rounds": [10, 20]}
     >>> planner = RandomSearch("rankboost", space, n_candidates=3)
     >>> len(planner.candidates), planner.space.path
@@ -426,6 +428,7 @@ class SuccessiveHalving(CandidateSearch):
 
     Examples
     --------
+    >>> from core.selection import SuccessiveHalving
     >>> planner = SuccessiveHalving("pauc_svm", {"fpr_max": {"low": 0.05, "high": 0.5}}, n_candidates=9)
     >>> [(round(rung.fraction, 3), rung.n_candidates) for rung in planner.rungs]
     [(0.111, 9), (0.333, 3), (1.0, 1)]
@@ -532,6 +535,7 @@ def read_space(
 
     Examples
     --------
+    >>> from core.selection import read_space
     >>> space = read_space("logistic", {}, {"C": [10.0, 1.0], "standardize": [True, False]})
     >>> space.path, space.n_combinations()
     ((1.0, 10.0), 2)

@@ -173,6 +173,7 @@ class HeldOut:
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import HeldOut
     >>> HeldOut(np.array([1, 0, 1])).weight is None
     True
     """
@@ -252,6 +253,7 @@ def path_parameter(algorithm: type) -> str | None:
 
     Examples
     --------
+    >>> from core.selection import path_parameter
     >>> from core import Logistic, RankBoost
     >>> path_parameter(RankBoost), path_parameter(Logistic)
     ('n_rounds', 'C')
@@ -294,6 +296,7 @@ def run_trial(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import Metrics, Trial, run_trial
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
     >>> result = run_trial(
     ...     Trial("rankboost", {}, path=(1, 2)),
@@ -399,6 +402,7 @@ def walk_path(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import walk_path
     >>> from core import RankBoost
     >>> from core.metrics import auc
     >>> X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 0, 1, 1, 0, 1])
@@ -446,6 +450,7 @@ def choose(values: Sequence[float]) -> int:
 
     Examples
     --------
+    >>> from core.selection import choose
     >>> choose([0.7, 0.9, 0.9])
     1
     """
@@ -476,6 +481,7 @@ def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import draw_rows
     >>> labels = np.array([0, 0, 0, 0, 1, 1])
     >>> rows = draw_rows(labels, 0.5, seed=0)
     >>> np.bincount(labels[rows])

@@ -55,7 +55,7 @@ class WindowArea(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import WindowArea, measure
     >>> WindowArea(0.0, 0.05).name, measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [WindowArea()])[0].interval.value
     ('pauc:0,0.05', 0.875)
     """
@@ -118,7 +118,7 @@ class Gini(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Gini, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Gini()])[0].interval.value
     0.75
     """
@@ -173,7 +173,7 @@ class EmpiricalArea(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import EmpiricalArea, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [EmpiricalArea(0.0, 0.5)])[0].interval.value
     0.5
     """
@@ -259,7 +259,7 @@ class TwoWayArea(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import TwoWayArea, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [TwoWayArea(0.5, 0.5)])[0].interval.value
     0.5
     """

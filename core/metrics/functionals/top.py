@@ -92,7 +92,7 @@ class AveragePrecision(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import AveragePrecision, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [AveragePrecision()])[0].interval.value
     0.8333333333333333
     """
@@ -168,7 +168,7 @@ class PrecisionAt(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import PrecisionAt, measure
     >>> PrecisionAt(count=100).name, PrecisionAt(share=0.01).name
     ('precision@100', 'precision@1%')
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAt(count=2)])[0].interval.value
@@ -237,7 +237,7 @@ class Lift(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Lift, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Lift(share=0.5)])[0].interval.value
     1.5
     """
@@ -357,7 +357,7 @@ class PrecisionAtRecall(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import PrecisionAtRecall, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value
     0.75
     """
@@ -477,7 +477,7 @@ class Ndcg(Figure):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Ndcg, measure
     >>> round(measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Ndcg(2)])[0].interval.value, 4)
     0.8066
     """
