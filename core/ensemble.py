@@ -187,13 +187,13 @@ class RankAverage(Ranker):
         members: Annotated[
             list | tuple | None,  # type: ignore[type-arg]  # values are checked by isinstance
             Doc(
-                "Rankers, fitted or not: clones of them are fitted. None: boosted trees by RankBoost with "
-                "closed and with Newton leaves, and by LogitBoost."
+                "The rankers. Clones of them are fitted. None: boosted trees of RankBoost with closed and with "
+                "Newton leaves, and of LogitBoost."
             ),
         ] = None,
         weights: Annotated[
             list | tuple | None,  # type: ignore[type-arg]  # as above
-            Doc("Weight of each member, above 0; None: the same."),
+            Doc("Weight of each member, above 0. None: equal weights."),
         ] = None,
         monotone: Monotone = None,
     ) -> None:

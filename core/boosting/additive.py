@@ -78,7 +78,9 @@ class Additive(ContributionRanker):
         int,
         Ge(1),
         Le(100),
-        Doc("Number of bags: draws of 85 % of the rows, whose models are averaged."),
+        Doc(
+            "Number of bags. Each bag is a model of 85 % of the rows, and the score is their mean."
+        ),
     ] = 8
     max_rounds: Annotated[
         int,
@@ -86,7 +88,7 @@ class Additive(ContributionRanker):
         Le(100_000),
         Doc(
             "Maximum number of rounds. Each round adds a step along every column, and later along every pair of "
-            "columns. A bag ends earlier if the rows that it leaves out say so."
+            "columns. A bag ends earlier if the loss on the rows that it leaves out stops decreasing."
         ),
     ] = 5000
     learning_rate: LearningRate = 0.02
@@ -95,8 +97,8 @@ class Additive(ContributionRanker):
         Ge(0),
         Le(1000),
         Doc(
-            "Maximum number of pairs of columns that have a table of their own; fewer where chance explains the rest. "
-            "0: none."
+            "Maximum number of pairs of columns with a table. There are fewer if chance explains the remaining "
+            "ones. 0: none."
         ),
     ] = 10
     max_bins: MaxNarrowBins = 64
@@ -104,8 +106,8 @@ class Additive(ContributionRanker):
         float,
         Ge(0),
         Doc(
-            "Minimum weight on either side of a threshold, in rows of mean weight. A sample weight of k counts as k "
-            "rows; if the mean weight is below 1, all weights are first divided by it."
+            "Minimum weight on either side of a threshold, in rows of mean weight. A sample weight of k counts as "
+            "k rows. If the mean weight is below 1, all weights are first divided by it."
         ),
     ] = 4.0
     smoothing: Annotated[
@@ -113,8 +115,8 @@ class Additive(ContributionRanker):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; thirty times as "
-            "much for a category. 0: the plain Newton step."
+            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; thirty times "
+            "as much for a category. 0 is the plain Newton step."
         ),
     ] = 1.0
     monotone: Monotone = None

@@ -314,9 +314,9 @@ class AUCBoost(Booster):
     weak_ranker: Annotated[
         Literal["stump"] | ClassifierName | BaseEstimator,
         Doc(
-            "The weak ranker of a round: a stump; or a classifier: 'logistic', 'linear_svm' or 'random_forest'. In "
-            "Python also any scikit-learn estimator that takes sample weights and has decision_function or "
-            "predict_proba."
+            'The weak ranker of each round: "stump", a threshold on one feature, or a classifier, "logistic", '
+            '"linear_svm" or "random_forest". In Python it can also be any scikit-learn estimator that takes '
+            "sample weights and has decision_function or predict_proba."
         ),
     ] = "stump"
     learning_rate: LearningRate = 1.0

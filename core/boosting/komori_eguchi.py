@@ -407,8 +407,8 @@ def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type:
 SplineOrStump = Annotated[
     Literal["spline", "stump"],
     Doc(
-        "The weak ranker of a round. spline: a natural cubic spline of one feature, or a step if the feature has few "
-        "values. stump: only steps."
+        'The weak ranker of each round. "spline": a natural cubic spline of one feature, or a step if the feature '
+        'has few values. "stump": only steps.'
     ),
 ]
 Rounds = Annotated[

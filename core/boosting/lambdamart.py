@@ -114,18 +114,19 @@ class LambdaMART(Booster):
 
     n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
+        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
     ] = "tree"
     truncation: Annotated[
         int,
         Ge(1),
         Le(1000),
-        Doc("Number of first rows of a list whose order counts: k of the NDCG that is maximised."),
+        Doc("Number of first rows of a list whose order matters: k of the NDCG that is maximised."),
     ] = 30
     normalize: Annotated[
         bool,
         Doc(
-            "Divide each pair's gradient by the difference of its scores, and bound that of each query."
+            "Whether to divide each pair's gradient by the difference of its scores and to bound the gradient of "
+            "each query."
         ),
     ] = True
     max_depth: MaxDepth = None
@@ -152,7 +153,7 @@ class LambdaMART(Booster):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
+            "Amount added to the curvature of each leaf, in rows of mean curvature. 0 is the plain Newton step."
         ),
     ] = 1.0
     monotone: Monotone = None

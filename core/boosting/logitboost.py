@@ -82,7 +82,7 @@ class LogitBoost(Booster):
 
     n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
+        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
     ] = "tree"
     max_depth: MaxDepth = None
     max_leaves: MaxLeaves = "auto"
@@ -108,9 +108,10 @@ class LogitBoost(Booster):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature, to which both classes contribute "
-            "alike, however rare one is. 0: the plain Newton step, within its bounds. None: 1, but 10 if "
-            "min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
+            "Amount added to the curvature of each leaf, in rows of mean curvature. Both classes contribute "
+            "equally to that mean, however rare one is. 0 is the plain Newton step, within its bounds. None: 1, "
+            "or 10 if min_samples_leaf is also None and twice the harmonic mean of the class sizes is at least "
+            "2,000."
         ),
         Since("0.3.0"),  # the default
     ] = None

@@ -609,8 +609,8 @@ class AdaBoostMR(MultilabelBooster):
     pairs: Annotated[
         Literal["all", "example"],
         Doc(
-            "Pairs of a positive and a negative label that must be in order. 'all': over all rows. 'example': only "
-            "within the same row."
+            'Pairs of a positive and a negative label that must be in order. "all": over all rows. "example": '
+            "only within the same row."
         ),
     ] = "all"
     smoothing: Smoothing = 1e-2

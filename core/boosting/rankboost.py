@@ -123,8 +123,8 @@ class RankBoost(PairBooster):
     weak_ranker: Annotated[
         Literal["stump", "column", "tree"],
         Doc(
-            "The weak ranker of a round. A stump: a threshold on one feature, or a set of its categories. A tree of "
-            "such splits. A column: one feature times a step; only if all features are numeric."
+            'The weak ranker of each round. "stump": a threshold on one feature, or a set of its categories. '
+            '"tree": a tree of such splits. "column": one feature times a step; only if all features are numeric.'
         ),
     ] = "stump"
     learning_rate: Annotated[
@@ -132,8 +132,8 @@ class RankBoost(PairBooster):
         Gt(0),
         Le(1),
         Doc(
-            "Fraction of the optimal step that a round takes. None: 1 for stumps and columns, 0.1 for trees, 0.05 for "
-            "trees that choose the number of rounds."
+            "Fraction of the optimal step that a round takes. None: 1 for stumps and columns, 0.1 for trees, or "
+            "0.05 for trees if the fit chooses the number of rounds."
         ),
     ] = None
     max_bins: MaxBins = 255
@@ -142,10 +142,11 @@ class RankBoost(PairBooster):
         Ge(0),
         Le(1000),
         Doc(
-            "Stumps, columns: fraction of all pair weight, at most 1, that is added to the pairs in order and to the "
-            "pairs out of order when the step is computed. Trees: number of rows of mean weight added to each class "
-            "in each leaf. 0: the formula without smoothing. None: 0.01 for stumps and columns; for trees 1, but 5 "
-            "if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
+            "Stumps and columns: fraction of the total pair weight, at most 1, that is added both to the pairs in "
+            "order and to the pairs out of order when the step is computed. Trees: number of rows of mean weight "
+            "added to each class in each leaf. 0: no smoothing. None: 0.01 for stumps and columns; for trees 1, "
+            "or 5 if min_samples_leaf is also None and twice the harmonic mean of the class sizes is at least "
+            "2,000."
         ),
     ] = None
     max_depth: MaxDepth = None

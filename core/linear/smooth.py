@@ -66,8 +66,8 @@ ASYMMETRIES = (1.0, 0.25, 4.0, 1 / 16, 16.0)
 Asymmetry = Annotated[
     Annotated[float, Ge(1e-4), Le(1e4)] | Literal["auto"],
     Doc(
-        "Weight of the mean loss of the negatives, relative to the positives. auto: the value among 1/16, 1/4, 1, 4 "
-        "and 16 with the best partial AUC in the window on held-out rows, chosen together with C."
+        'Weight of the mean loss of the negatives, relative to the positives. "auto" takes the value among 1/16, '
+        "1/4, 1, 4 and 16 with the best partial AUC in the window on held-out rows, together with C."
     ),
 ]
 
@@ -76,16 +76,16 @@ LinearPush = Annotated[
     Ge(1),
     Le(64),
     Doc(
-        "p of the p-norm push. 1: all pairs count alike. The greater it is, the more the negatives with the highest "
-        "scores decide: choose it by validation."
+        "p of the p-norm push. 1: all pairs count equally. The greater it is, the more weight the negatives with "
+        "the highest scores have. Choose it by validation."
     ),
 ]
 
 PushCost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
-        "Weight of the loss relative to ½‖w‖². auto: the value from 1e-3 to 1e4 with the best partial AUC in the "
-        "window, on held-out training rows."
+        'Weight of the loss relative to ½‖w‖². "auto" takes the value from 1e-3 to 1e4 with the best partial AUC '
+        "in the window on held-out training rows."
     ),
 ]
 
@@ -108,7 +108,7 @@ MaxCrosses = Annotated[
 ]
 CrossSeed = Annotated[
     Seed,
-    Doc("Seed of the folds that crosses are learnt in, and of the rows that choose them."),
+    Doc("Seed of the folds in which crosses are computed, and of the rows that choose them."),
     Since("0.3.0", of="crosses"),
 ]
 

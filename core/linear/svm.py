@@ -64,9 +64,9 @@ MIN_KERNEL_COST = 0.1
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
-        "Weight of the risk relative to ½‖w‖². auto: the value from 1e-5 to 1e4 (0.1 to 1e4 with fourier and "
-        "nystroem) with the best partial AUC in the window, on held-out training rows. All values are fitted along "
-        "one path."
+        'Weight of the loss relative to ½‖w‖². "auto" takes the value from 1e-5 to 1e4 (0.1 to 1e4 with "fourier" '
+        'and "nystroem") with the best partial AUC in the window on held-out training rows. One fit covers all '
+        "values."
     ),
 ]
 Tolerance = Annotated[
@@ -74,8 +74,8 @@ Tolerance = Annotated[
     Ge(1e-9),
     Le(0.1),
     Doc(
-        "Stop when the objective is provably within tol · C of its minimum. While C is being chosen: within 10 tol · "
-        "C, or after 100 iterations."
+        "Stop when the objective is provably within tol · C of its minimum. While C is chosen, stop within 10 tol "
+        "· C or after 100 iterations."
     ),
 ]
 MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Maximum iterations of the solver for one C.")]
@@ -85,18 +85,17 @@ Standardize = Annotated[
 SurrogateName = Annotated[
     Literal["tight", "naive", "sigmoid"],
     Doc(
-        "tight: pairs with negatives below the window do not count. naive: they count, without a "
-        "margin. sigmoid: the area itself with smooth steps, which is not convex; minimised by L-BFGS "
-        "from the machine for the whole AUC with the same C, with at most max_iter iterations."
+        '"tight": pairs with negatives below the window do not count. "naive": they count, without a margin. '
+        '"sigmoid": the area with smooth steps, which is not convex. L-BFGS minimises it from the solution for '
+        "the full AUC with the same C, in at most max_iter iterations."
     ),
 ]
 Anchor = Annotated[
     Annotated[float, Ge(0), Le(1e6)] | Literal["auto"] | None,
     Doc(
-        "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
-        "AUC. auto: κ = 1, but only if the window alone gives constant scores, or ranks the "
-        "validation rows, or all rows, worse than v; a C that is given is then the greatest of those tried. "
-        "None: never."
+        "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), where v is the solution for the full AUC. "
+        '"auto": κ = 1, but only if the window by itself gives constant scores, or ranks the validation rows or '
+        "all rows worse than v. A given C is then the greatest of those tried. None: never."
     ),
 ]
 JudgedFprMin = Annotated[
@@ -104,7 +103,7 @@ JudgedFprMin = Annotated[
     Ge(0),
     Lt(1),
     Doc(
-        "Lower end of the window whose partial AUC on held-out rows chooses C; not part of the loss."
+        "Lower end of the window whose partial AUC on held-out rows chooses C. It is not part of the loss."
     ),
 ]
 JudgedFprMax = Annotated[
@@ -112,23 +111,23 @@ JudgedFprMax = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Upper end of the window whose partial AUC on held-out rows chooses C; not part of the loss."
+        "Upper end of the window whose partial AUC on held-out rows chooses C. It is not part of the loss."
     ),
 ]
 HeldFraction = Annotated[
     float,
     Gt(0),
     Lt(1),
-    Doc("Fraction of each class's weight held out to choose C; not used if C is given."),
+    Doc("Fraction of each class's weight that is held out to choose C. Not used if C is given."),
 ]
-RandomState = Annotated[Seed, Doc("Seed of the draw of the rows held out to choose C.")]
+RandomState = Annotated[Seed, Doc("Seed of the rows that are held out to choose C.")]
 FeatureMapName = Annotated[
     MapName | None,
     Doc(
-        "Features in which the score is linear. None: the columns. fourier: random Fourier features of the Gaussian "
-        "kernel. nystroem: the Gaussian kernel with random rows as landmarks; exact if n_components is at least the "
-        "number of rows. bins: the bins of each column, so that the score is a sum of step functions; only for dense "
-        "tables."
+        'Features in which the score is linear. None: the columns. "fourier": random Fourier features of the '
+        'Gaussian kernel. "nystroem": the Gaussian kernel with random rows as landmarks, which is exact if '
+        'n_components is at least the number of rows. "bins": the bins of each column, so that the score is a sum '
+        "of step functions; only for dense tables."
     ),
 ]
 Components = Annotated[
@@ -136,18 +135,23 @@ Components = Annotated[
     Ge(1),
     Le(4096),
     Doc(
-        "Number of features of fourier (they come in pairs), or of landmarks of nystroem. Not used otherwise."
+        'Number of features of "fourier" (they come in pairs), or of landmarks of "nystroem". Not used otherwise.'
     ),
 ]
 Bandwidth = Annotated[
     Annotated[float, Ge(1e-6), Le(1e6)] | Literal["auto"],
     Doc(
-        "h of the Gaussian kernel exp(-‖x - x'‖²/2h²) over standardised features, of fourier and "
-        "nystroem. auto: the median distance of rows drawn by seed."
+        'h of the Gaussian kernel exp(-‖x - x\'‖²/2h²) over standardised features, for "fourier" and "nystroem". '
+        '"auto": the median distance between random rows.'
     ),
 ]
 MapBins = Annotated[
-    int, Gt(1), Le(MAX_BINS), Doc("Maximum bins per column for bins, the missing one not counted.")
+    int,
+    Gt(1),
+    Le(MAX_BINS),
+    Doc(
+        'Maximum number of bins per column for feature_map "bins", not counting the bin of missing values.'
+    ),
 ]
 
 

@@ -45,33 +45,34 @@ NLayers = Annotated[
     Ge(1),
     Le(200),
     Doc(
-        "T: the number of layers of the program. Layer t has t nodes; each is a weak ranker with a threshold."
+        "T, the number of layers of the program. Layer t has t nodes, and each node is a weak ranker with a "
+        "threshold."
     ),
 ]
 WeakRankerOption = Annotated[
     Literal["stump"] | ClassifierName | BaseEstimator,
     Doc(
         "The weak ranker of a node: a stump (a threshold on one feature, or a set of its categories), or a "
-        "classifier, fitted to the rows at the node. In Python also any scikit-learn estimator that takes sample "
-        "weights."
+        "classifier that is fitted to the rows at the node. In Python it can also be any scikit-learn estimator "
+        "that takes sample weights."
     ),
 ]
 BalanceClasses = Annotated[
     bool,
     Doc(
-        "Whether both classes have the same total weight when a classifier is fitted at a node. If false, each row "
-        "has the weight with which it reaches the node; the theory needs no balance. It makes no difference for "
-        "stumps."
+        "Whether both classes have the same total weight when a classifier is fitted at a node. If false, each "
+        "row has the weight with which it reaches the node. The theory needs no balance, and stumps do not depend "
+        "on it."
     ),
 ]
 OutputOption = Annotated[
     Output,
     Doc(
-        "The score of a row. 'position': its expected position after the last layer, divided by T. 'vote': the "
+        'The score of a row. "position": its expected position after the last layer, divided by T. "vote": the '
         "probability that the position is at least T/2, which is the majority vote of the paper."
     ),
 ]
-RandomState = Annotated[Seed, Doc("Seed of what is drawn: rows, and the draws of random forests.")]
+RandomState = Annotated[Seed, Doc("Seed of the random draws: of rows, and in random forests.")]
 
 ProgramGrower = Callable[[Noise, Draw | None, Report], Any]
 """Grows a program on all rows, or on those that are drawn for each layer."""

@@ -188,7 +188,7 @@ class SampledParameters(ProgramParameters):
         float | None,
         Ge(0),
         Lt(0.5),
-        Doc("Probability that a label is flipped; None: guessed, by AUC on held-out rows."),
+        Doc("Probability that a label is flipped. None: estimated from the AUC on held-out rows."),
     ] = None
     class_prior: Annotated[
         float | None,
@@ -273,33 +273,33 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         *,
         demand: Demand = DEMAND,
     ) -> Self:
-        """Learn from rows as they come by, each asked once: memory does not grow with their number.
+        """Fit on a batch of rows; each row is used once, so memory does not grow with their number.
 
-        Each layer of each program takes rows until each of its nodes has seen enough of both
-        classes; what is kept is a histogram per node. Scores are those of the layers finished so far.
+        Each layer of each program takes rows until each of its nodes has seen enough of both classes, and keeps a
+        histogram per node. Scores are those of the layers that are complete.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            The bins, the columns and their categories are those of the first batch: give it a few
-            thousand rows.
+            Rows. The first batch determines the bins, the columns and their categories, so give it a few thousand rows.
         y : array-like of shape (n_samples,)
-            The first batch holds both labels, unless `classes` tells them; a later one may hold one.
+            Labels. The first batch needs both labels, unless you pass `classes`. Later batches may have one.
         classes : array-like of shape (2,), optional
-            The two labels. Taken from the first call.
+            The two labels. Used in the first call only.
         sample_weight : array-like of shape (n_samples,), optional
-        demand : Demand
-            How many rows a layer is shown. Taken from the first call.
+            As for `fit`.
+        demand : Demand, optional
+            How many rows a layer needs. Used in the first call only.
 
         Returns
         -------
         self
-            With `is_complete_`: whether all layers are finished; rows beyond that are not looked at.
+            `is_complete_` tells whether all layers are complete; further rows are ignored.
 
         Raises
         ------
         InvalidParameter, InvalidData
-            As `fit`; and for a weak ranker that is no stump, which alone can be read off a histogram.
+            As for `fit`, or the weak ranker is not a stump: only stumps can be found from a histogram.
 
         Warns
         -----

@@ -229,8 +229,8 @@ class TreeRankForestParameters:
     splitter: Annotated[
         Literal["leafrank", "axis"],
         Doc(
-            "How a node is split. 'leafrank': by a small tree of thresholds, whose leaves are merged to two sides. "
-            "'axis': by one threshold."
+            'How a node is split. "leafrank": by a small tree of thresholds, whose leaves are merged into two '
+            'sides. "axis": by one threshold.'
         ),
     ] = "leafrank"
     max_depth: options.MaxDepth = 8
@@ -242,7 +242,7 @@ class TreeRankForestParameters:
     order: Annotated[
         Literal["tree", "concave"],
         Doc(
-            "Order of the leaves. 'tree': from the top of the tree to its bottom. 'concave': by their fraction of "
+            'Order of the leaves. "tree": from the top of the tree to its bottom. "concave": by their fraction of '
             "positives, so that a bad first split does less harm."
         ),
     ] = "concave"

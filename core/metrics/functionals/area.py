@@ -79,7 +79,6 @@ class WindowArea(Figure):
         return (self.fpr_min, self.fpr_max) == WHOLE
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         value = roc_of(masses).partial_area(self.fpr_min, self.fpr_max)
         width = self.fpr_max - self.fpr_min
         placement, height = influences_of_masses(
@@ -135,7 +134,7 @@ class Gini(Figure):
         return 2.0
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives: twice the AUC's."""
+        """Return the metric and its derivatives: twice those of the AUC."""
         value, up, down, slope = self.plain().of(masses)
         return Derivatives(2.0 * value - 1.0, 2.0 * up, 2.0 * down, slope)
 
@@ -190,7 +189,6 @@ class EmpiricalArea(Figure):
         return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         positive, negative = masses.totals
         first, last, _ = self._ranks(masses)
         tpr = masses.above_positive / positive
@@ -278,7 +276,6 @@ class TwoWayArea(Figure):
         return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         curve, least = roc_of(masses), float(self.tpr_min)
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)

@@ -120,7 +120,6 @@ class AveragePrecision(Figure):
         return math.pi**2 / 3.0 / masses.effective[0] ** 2
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         above, below = masses.above_positive[1:], masses.above_negative[1:]
         flagged = above + below
         total, negative = masses.totals
@@ -187,7 +186,6 @@ class PrecisionAt(Figure):
         return f"precision@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         total = sum(masses.totals)
         size = size_of(self.count, self.share, total)
         inside = fraction_inside(masses, size)
@@ -211,7 +209,7 @@ class PrecisionAt(Figure):
         return min(1.0, masses.totals[0] / size)
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        """Return the effective number of flagged rows, or of positives if that is less."""
         size = size_of(self.count, self.share, sum(masses.totals))
         return trials_above(masses, size, positives_above(masses, size))
 
@@ -258,7 +256,6 @@ class Lift(Figure):
         return PrecisionAt(self.count, self.share)
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         value, up, down, _ = self._precision.of(masses)
         prevalence = masses.prevalence
         near = positives_near(masses, self._share(masses) * sum(masses.totals))
@@ -374,7 +371,6 @@ class PrecisionAtRecall(Figure):
         return f"precision_at_recall:{self.recall:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         positive, negative = masses.totals
         caught = self._caught(masses)
         index, part = _cut_at(masses, caught)
@@ -389,7 +385,7 @@ class PrecisionAtRecall(Figure):
         return Derivatives(value, up, slope * inside, value * (1.0 - value))
 
     def own_interval(self, masses: Masses, level: float) -> Interval:
-        """Return the figure with limits that follow from those of the FPR at this recall; see the module."""
+        """Return the precision with limits that follow from those of the FPR at this recall; see the module."""
         value = self.of(masses).value
         positive, negative = masses.totals
         totals = ClassTotals(positive, negative, *masses.effective)
@@ -429,7 +425,7 @@ class PrecisionAtRecall(Figure):
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        """Return the effective number of flagged rows, or of positives if that is less."""
         caught = self._caught(masses)
         return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
 
@@ -501,7 +497,6 @@ class Ndcg(Figure):
         return f"ndcg@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         first, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
