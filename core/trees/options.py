@@ -52,8 +52,8 @@ Subsample = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Trees: fraction of the rows that each tree is grown on, drawn with probabilities proportional to their "
-        "weights. Leaf values still use all rows."
+        "Trees: fraction of the rows that each tree is grown on, drawn at random. Heavy rows are always kept. "
+        "Leaf values still use all rows."
     ),
 ]
 MaxFeatures = Annotated[
