@@ -204,3 +204,32 @@ def test_every_public_name_is_documented_completely(package: str) -> None:
         for gap in (class_gaps if isinstance(value, type) else function_gaps)(value)
     ]
     assert gaps == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_module_takes_the_place_of_a_public_name(package: str) -> None:
+    found = public(package)
+    for value in list(found.values()):
+        importlib.import_module(getattr(value, "__module__", package))
+    assert [name for name, value in public(package).items() if inspect.ismodule(value)] == []
+
+
+def test_operations_read_from_a_class_are_functions() -> None:
+    kinds = (
+        client.Client.upload,
+        client.AsyncClient.upload,
+        client.Jobs.list,
+        client.AsyncJobs.list,
+    )
+    returns = ["Dataset", "AsyncDataset", "Iterator[Job]", "AsyncIterator[AsyncJob]"]
+    assert [inspect.signature(kind).return_annotation for kind in kinds] == returns
+    assert [inspect.iscoroutinefunction(kind) for kind in kinds] == [False, True, False, False]
+    bound = client.Client("http://nowhere", "key").upload
+    assert next(iter(inspect.signature(bound).parameters)) == "table"
+    assert "limit : int" in (client.Jobs.list.__doc__ or "")
+
+
+def test_completion_offers_the_fields_of_a_resource() -> None:
+    dataset = client.Client("http://nowhere", "key").datasets["ds"]
+    assert {"rows", "status", "wait"} <= {*dir(dataset)}
+    assert "rows" in dir(dataset.data)
