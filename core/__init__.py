@@ -1,8 +1,11 @@
-"""The science of Rankwright: rankers, their metrics and their artifacts. Knows no HTTP, SQL or Celery.
+"""Rankers as scikit-learn estimators, and functions to save and load them. No HTTP, SQL or Celery.
+
+`core.metrics` evaluates rankings, `core.selection` searches parameters, `core.explain` explains scores,
+`core.probability` calibrates them, and `core.bounds` computes generalisation bounds.
 
 Examples
 --------
-Fit a ranker to some rows, see how well it ranks others, and store it:
+Fit a ranker, evaluate it on other rows, and store it:
 
 >>> import numpy as np
 >>> from core import RankBoost, load, save

@@ -53,19 +53,24 @@ _BAD_STATE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 
 
 def save(ranker: Ranker) -> bytes:
-    """Return a fitted ranker as bytes.
+    """Serialise a fitted ranker to bytes (safetensors; no pickle).
 
-    ArtifactError: the class is not registered, the ranker is not fitted, or its state cannot be stored.
+    Use it to store a ranker or to send it to another process. `load` reads the bytes back.
 
     Parameters
     ----------
     ranker : Ranker
-        Fitted, and of a class listed in `core.registry`, not of a subclass of one; or a `RankAverage` of such.
+        A fitted ranker of one of the classes in `core`, not of a subclass; or a `RankAverage` of such rankers.
 
     Returns
     -------
     bytes
-        The same for the same ranker, in every process. `load` returns a ranker that scores bit for bit alike.
+        The same ranker gives the same bytes in every process.
+
+    Raises
+    ------
+    ArtifactError
+        The class is not registered, the ranker is not fitted, or its state cannot be stored.
 
     Examples
     --------
@@ -98,20 +103,24 @@ def save(ranker: Ranker) -> bytes:
 
 
 def load(data: bytes) -> Ranker:
-    """Return the ranker that `save` wrote.
+    """Deserialise the ranker that `save` wrote.
 
-    ArtifactError: the bytes are not a whole artifact of a known algorithm and schema version; the message says why.
-    Memory: the arrays are copied once; a header above 8 MiB is refused before it is parsed.
+    The bytes may come from an untrusted source: nothing in them is executed.
 
     Parameters
     ----------
     data : bytes
-        May come from anybody: nothing in it is run.
+        What `save` returned. The arrays are copied once, and a header above 8 MiB is rejected before it is parsed.
 
     Returns
     -------
     Ranker
-        Fitted; scores every row as the saved one did, bit for bit.
+        A fitted ranker. It scores every row exactly as the saved one did, bit for bit.
+
+    Raises
+    ------
+    ArtifactError
+        The bytes are not a complete artifact of a known algorithm and schema version. The message says why.
 
     Examples
     --------

@@ -124,34 +124,37 @@ def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -
 
 
 class RankAverage(Ranker):
-    """Score by the mean rank of several rankers.
+    """Ensemble of rankers: the score is the weighted mean rank of its members.
 
-    Each member's score of a row is replaced by its rank among the member's scores of the training rows, so that scores
-    on different scales count alike. A row's score does not depend on the other rows that are scored with it.
+    Use it to combine fitted or unfitted rankers of different kinds; `auto_ranker` returns one. Its cost is the sum of
+    its members' costs, so do not use it if a single member is as accurate.
+
+    Each member's score of a row is replaced by its rank among the member's scores of the training rows, so different
+    scales count equally. A row's score does not depend on the other rows in the call.
 
     Attributes
     ----------
     members_ : list of Ranker
-        Fitted, in the order of `members`.
+        The fitted members, in the order of `members`.
     kept_ : list of int
-        The indices of these in `members`: all, unless a callback has ended the fit early. Then those whose fit was
-        complete or, if none was, those that were cut short.
+        Indices of these in `members`. All, unless a callback ended the fit early: then the members whose fit was
+        complete or, if none was, those that were interrupted.
     weights_ : ndarray of shape (n_members,), float64
-        They sum to 1.
+        Weights with the sum 1.
     intercept_ : float
-        Minus the mean rank at the Youden point of the training rows. A score is the mean rank plus this, and `predict`
-        says positive above 0.
+        Minus the mean rank with the greatest TPR - FPR on the training rows. The score is the mean rank plus this
+        value.
     ranks_ : list of Ranks
-        The function by which the scores of each member become ranks.
+        For each member the function that turns its scores into ranks.
 
     Notes
     -----
-    Members make different errors: on 14 public tables the mean rank of three boosters had a higher partial AUC on
-    [0, .05] than LightGBM on 9; the one of them with the best validation figure had so on 7.
+    Members make different errors. On 14 public tables, the mean rank of three boosters had a higher partial AUC on [0,
+    0.05] than LightGBM on 9. The single booster with the best validation value was better on 7.
 
     Ranks are taken among the training rows, on which members are more certain than on other rows. That distorts a
-    member's scale, but never changes the order of two scores. Between two training scores ranks are linear; beyond the
-    lowest and the highest they approach 0 and 1.
+    member's scale, but never changes the order of two scores. Ranks are linear between two training scores, and
+    approach 0 and 1 beyond the lowest and the highest.
 
     References
     ----------
@@ -184,13 +187,13 @@ class RankAverage(Ranker):
         members: Annotated[
             list | tuple | None,  # type: ignore[type-arg]  # values are checked by isinstance
             Doc(
-                "Rankers, fitted or not: clones of them are fitted. None: boosted trees by RankBoost with "
-                "closed and with Newton leaves, and by LogitBoost."
+                "The rankers. Clones of them are fitted. None: boosted trees of RankBoost with closed and with "
+                "Newton leaves, and of LogitBoost."
             ),
         ] = None,
         weights: Annotated[
             list | tuple | None,  # type: ignore[type-arg]  # as above
-            Doc("Weight of each member, above 0; None: the same."),
+            Doc("Weight of each member, above 0. None: equal weights."),
         ] = None,
         monotone: Monotone = None,
     ) -> None:
@@ -199,7 +202,7 @@ class RankAverage(Ranker):
         self.monotone = monotone
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return (
             self._mean_ranks([member.score_rows(X) for member in self.members_]) + self.intercept_
         )
@@ -212,13 +215,13 @@ class RankAverage(Ranker):
         )
 
     def takes_categories(self) -> bool:
-        """Return True if all members can be fitted on categorical columns."""
+        """Return whether all members can be fitted on categorical columns."""
         return all(member.takes_categories() for member in self._templates())
 
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None:
-        """Return the directions of constraints, by default of those that all members have; see `Ranker`."""
+        """Return the direction of each column under the constraints that all members have."""
         given = super().find_directions(monotone)
         if given is not None or monotone is not None or not hasattr(self, "members_"):
             return given
@@ -230,7 +233,7 @@ class RankAverage(Ranker):
         return common if common is not None and common.any() else None
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk every member: ranks rise with a member's score, so that all of them keep a constraint if each does."""
+        """Check every member against monotone constraints; ranks keep what all members keep."""
         walk = Verification(0, is_sum=True)
         for k, member in enumerate(self.members_):
             of_member = member.walk_monotone(directions)
@@ -260,14 +263,14 @@ class RankAverage(Ranker):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Return a fitted ranker from its parameters and state; see `Ranker.from_state`."""
+        """Rebuild a fitted ranker from its parameters and its state; see `Ranker.from_state`."""
         members = params.get("members")
         if not isinstance(members, list) or not 1 <= len(members) <= MAX_MEMBERS:
             raise ArtifactError(f"members must be a list of 1 to {MAX_MEMBERS}")
         return super().from_state({**params, "members": [_make(m) for m in members]}, arrays, meta)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description: of each member its name, weight, and structure with its lists cut off."""
+        """Describe each member: its name, weight, and structure with long lists truncated."""
         members = []
         for member, weight in zip(self.members_, self.weights_.tolist(), strict=True):
             structure = {

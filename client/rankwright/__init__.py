@@ -1,4 +1,7 @@
-"""Rankwright's client: train, judge and use rankers of a Rankwright service."""
+"""Client of a Rankwright service: upload tables, train and evaluate models, and score rows.
+
+`Client` blocks until the service has responded. `AsyncClient` is awaited. `RemoteRanker` is a scikit-learn estimator.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients, and the collections that they hand out."""
+"""The clients, and the collections that are their attributes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def things(
     def describe(self: Any, **fields: Any) -> Items[Any]:
         yield from each_of(make, fields, partial(self._make, blocking, asynchronous))
 
-    return Iteration(update_wrapper(describe, make))
+    return Iteration(update_wrapper(describe, make), (blocking, asynchronous))
 
 
 # --- datasets -------------------------------------------------------------------------------------
@@ -120,7 +120,23 @@ class _DatasetsOperations(_Collection):
 
     @returning
     def get(self, dataset_id: str) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Return the dataset with this id. NotFound: if there is none."""
+        """Read one dataset.
+
+        Parameters
+        ----------
+        dataset_id : str
+            Id of the dataset.
+
+        Returns
+        -------
+        Dataset
+            The dataset as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no dataset with this id.
+        """
         return self._make(Dataset, AsyncDataset, (yield from ask(api.read_dataset(dataset_id))))
 
     @operation
@@ -128,20 +144,50 @@ class _DatasetsOperations(_Collection):
     def check(
         self, /, table: Table, *, media_type: str | None = None, **fields: Unpack[api.ValidateTable]
     ) -> Steps[types.TableCheck]:
-        """Check a table as `upload` would, and create nothing. Invalid: if the table cannot be used."""
+        """Check a table as `Client.upload` would, without creating anything.
+
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            As for `Client.upload`.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+
+        Returns
+        -------
+        types.TableCheck
+            What the service found: columns, types and problems.
+
+        Raises
+        ------
+        Invalid
+            The table cannot be used.
+        """
         request = api.validate_table(**fields)
         return (yield from ask(with_table(request, body_of(table, media_type))))
 
 
 class Datasets(_DatasetsOperations, Blocking):
-    """The tables of this key's owner. `[id]` asks nothing: only the id is known of what it returns."""
+    """Your datasets: list, read and check them. It is `client.datasets`.
+
+    `client.datasets[id]` returns a `Dataset` without a request; only its id is known until you call `refresh`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> [each.name for each in client.datasets.list()]
+    ['later', 'later', 'churn']
+    >>> client.datasets.check("churn.csv", label="churned").rows
+    200
+    """
 
     def __getitem__(self, id: str) -> Dataset:
         return cast(Dataset, Dataset._of_id(self._transport, id))
 
 
 class AsyncDatasets(_DatasetsOperations, Asynchronous):
-    """The tables of this key's owner, asked by calls that are awaited."""
+    """Like `Datasets`; await its calls."""
 
     def __getitem__(self, id: str) -> AsyncDataset:
         return cast(AsyncDataset, AsyncDataset._of_id(self._transport, id))
@@ -168,7 +214,28 @@ class _UploadsOperations(_Collection):
         progress: Progress | None = None,
         **fields: Unpack[api.PutPart],
     ) -> Steps[types.UploadPart]:
-        """Send a part. Parts are numbered from 1, and come in any order; the same bytes may be sent again."""
+        """Send one part of an upload.
+
+        Parts come in any order, and you may send the same bytes again.
+
+        Parameters
+        ----------
+        upload_id : str
+            Id of the upload.
+        number : int
+            Number of the part, from 1.
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            The rows of the part.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size), optional
+            Called with the bytes sent so far and the number of bytes of the part.
+
+        Returns
+        -------
+        types.UploadPart
+            The part with its size and hash.
+        """
         request = api.put_part(upload_id, number, **fields)
         return (yield from ask(with_table(request, body_of(table, media_type), progress)))
 
@@ -177,22 +244,63 @@ class _UploadsOperations(_Collection):
     def close(
         self, upload_id: str, parts: int, *, wait: bool = True, **fields: Unpack[api.CloseUpload]
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make a dataset of all parts, and wait until it has been read; return it. `parts` is their number."""
+        """Make one dataset of all parts and wait until the service has read it.
+
+        Parameters
+        ----------
+        upload_id : str
+            Id of the upload.
+        parts : int
+            Number of parts. The service checks that all have arrived.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new dataset.
+
+        Raises
+        ------
+        InvalidTable
+            The table cannot be used. Each error has part, line and column.
+        Conflict
+            Parts are missing.
+        """
         made = yield from ask(api.close_upload(upload_id, parts, **fields))
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation
     def delete(self, upload_id: str) -> Steps[None]:
-        """Delete an upload that is not closed."""
+        """Delete an upload that is not closed.
+
+        Parameters
+        ----------
+        upload_id : str
+            Id of the upload.
+        """
         yield from self._delete(api.delete_upload(upload_id))
 
 
 class Uploads(_UploadsOperations, Blocking):
-    """Uploads of several files, which become one dataset each."""
+    """Uploads of several files that become one dataset. It is `client.uploads`.
+
+    `Client.upload` with a folder does all of this for you. Use `uploads` to send the parts from several machines.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> upload = client.uploads.open(name="parts", label="churned")
+    >>> rows = [{"age": age, "churned": age % 2} for age in range(20, 60)]
+    >>> part = client.uploads.put_part(upload.id, 1, rows)
+    >>> client.uploads.close(upload.id, parts=1).rows
+    40
+    """
 
 
 class AsyncUploads(_UploadsOperations, Asynchronous):
-    """Uploads of several files, by calls that are awaited."""
+    """Like `Uploads`; await its calls."""
 
 
 # --- jobs -----------------------------------------------------------------------------------------
@@ -204,21 +312,74 @@ class _JobsOperations(_Collection):
 
     @returning
     def get(self, job_id: str) -> Steps[Either[Job, AsyncJob]]:
-        """Return the job with this id. NotFound: if there is none."""
+        """Read one job.
+
+        Parameters
+        ----------
+        job_id : str
+            Id of the job.
+
+        Returns
+        -------
+        Job
+            The job as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no job with this id.
+        """
         return self._make(Job, AsyncJob, (yield from ask(api.read_job(job_id))))
 
     @returning
     def submit(
         self, job: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> Steps[Either[Job, AsyncJob]]:
-        """Submit a training job that is written as the body of POST /v1/jobs; return it. See `Client.train`."""
+        """Submit a training job written as the JSON body of POST /v1/jobs.
+
+        `Client.train` builds this body from arguments.
+
+        Parameters
+        ----------
+        job : mapping
+            The body.
+        idempotency_key : str, optional
+            Any text that identifies this request. The same request with the same key returns the first response again
+            and creates nothing.
+
+        Returns
+        -------
+        Job
+            The new job. `wait()` returns the model.
+
+        Raises
+        ------
+        Invalid
+            The body is not valid.
+        """
         request = api.submit_job("", {}, idempotency_key=idempotency_key)
         request.set_json(job)
         return self._make(Job, AsyncJob, (yield from ask(request)))
 
     @operation
     def check_request(self, job: Mapping[str, Any]) -> Steps[types.JobCheck]:
-        """Check a training job as `submit` would send it, and create nothing."""
+        """Check the JSON body of a training job without creating anything.
+
+        Parameters
+        ----------
+        job : mapping
+            The body, as for `submit`.
+
+        Returns
+        -------
+        types.JobCheck
+            What the job would do.
+
+        Raises
+        ------
+        Invalid
+            The body is not valid.
+        """
         request = api.validate_job("", {})
         request.set_json(job)
         return (yield from ask(request))
@@ -228,7 +389,27 @@ class _JobsOperations(_Collection):
     def check(
         self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[types.JobCheck]:
-        """Check a training job as `Client.train` would submit it, with the same options, and create nothing."""
+        """Check a training job as `Client.train` would submit it, without creating anything.
+
+        Parameters
+        ----------
+        dataset : Dataset or str
+            The dataset or its id.
+        algorithm : str or mapping
+            As for `Client.train`.
+        **options
+            As for `Client.train`.
+
+        Returns
+        -------
+        types.JobCheck
+            What the job would do.
+
+        Raises
+        ------
+        Invalid
+            The service would reject the job.
+        """
         chosen, fields = _algorithm_and_fields(algorithm, options)
         return (yield from ask(api.validate_job(_named(dataset), chosen, **fields)))
 
@@ -253,14 +434,25 @@ def _algorithm_and_fields(
 
 
 class Jobs(_JobsOperations, Blocking):
-    """The jobs of this key's owner. `[id]` asks nothing: only the id is known of what it returns."""
+    """Your jobs: list, read, submit and check them. It is `client.jobs`.
+
+    `client.jobs[id]` returns a `Job` without a request; only its id is known until you call `refresh`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> job = next(client.jobs.list(kind="train"))
+    >>> job.name, job.state
+    ('churn', 'succeeded')
+    """
 
     def __getitem__(self, id: str) -> Job:
         return cast(Job, Job._of_id(self._transport, id))
 
 
 class AsyncJobs(_JobsOperations, Asynchronous):
-    """The jobs of this key's owner, asked by calls that are awaited."""
+    """Like `Jobs`; await its calls."""
 
     def __getitem__(self, id: str) -> AsyncJob:
         return cast(AsyncJob, AsyncJob._of_id(self._transport, id))
@@ -271,18 +463,26 @@ class AsyncJobs(_JobsOperations, Asynchronous):
 
 @dataclass(frozen=True)
 class Promotion(Generic[C]):
-    """What `promote_if_better` has done.
+    """The result of `Models.promote_if_better`.
 
     Attributes
     ----------
     promoted : bool
-        Whether the alias points at the challenger because of this call.
+        Whether this call moved the alias to the challenger.
     alias : Alias
         The alias as it is now.
     comparison : Comparison or None
-        The comparison; None if there was nothing to compare.
+        The comparison of the two models; None if there was nothing to compare.
     gain : Interval or None
-        The challenger's area minus the champion's, with its interval.
+        Area of the challenger minus that of the champion, with its confidence interval.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> data = client.upload("churn.csv", label="churned")
+    >>> client.models.promote_if_better("simple@champion", "simple", data).promoted
+    True
     """
 
     promoted: bool
@@ -298,7 +498,23 @@ def _either(promotion: Promotion[Any]) -> Either[Any, Any]:
 class _ModelsOperations(_Collection):
     @returning
     def get(self, ref: str) -> Steps[Either[Model, AsyncModel]]:
-        """Return a model with its figures. `ref` is an id, `name`, `name:version` or `name@alias`."""
+        """Read one model with its metrics.
+
+        Parameters
+        ----------
+        ref : str
+            An id, "name" (its latest version), "name:version" or "name@alias".
+
+        Returns
+        -------
+        Model
+            The model.
+
+        Raises
+        ------
+        NotFound
+            There is no such model.
+        """
         model = self._make(Model, AsyncModel, segment(ref))
         yield from cast(Any, model)._load(ref)
         return model
@@ -321,18 +537,39 @@ class _ModelsOperations(_Collection):
         memo: Mapping[str, Any] | None = None,
         revision: int | str | None = NOW,
     ) -> Steps[types.Alias]:
-        """Point an alias at a model. It is made if there is none, and moved if there is one.
+        """Point an alias at a model; create the alias if it does not exist.
 
-        With a `revision` it is moved only if that is what it has; with None it is only made.
+        Use aliases in production: callers score with "churn@champion", and you move the alias to a new version.
 
-        `promise={"fpr": 0.01, "confidence": 0.95}`, or with `tpr`, makes answers under the alias have a `flag` by which
-        every version keeps the promise; so do `{"flagged": 0.02}`, a share of the rows, and `{"threshold": 1.74}`.
-        None takes it away, "keep" leaves the alias the one that it has.
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias, such as "champion".
+        model : Model or str
+            The model, its id or its reference.
+        promise : mapping, "keep" or None
+            A guaranteed rate: `{"fpr": 0.01, "confidence": 0.95}`, or with "tpr". Scores under the alias then have a
+            `flag`, and every version that the alias points at keeps the guarantee. `{"flagged": 0.02}` flags a share of
+            the rows, and `{"threshold": 1.74}` uses a fixed threshold. None removes it; "keep" leaves it as it is.
+        memo : mapping, optional
+            Notes that are stored with this revision: "reason", "approved_by", "review", "rows", "cost_false_positive",
+            "cost_false_negative", "prevalence".
+        revision : int, str or None
+            Move the alias only if it has this revision. None only creates it. Default: its current revision.
 
-        `memo={"reason": "Four reviewers since May", "approved_by": "Credit committee", "review": 200, "rows": 5000}`
-        is kept with this revision; so are `cost_false_positive`, `cost_false_negative` and `prevalence`.
+        Returns
+        -------
+        types.Alias
+            The alias as it is now.
 
-        Conflict: if somebody else moved it meanwhile. Invalid: if the model cannot keep the promise.
+        Raises
+        ------
+        Conflict
+            Somebody else moved the alias in the meantime.
+        Invalid
+            The model cannot keep the guarantee.
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_alias(name, alias))
@@ -380,30 +617,38 @@ class _ModelsOperations(_Collection):
         confidence: float = 0.95,
         idempotency_key: str | None = None,
     ) -> Steps[Either[Promotion[Comparison], Promotion[AsyncComparison]]]:
-        """Point an alias at another model if that one ranks the rows of a dataset better.
+        """Compare a challenger with the model of an alias, and move the alias if the challenger is better.
 
-        It is better if the interval of the difference of the two areas, at the level `confidence`, is on its side of 0.
-        An alias that does not exist is made. Nothing is compared then, nor if the alias points at the challenger.
+        The challenger is better if the confidence interval of the difference of the areas lies above 0. If the alias
+        does not exist, it is created without a comparison. If it already points at the challenger, nothing is compared.
 
         Parameters
         ----------
         alias : str
             Such as "churn@champion".
         challenger : Model or str
+            The challenger, its id or its reference.
         dataset : Dataset or str
             Rows that neither model was trained on.
         window : (float, float)
-            The false positive rates over which the areas are compared. Default: all.
+            Window of false positive rates over which the areas are compared. Default: the entire AUC.
         confidence : float
-            Level of the interval, from 0.5 to below 1. If both models rank alike, the alias moves with a probability of
-            about (1 - confidence) / 2.
+            Confidence level of the interval, from 0.5 to below 1. If both models rank equally well, the alias moves
+            with a probability of about (1 - confidence) / 2.
         idempotency_key : str, optional
-            Of the comparison; as of `Client.upload`.
+            Identifies the comparison, so that a repeated call does not make another.
+
+        Returns
+        -------
+        Promotion
+            What was done, and why.
 
         Raises
         ------
         Conflict
-            If the alias was moved while the models were compared: it stays as it is.
+            The alias was moved during the comparison. It stays as it is.
+        ConfigurationError
+            `alias` is not written as "name@alias".
         """
         name, at, label = alias.partition("@")
         if not (name and at and label):
@@ -445,7 +690,22 @@ class _ModelsOperations(_Collection):
 
     @operation
     def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
-        """Delete an alias that has this revision now."""
+        """Delete an alias.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        revision : int or str
+            Its current revision.
+
+        Raises
+        ------
+        Conflict
+            The alias has another revision.
+        """
         yield from self._delete(api.delete_alias(name, alias, if_match=f'"{revision}"'))
 
     @operation
@@ -456,9 +716,27 @@ class _ModelsOperations(_Collection):
         *,
         revision: int | str | None = NOW,
     ) -> Steps[types.ReasonCodes]:
-        """Replace the dictionary of a name, or make it. `revision` as of `set_alias`.
+        """Set the dictionary of reason codes of a model name.
 
-        An entry has `code`, `text` and `columns`, and may have `direction`, `min`, `max`, `categories` and `missing`.
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        entries : sequence of mapping
+            Each entry has "code", "text" and "columns", and may have "direction", "min", "max", "categories" and
+            "missing".
+        revision : int, str or None
+            Replace the dictionary only if it has this revision. None only creates it. Default: its current revision.
+
+        Returns
+        -------
+        types.ReasonCodes
+            The dictionary as it is now.
+
+        Raises
+        ------
+        Conflict
+            Somebody else changed the dictionary in the meantime.
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_reason_codes(name))
@@ -508,14 +786,29 @@ def _is_kept(found: types.Alias, guarantee: Mapping[str, float] | str | None) ->
 
 
 class Models(_ModelsOperations, Blocking):
-    """The models of this key's owner. `models["churn@champion"]` asks nothing until the model is used."""
+    """Your models: list and read them, move aliases, set reason codes. It is `client.models`.
+
+    `client.models["churn@champion"]` returns a `Model` without a request. The service resolves the reference in each
+    call.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.models["churn"].version
+    1
+    >>> client.models.set_alias("churn", "champion", "churn:1").alias
+    'champion'
+    >>> [each.name for each in client.models.list()]
+    ['churn']
+    """
 
     def __getitem__(self, ref: str) -> Model:
         return Model._of(self._transport, segment(ref))
 
 
 class AsyncModels(_ModelsOperations, Asynchronous):
-    """The models of this key's owner, asked by calls that are awaited."""
+    """Like `Models`; await its calls."""
 
     def __getitem__(self, ref: str) -> AsyncModel:
         return AsyncModel._of(self._transport, segment(ref))
@@ -530,19 +823,46 @@ class _EvaluationsOperations(_Collection):
 
     @returning
     def get(self, id: str) -> Steps[Either[Evaluation, AsyncEvaluation]]:
-        """Return the evaluation with this id. NotFound: if there is none."""
+        """Read one evaluation.
+
+        Parameters
+        ----------
+        id : str
+            Id of the evaluation.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no evaluation with this id.
+        """
         return self._make(Evaluation, AsyncEvaluation, (yield from ask(api.read_evaluation(id))))
 
 
 class Evaluations(_EvaluationsOperations, Blocking):
-    """Models judged by datasets. `[id]` asks nothing: only the id is known of what it returns."""
+    """Your evaluations of models on datasets: list and read them. It is `client.evaluations`.
+
+    `client.evaluations[id]` returns an `Evaluation` without a request; only its id is known until you call `refresh`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> evaluation = client.evaluate("churn", next(client.datasets.list(name="later")).id)
+    >>> client.evaluations.get(evaluation.id).status
+    'ready'
+    """
 
     def __getitem__(self, id: str) -> Evaluation:
         return cast(Evaluation, Evaluation._of_id(self._transport, id))
 
 
 class AsyncEvaluations(_EvaluationsOperations, Asynchronous):
-    """Models judged by datasets, asked by calls that are awaited."""
+    """Like `Evaluations`; await its calls."""
 
     def __getitem__(self, id: str) -> AsyncEvaluation:
         return cast(AsyncEvaluation, AsyncEvaluation._of_id(self._transport, id))
@@ -554,19 +874,45 @@ class _ComparisonsOperations(_Collection):
 
     @returning
     def get(self, id: str) -> Steps[Either[Comparison, AsyncComparison]]:
-        """Return the comparison with this id. NotFound: if there is none."""
+        """Read one comparison.
+
+        Parameters
+        ----------
+        id : str
+            Id of the comparison.
+
+        Returns
+        -------
+        Comparison
+            The comparison as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no comparison with this id.
+        """
         return self._make(Comparison, AsyncComparison, (yield from ask(api.read_comparison(id))))
 
 
 class Comparisons(_ComparisonsOperations, Blocking):
-    """Models compared on datasets. `[id]` asks nothing: only the id is known of what it returns."""
+    """Your comparisons of models: list and read them. It is `client.comparisons`.
+
+    `client.comparisons[id]` returns a `Comparison` without a request; only its id is known until you call `refresh`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> [each.status for each in client.comparisons.list()]
+    ['ready']
+    """
 
     def __getitem__(self, id: str) -> Comparison:
         return cast(Comparison, Comparison._of_id(self._transport, id))
 
 
 class AsyncComparisons(_ComparisonsOperations, Asynchronous):
-    """Models compared on datasets, asked by calls that are awaited."""
+    """Like `Comparisons`; await its calls."""
 
     def __getitem__(self, id: str) -> AsyncComparison:
         return cast(AsyncComparison, AsyncComparison._of_id(self._transport, id))
@@ -578,19 +924,45 @@ class _BatchScoresOperations(_Collection):
 
     @returning
     def get(self, id: str) -> Steps[Either[BatchScore, AsyncBatchScore]]:
-        """Return the batch scores with this id. NotFound: if there are none."""
+        """Read one batch score.
+
+        Parameters
+        ----------
+        id : str
+            Id of the batch score.
+
+        Returns
+        -------
+        BatchScore
+            The batch score as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no batch score with this id.
+        """
         return self._make(BatchScore, AsyncBatchScore, (yield from ask(api.read_batch_score(id))))
 
 
 class BatchScores(_BatchScoresOperations, Blocking):
-    """Tables that jobs score. `[id]` asks nothing: only the id is known of what it returns."""
+    """Your batch scores, tables that jobs score: list and read them. It is `client.batch_scores`.
+
+    `client.batch_scores[id]` returns a `BatchScore` without a request; only its id is known until you call `refresh`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> [each.status for each in client.batch_scores.list()]
+    ['ready']
+    """
 
     def __getitem__(self, id: str) -> BatchScore:
         return cast(BatchScore, BatchScore._of_id(self._transport, id))
 
 
 class AsyncBatchScores(_BatchScoresOperations, Asynchronous):
-    """Tables that jobs score, asked by calls that are awaited."""
+    """Like `BatchScores`; await its calls."""
 
     def __getitem__(self, id: str) -> AsyncBatchScore:
         return cast(AsyncBatchScore, AsyncBatchScore._of_id(self._transport, id))
@@ -606,16 +978,39 @@ class _TrashOperations(_Collection):
 
     @operation
     def delete(self, id: str) -> Steps[None]:
-        """Delete something in the trash for good. NotFound: if it is not there."""
+        """Delete something in the trash for good.
+
+        Parameters
+        ----------
+        id : str
+            Id of the deleted dataset or model.
+
+        Raises
+        ------
+        NotFound
+            It is not in the trash.
+        """
         yield from self._delete(api.delete_item(id))
 
 
 class Trash(_TrashOperations, Blocking):
-    """What was deleted in the last 30 days."""
+    """What you deleted in the last 30 days: list, restore and delete it. It is `client.trash`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> data = client.upload([{"age": age, "churned": age % 2} for age in range(40)], name="old", label="churned")
+    >>> data.delete()
+    >>> [each.name for each in client.trash.list()]
+    ['old']
+    >>> client.trash.restore(data.id).name
+    'old'
+    """
 
 
 class AsyncTrash(_TrashOperations, Asynchronous):
-    """What was deleted in the last 30 days, asked by calls that are awaited."""
+    """Like `Trash`; await its calls."""
 
 
 # --- keys, algorithms, the audit log --------------------------------------------------------------
@@ -631,15 +1026,48 @@ class _KeysOperations(_Collection):
     def create(
         self, name: str, scopes: Sequence[Any], **fields: Unpack[api.CreateKey]
     ) -> Steps[types.KeyWithSecret]:
-        """Make a key; its secret is shown once. SecretLost: if the answer with the secret was lost on its way."""
+        """Create an API key. Its secret is shown only once.
+
+        Parameters
+        ----------
+        name : str
+            Name of the key.
+        scopes : sequence of str
+            What the key may do: "read", "train", "score", "admin" or "operator".
+
+        Returns
+        -------
+        types.KeyWithSecret
+            The key with its `secret`.
+
+        Raises
+        ------
+        SecretLost
+            The key exists, but the response with its secret was lost.
+        """
         return _with_secret((yield from ask(api.create_key(name, [*scopes], **fields))))
 
     @operation
     @keywords_of(api.rotate_key)
     def rotate(self, key_id: str, **fields: Unpack[api.RotateKey]) -> Steps[types.KeyWithSecret]:
-        """Make a key in the place of another, which ends after the grace. Without `grace_seconds` it ends at once.
+        """Replace a key by a new one.
 
-        SecretLost: if the answer with the new secret was lost on its way.
+        The old key stays valid for `grace_seconds`. Without it, the old key ends at once.
+
+        Parameters
+        ----------
+        key_id : str
+            Id of the old key.
+
+        Returns
+        -------
+        types.KeyWithSecret
+            The new key with its `secret`.
+
+        Raises
+        ------
+        SecretLost
+            The response with the new secret was lost.
         """
         request = api.rotate_key(key_id, **fields)
         try:
@@ -655,7 +1083,13 @@ class _KeysOperations(_Collection):
 
     @operation
     def revoke(self, key_id: str) -> Steps[None]:
-        """Revoke a key."""
+        """Revoke a key at once.
+
+        Parameters
+        ----------
+        key_id : str
+            Id of the key.
+        """
         yield from self._delete(api.revoke_key(key_id))
 
 
@@ -671,11 +1105,21 @@ def _with_secret(key: types.KeyWithSecret) -> types.KeyWithSecret:
 
 
 class Keys(_KeysOperations, Blocking):
-    """The API keys of this key's owner."""
+    """Your API keys: list, create, rotate and revoke them. It is `client.keys`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> key = client.keys.create("nightly scoring", ["score"])
+    >>> key.scopes
+    ['score']
+    >>> client.keys.revoke(key.id)
+    """
 
 
 class AsyncKeys(_KeysOperations, Asynchronous):
-    """The API keys of this key's owner, asked by calls that are awaited."""
+    """Like `Keys`; await its calls."""
 
 
 # --- the clients ----------------------------------------------------------------------------------
@@ -693,28 +1137,32 @@ class _ClientOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.UploadDataset],
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Upload a table, and wait until it has been read; return the dataset.
+        """Upload a table and wait until the service has read it.
 
         Parameters
         ----------
         table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
-            Files are streamed. The files of a folder become one dataset, with the rows in the order of their names. If
-            it was interrupted, the same call sends only the files that have not come.
+            Files are streamed. The files of a folder become one dataset, with the rows in the order of the file names.
+            After an interruption, the same call sends only the files that are missing.
         media_type : str, optional
-            Of a file whose name does not tell it.
-        progress : callable or bool, optional
-            Is called with the bytes sent and the bytes in all. True: a bar, which is the default for files on a
-            terminal and in a notebook.
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            Called with the bytes sent so far and the total. True shows a bar. Default: a bar for files, on a terminal
+            and in a notebook.
         wait : bool
-            False: return at once.
-        fields
-            The parameters of POST /v1/datasets. `name` is by default the name of the file without its ending, or of the
-            folder. A folder takes no `idempotency_key`: the same call goes on with what it has sent.
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new dataset. By default its `name` is that of the file without its ending, or that of the folder.
 
         Raises
         ------
         InvalidTable
-            If the table cannot be used: the errors name line and column.
+            The table cannot be used. Each error has line and column.
+        ConfigurationError
+            The client does not know the format of the table, or you passed `idempotency_key` with a folder.
         """
         if fields.get("name") is None and isinstance(table, (str, os.PathLike)):
             fields["name"] = Path(table).resolve().name.partition(".")[0] or None
@@ -734,16 +1182,27 @@ class _ClientOperations(ApiObject):
     def train(
         self, /, dataset: Any, algorithm: str | Mapping[str, Any] = "rankboost", **options: Any
     ) -> Steps[Either[Job, AsyncJob]]:
-        """Submit a training job; return it. `train(…).wait()` returns the model.
+        """Submit a training job. `train(...).wait()` returns the model.
 
         Parameters
         ----------
         dataset : Dataset or str
+            The dataset or its id.
         algorithm : str or mapping
-            A name as of `algorithms()`, with its parameters as further arguments; or `name` and parameters in one.
-        options
-            The fields of POST /v1/jobs, such as `name`, `objective` and `validation`. All others are parameters of the
-            algorithm.
+            A name that `algorithms()` lists, with its parameters as further arguments; or a mapping of "name" and
+            parameters. "auto" tries several algorithms within `budget_seconds`.
+        **options
+            Parameters of the algorithm, such as `n_rounds=200`.
+
+        Returns
+        -------
+        Job
+            The new job.
+
+        Raises
+        ------
+        Invalid
+            A field or a parameter is not valid.
         """
         chosen, fields = _algorithm_and_fields(algorithm, options)
         job = yield from ask(api.submit_job(_named(dataset), chosen, **fields))
@@ -759,16 +1218,27 @@ class _ClientOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.CreateEvaluation],
     ) -> Steps[Either[Evaluation, AsyncEvaluation]]:
-        """Judge a model by a dataset, and wait for the result; return the evaluation.
+        """Evaluate a model on a dataset and wait for the result.
 
         Parameters
         ----------
         model : Model or str
+            The model, its id or its reference.
         dataset : Dataset or str
+            Rows that the model was not trained on.
         wait : bool
-            Wait for the result.
-        fields
-            The fields of POST /v1/evaluations. Each of the `costs` may also be a number, which is a fixed cost.
+            False returns at once.
+
+        Returns
+        -------
+        Evaluation
+            The evaluation; its metrics are in `metrics`. Each of the `costs` may also be a number, which is a fixed
+            cost.
+
+        Raises
+        ------
+        JobFailed
+            The evaluation failed.
         """
         fields["costs"] = _prices(fields.get("costs"))
         made = yield from ask(api.create_evaluation(_ref(model), _named(dataset), **fields))
@@ -784,9 +1254,26 @@ class _ClientOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.CreateComparison],
     ) -> Steps[Either[Comparison, AsyncComparison]]:
-        """Compare models on a dataset, and wait for the result; return the comparison.
+        """Compare models on a dataset and wait for the result.
 
-        Each of the `costs` may also be a number, which is a fixed cost.
+        Parameters
+        ----------
+        models : sequence of Model or str
+            Two or more models, their ids or their references.
+        dataset : Dataset or str
+            Rows that no model was trained on.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Comparison
+            The comparison. Each of the `costs` may also be a number, which is a fixed cost.
+
+        Raises
+        ------
+        JobFailed
+            The comparison failed.
         """
         fields["costs"] = _prices(fields.get("costs"))
         refs = [_ref(model) for model in models]
@@ -806,15 +1293,32 @@ class _ClientOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.CreateBatchScore],
     ) -> Steps[Either[BatchScore, AsyncBatchScore]]:
-        """Have a job score a table of any size, and wait for it; return the batch scores, whose `result` is a file.
+        """Score a table of any size in a job and wait for the result.
+
+        For a table that fits in one request, `Model.score` is faster.
 
         Parameters
         ----------
         model : Model or str
+            The model, its id or its reference.
         table : Dataset, or anything that `upload` takes
-            A dataset is scored as it is there.
-        fields
-            The parameters of POST /v1/batch-scores. Those that say how a file is read are not for a dataset.
+            The rows. A dataset is not sent again; options that say how to read a file do not apply to it.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            As for `upload`.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        BatchScore
+            The batch score. Its `result()` returns the scores as a file.
+
+        Raises
+        ------
+        JobFailed
+            Scoring failed.
         """
         fields["model"] = _ref(model)
         request = api.create_batch_score(**fields)
@@ -841,7 +1345,13 @@ class _ClientOperations(ApiObject):
 
     @operation
     def algorithms(self) -> Steps[list[types.Algorithm]]:
-        """Return the algorithms, each with the schema of its parameters."""
+        """List the algorithms, each with the schema of its parameters.
+
+        Returns
+        -------
+        list of types.Algorithm
+            In the order of the service.
+        """
         return (yield from ask(api.list_algorithms())).data
 
     @operation
@@ -849,18 +1359,55 @@ class _ClientOperations(ApiObject):
     def fits(
         self, model: Sequence[str], dataset: Sequence[Any], **fields: Unpack[api.ReadFits]
     ) -> Steps[Sequence[types.Fit]]:
-        """Return for each of the models and each of the datasets, at most 200 pairs, whether they fit each other."""
+        """Return whether models and datasets fit together, for every pair.
+
+        Parameters
+        ----------
+        model : sequence of str
+            References of models.
+        dataset : sequence of Dataset or str
+            Datasets or their ids. At most 200 pairs in all.
+
+        Returns
+        -------
+        sequence of types.Fit
+            One entry per pair.
+        """
         request = api.read_fits(model, [_named(each) for each in dataset], **fields)
         return (yield from ask(request)).data
 
     @operation
     def metrics(self) -> Steps[str]:
-        """Return the figures of the whole service as Prometheus reads them (scope `operator`)."""
+        """Return the operational metrics of the service in the text format of Prometheus.
+
+        Requires the scope `operator`.
+
+        Returns
+        -------
+        str
+            Lines of the exposition format.
+        """
         return (yield from ask(api.metrics())).decode()
 
     @operation
     def health(self, what: str = "ready") -> Steps[types.Health]:
-        """Return True if the service is `live`, `ready`, or `staffed` (has a worker). Unavailable: if it is not."""
+        """Return the health of the service.
+
+        Parameters
+        ----------
+        what : {"ready", "live", "staffed"}
+            "live": the process runs. "ready": it can answer requests. "staffed": a worker is running.
+
+        Returns
+        -------
+        types.Health
+            The status.
+
+        Raises
+        ------
+        Unavailable
+            The service is not healthy.
+        """
         path = f"/health/{segment(what)}"
         request = ApiRequest("GET", path, read=record_of(types.Health), repeatable=False)
         return (yield from ask(request))
@@ -875,12 +1422,12 @@ def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:
 
 
 class ProgressBar:
-    """A line on the terminal or in a notebook that says how much of a table has been sent."""
+    """A line on the terminal or in a notebook that shows how much of a table was sent."""
 
     WIDTH = 30
 
     def __call__(self, sent: int, size: int | None) -> None:
-        """Draw it anew."""
+        """Draw the line again."""
         if size:
             part = min(1.0, sent / size)
             bar = "#" * round(part * self.WIDTH)
@@ -956,33 +1503,64 @@ def _read(path: Path) -> str | None:
 
 
 class Client(_ClientOperations, Blocking):
-    """The service, by calls that block.
+    """Client of a Rankwright service: upload tables, train models, evaluate them and score rows.
+
+    Calls block until the service has responded. Use `AsyncClient` in asynchronous programs. A client keeps connections
+    open; close it with `close()` or use it in a `with` block.
 
     Parameters
     ----------
-    url, api_key : str, optional
-        Default: RANKWRIGHT_URL and RANKWRIGHT_API_KEY, else what `rankwright serve` left in its state folder.
+    url : str, optional
+        Address of the service. Default: RANKWRIGHT_URL, or else the address in the state folder of `rankwright serve`.
+    api_key : str, optional
+        API key. Default: RANKWRIGHT_API_KEY, or else the key in the state folder.
     state_dir : path, optional
-        That folder. Default: RANKWRIGHT_STATE_DIR, else `.rankwright` in the current folder.
+        State folder of `rankwright serve`. Default: RANKWRIGHT_STATE_DIR, or else `.rankwright` in the current folder.
     timeout : float
-        Seconds without a byte from the service before a request counts as failed, and the longest sum of the pauses
-        before a request is sent again.
+        Seconds without a byte from the service after which a request fails. Also the maximum sum of the pauses between
+        retries.
     retries : int
-        Times that a request is sent again if the connection broke or the service is busy.
+        Number of retries if the connection breaks or the service is busy.
     transport : Transport, optional
-        What takes the place of HTTP.
+        Replaces HTTP, for tests.
+
+    Attributes
+    ----------
+    datasets : Datasets
+        List, read and check datasets.
+    uploads : Uploads
+        Upload several files as one dataset, part by part.
+    jobs : Jobs
+        List, read and submit jobs.
+    models : Models
+        List and read models, move aliases.
+    evaluations : Evaluations
+        List and read evaluations.
+    comparisons : Comparisons
+        List and read comparisons.
+    batch_scores : BatchScores
+        List and read batch scores.
+    trash : Trash
+        Restore what was deleted.
+    keys : Keys
+        Create, rotate and revoke API keys.
 
     Notes
     -----
-    A pickle has the arguments without the key, which is no part of a file: where it is loaded, the key is found as
-    `Client()` finds it.
+    A pickle contains the arguments without the API key. Where it is loaded, the client finds a key as `Client()` does.
 
     Examples
     --------
     >>> import rankwright
-    >>> client = rankwright.Client()  # doctest: +SKIP
-    >>> data = client.upload("churn.csv", label="churned")  # doctest: +SKIP
-    >>> model = client.train(data, "auto", budget_seconds=60, name="churn").wait()  # doctest: +SKIP
+    >>> client = rankwright.Client()
+    >>> data = client.upload("churn.csv", label="churned")
+    >>> data.rows, data.positives
+    (200, 95)
+    >>> model = client.train(data, "rankboost", n_rounds=20, name="churn").wait()
+    >>> round(model.auc.value, 1)
+    0.9
+    >>> [row["score"] > 0 for row in model.score([{"age": 71, "plan": "basic"}, {"age": 20, "plan": "gold"}])]
+    [True, False]
     """
 
     def __init__(
@@ -1047,7 +1625,33 @@ def _find_again(
 
 
 class AsyncClient(_ClientOperations, Asynchronous):
-    """The service, by calls that are awaited. Parameters as of `Client`."""
+    """Client for asynchronous programs: the same operations as `Client`, awaited.
+
+    Iterate over lists with `async for`. Close it with `await client.close()` or use it in an `async with` block.
+
+    Parameters
+    ----------
+    url, api_key, state_dir, timeout, retries
+        As for `Client`.
+    transport : AsyncTransport, optional
+        Replaces HTTP, for tests.
+
+    Attributes
+    ----------
+    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, keys
+        As for `Client`; await their calls.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> import rankwright
+    >>> async def score() -> bool:
+    ...     async with rankwright.AsyncClient() as client:
+    ...         found = await client.models["churn"].score([{"age": 71, "plan": "basic"}])
+    ...         return found[0]["score"] > 0
+    >>> asyncio.run(score())
+    True
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a call can raise. Every error of this package is a `RankwrightError`."""
+"""Errors that calls of the client raise. Every one is a `RankwrightError`."""
 
 from __future__ import annotations
 
@@ -14,27 +14,64 @@ _MAX_SHOWN_OF_COLUMN = 3
 
 
 class RankwrightError(Exception):
-    """Base class of all errors of the client."""
+    """Base class of all errors of the client.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> try:
+    ...     client.models.get("no-such-model")
+    ... except rankwright.RankwrightError as error:
+    ...     print(type(error).__name__)
+    NotFound
+    """
 
 
 class ConnectionFailed(RankwrightError):
-    """The service could not be reached, or the connection broke, and trying again did not help."""
+    """The service could not be reached, or the connection broke and retries did not help.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> rankwright.Client("http://127.0.0.1:9", "key", retries=0).health()
+    Traceback (most recent call last):
+        ...
+    rankwright.errors.ConnectionFailed: no service answers at http://127.0.0.1:9: ...
+    """
 
 
 class ConfigurationError(RankwrightError):
-    """The client does not know which service to ask, or cannot send what it was handed."""
+    """The client does not know the address of the service, or cannot send what it was given.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> rankwright.Client("localhost")
+    Traceback (most recent call last):
+        ...
+    rankwright.errors.ConfigurationError: the address of a service begins with http:// or https://, got 'localhost'
+    """
 
 
 class JobFailed(RankwrightError):
-    """A job that was waited for ended without a result.
+    """A job that you waited for ended without a result.
 
     Attributes
     ----------
     job_id : str
-    state : str
-        `failed`, `cancelled` or `timed_out`.
+        Id of the job.
+    state : {"failed", "cancelled", "timed_out"}
+        How it ended.
     error : dict or None
-        What the service says went wrong.
+        The problem that the service reported.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> error = rankwright.JobFailed("job_1", "failed", {"detail": "the disk is full"})
+    >>> error.state, str(error)
+    ('failed', 'job job_1 ended as failed: the disk is full')
     """
 
     def __init__(self, job_id: str, state: str, error: Mapping[str, Any] | None) -> None:
@@ -46,17 +83,23 @@ class JobFailed(RankwrightError):
 
 
 class SeveralLabels(RankwrightError):
-    """A call for a single score was made of a model with a score per label."""
+    """You asked for a single score of a model that has one score per label."""
 
 
 class SecretLost(RankwrightError):
-    """A key was made, but its secret, which the service shows only once, was in an answer that was lost on its way.
+    """A key was created, but the response with its secret, which is shown only once, was lost.
 
     Attributes
     ----------
     key_id : str or None
-        The key without a known secret. `keys.rotate(key_id)` makes another in its place; `keys.revoke(key_id)` ends it.
-        None if the service does not say any more.
+        The key whose secret is unknown; None if the service does not say it any more. `keys.rotate(key_id)` replaces
+        it, and `keys.revoke(key_id)` ends it.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> rankwright.SecretLost("the secret of key_1 was lost", "key_1").key_id
+    'key_1'
     """
 
     def __init__(self, message: str, key_id: str | None) -> None:
@@ -65,7 +108,25 @@ class SecretLost(RankwrightError):
 
 
 class InvalidTable(RankwrightError):
-    """The table that was uploaded could not be used: `errors` says where, with line and column."""
+    r"""The uploaded table cannot be used; `errors` has line and column of each problem.
+
+    Attributes
+    ----------
+    resource_id : str
+        Id of the dataset.
+    errors : list of dict
+        Each has "detail", and "line" and "column" if they are known.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> try:
+    ...     client.upload([{"age": 20, "churned": word} for word in ("yes", "no", "maybe")], label="churned")
+    ... except rankwright.InvalidTable as error:
+    ...     print(error.errors[0]["column"])
+    churned
+    """
 
     def __init__(self, resource_id: str, errors: list[dict[str, Any]]) -> None:
         self.resource_id = resource_id
@@ -76,21 +137,34 @@ class InvalidTable(RankwrightError):
 
 
 class ProblemError(RankwrightError):
-    """The service refused a request: a problem document (RFC 9457).
+    """The service rejected a request: a problem document (RFC 9457).
+
+    Its subclasses stand for HTTP statuses, such as `rankwright.errors.NotFound` for 404.
 
     Attributes
     ----------
     status : int
         HTTP status.
     code : str
-        Stable name of the problem, such as `unknown_parameter`; empty if the answer was no problem document.
+        Stable name of the problem, such as "unknown_parameter"; empty if the response was not a problem document.
     title, detail : str
+        The problem in general, and in this case.
     errors : list of dict
-        What is wrong with each part of the input: `detail`, and `pointer`, `parameter`, `line` or `column`.
+        What is wrong with each part of the input: "detail", and "pointer", "parameter", "line" or "column".
     request_id : str or None
-        Names the request in the logs of the service.
+        Id of the request in the logs of the service.
     retry_after : float or None
-        Seconds after which the service asks to be asked again.
+        Seconds after which you may try again.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> try:
+    ...     client.models.get("no-such-model")
+    ... except rankwright.ProblemError as error:
+    ...     print(error.status, error.code)
+    404 not_found
     """
 
     def __init__(
@@ -113,7 +187,18 @@ class ProblemError(RankwrightError):
         super().__init__("\n".join([first, *([] if repeated else describe_errors(self.errors))]))
 
     def of_lines_after(self, count: int) -> ProblemError:
-        """Return the same error of rows that stand behind `count` others: its lines are counted from the first row."""
+        """Return the same error with line numbers shifted by the rows of earlier requests.
+
+        Parameters
+        ----------
+        count : int
+            Number of rows before those of this request.
+
+        Returns
+        -------
+        ProblemError
+            A new error of the same class.
+        """
         detail = re.sub(r"\bline (\d+)", lambda found: f"line {int(found[1]) + count}", self.detail)
         errors = [
             {**error, "line": error["line"] + count} if error.get("line") is not None else error
@@ -124,7 +209,7 @@ class ProblemError(RankwrightError):
 
     @property
     def pointer(self) -> str | None:
-        """Where the first error is: a JSON pointer, or the name of a parameter; None if the problem names no place."""
+        """JSON pointer or parameter of the first error; None if the problem names neither."""
         for error in self.errors:
             where = error.get("pointer") or error.get("parameter")
             if where is not None:
@@ -137,35 +222,35 @@ class Malformed(ProblemError):
 
 
 class Unauthorised(ProblemError):
-    """401: no key, or one that is not valid (any more)."""
+    """401: the API key is missing, or is not valid."""
 
 
 class Forbidden(ProblemError):
-    """403: the key lacks a scope."""
+    """403: the API key lacks a scope."""
 
 
 class NotFound(ProblemError):
-    """404: there is no such thing, or it belongs to another owner."""
+    """404: the resource does not exist, or belongs to another owner."""
 
 
 class Conflict(ProblemError):
-    """409, 412 or 428: the thing is in a state that does not allow this."""
+    """409, 412 or 428: the state of the resource does not allow the request."""
 
 
 class TooLarge(ProblemError):
-    """413, 414 or 431: more than a limit of the service allows."""
+    """413, 414 or 431: the request exceeds a limit of the service."""
 
 
 class Invalid(ProblemError):
-    """422: understood, but wrong: `errors` says where."""
+    """422: the request is not valid; `errors` says where."""
 
 
 class TooMany(ProblemError):
-    """429: too many requests, or over a quota; `retry_after` says how long to wait."""
+    """429: too many requests, or a quota is exhausted; `retry_after` says how long to wait."""
 
 
 class Unavailable(ProblemError):
-    """5xx: the service cannot do this now, or made an error of its own."""
+    """5xx: the service cannot do this now, or has a fault."""
 
 
 _BY_STATUS: dict[int, type[ProblemError]] = {

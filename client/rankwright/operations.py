@@ -23,6 +23,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from functools import partial, update_wrapper
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from rankwright.errors import ConfigurationError, RankwrightError
@@ -78,11 +79,19 @@ class Page(Generic[T]):
     Attributes
     ----------
     data : list
-        The records on it.
+        The entries of the page.
     has_more : bool
-        Whether there are further ones behind it.
-    next : str or int or None
-        What to pass as `after` for the page behind it.
+        Whether there are more pages.
+    next : str, int or None
+        Pass it as `after` to read the next page.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> page = client.models.page(limit=1)
+    >>> len(page.data), page.has_more
+    (1, True)
     """
 
     data: list[T]
@@ -222,11 +231,18 @@ class Asynchronous:
 
 
 class Operation(Generic[P, S, A]):
-    """A method that blocks and returns S, or that is awaited and returns A."""
+    """A method that blocks and returns S, or that is awaited and returns A.
+
+    Read from a class it is a plain function, so that `help`, `inspect` and editors show its signature and docstring.
+    """
 
     def __init__(self, describe: Callable[..., Steps[Any]]) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
+        self._functions: dict[bool, Callable[..., Any]] = {}
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     @overload
     def __get__(self, owner: Blocking, kind: Any = None) -> Callable[P, S]: ...
@@ -235,36 +251,50 @@ class Operation(Generic[P, S, A]):
     @overload
     def __get__(self, owner: object, kind: Any = None) -> Operation[P, S, A]: ...
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        if owner is None:
-            return self
-        describe = self.describe
-        if isinstance(owner, Asynchronous):
+        awaited = issubclass(type(owner) if kind is None else kind, Asynchronous)
+        function = self._functions.get(awaited)
+        if function is None:
+            made = _awaited(self.describe) if awaited else _blocking(self.describe)
+            function = _presented(made, self.describe, kind or type(owner), self._name)
+            self._functions[awaited] = function
+        return function if owner is None else MethodType(function, owner)
 
-            async def call_async(*args: Any, **kwargs: Any) -> Any:
-                try:
-                    return await run_async(describe(owner, *args, **kwargs), owner._transport)
-                except RankwrightError as error:
-                    hide_our_frames(error)
-                    raise
 
-            return update_wrapper(call_async, describe)
+def _blocking(describe: Callable[..., Steps[Any]]) -> Callable[..., Any]:
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(describe(self, *args, **kwargs), self._transport)
+        except RankwrightError as error:
+            hide_our_frames(error)
+            raise
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return run(describe(owner, *args, **kwargs), owner._transport)
-            except RankwrightError as error:
-                hide_our_frames(error)
-                raise
+    return call
 
-        return update_wrapper(call, describe)
+
+def _awaited(describe: Callable[..., Steps[Any]]) -> Callable[..., Any]:
+    async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await run_async(describe(self, *args, **kwargs), self._transport)
+        except RankwrightError as error:
+            hide_our_frames(error)
+            raise
+
+    return call
 
 
 class Iteration(Generic[P, S, A]):
-    """A method that returns an iterator of S, or an asynchronous iterator of A."""
+    """A method that returns an iterator of S, or an asynchronous iterator of A. Read from a class: as `Operation`."""
 
-    def __init__(self, describe: Callable[..., Items[Any]]) -> None:
+    def __init__(
+        self, describe: Callable[..., Items[Any]], kinds: tuple[type, type] | None = None
+    ) -> None:
         self.describe = describe
         self.__doc__ = describe.__doc__
+        self._kinds = kinds
+        self._functions: dict[bool, Callable[..., Any]] = {}
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
 
     @overload
     def __get__(self, owner: Blocking, kind: Any = None) -> Callable[P, Iterator[S]]: ...
@@ -273,17 +303,95 @@ class Iteration(Generic[P, S, A]):
     @overload
     def __get__(self, owner: object, kind: Any = None) -> Iteration[P, S, A]: ...
     def __get__(self, owner: Any, kind: Any = None) -> Any:
-        if owner is None:
-            return self
-        describe = self.describe
+        awaited = issubclass(type(owner) if kind is None else kind, Asynchronous)
+        function = self._functions.get(awaited)
+        if function is None:
+            describe, walk = self.describe, cast(Any, iterate_async if awaited else iterate)
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            steps = describe(owner, *args, **kwargs)
-            if isinstance(owner, Asynchronous):
-                return iterate_async(steps, owner._transport)
-            return iterate(steps, owner._transport)
+            def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+                return walk(describe(self, *args, **kwargs), self._transport)
 
-        return update_wrapper(call, describe)
+            entry = _entry_type(str(inspect.signature(describe).return_annotation))
+            if self._kinds is not None:
+                entry = self._kinds[awaited].__name__
+            function = _presented(call, describe, kind or type(owner), self._name, entry)
+            self._functions[awaited] = function
+        return function if owner is None else MethodType(function, owner)
+
+
+# --- how methods present themselves ---------------------------------------------------------------
+
+_HEAD = re.compile(r"^([A-Z]\w+)\n-{3,}\n", re.MULTILINE)
+_SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
+
+
+def _presented(
+    call: Callable[..., Any],
+    describe: Callable[..., Any],
+    kind: type,
+    name: str,
+    entry: str | None = None,
+) -> Callable[..., Any]:
+    """Return a method with the signature and the docstring of its description, and with its own name.
+
+    Its result is that of the call, without the steps that lead there. `entry` is what an iterator yields; None: the
+    result is no iterator.
+    """
+    update_wrapper(call, describe)
+    call.__name__, call.__qualname__ = name, f"{kind.__qualname__}.{name}"
+    call.__module__ = kind.__module__
+    found = inspect.signature(describe)
+    given = [each for each in found.parameters.values() if each.name not in ("self", "_")]
+    is_positional = bool(given) and given[0].kind is given[0].POSITIONAL_ONLY
+    first = inspect.Parameter(
+        "self", given[0].kind if is_positional else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    )
+    awaited = issubclass(kind, Asynchronous)
+    returns = _result_type(str(found.return_annotation), awaited)
+    sections = _sections_of(describe.__doc__ or "")
+    if entry is not None:
+        sections.setdefault("Yields", entry)
+        returns = f"{'Async' if awaited else ''}Iterator[{entry}]"
+    elif returns != "None":
+        sections.setdefault("Returns", returns)
+    call.__doc__ = _docstring_of(sections)
+    call.__dict__["describe"] = describe
+    call.__signature__ = found.replace(parameters=[first, *given], return_annotation=returns)  # type: ignore[attr-defined]
+    return call
+
+
+def _result_type(annotation: str, awaited: bool) -> str:
+    """Return the type that a caller gets, from the annotation of the steps or of the request."""
+    inner = re.sub(r"^(?:Steps|ApiRequest)\[(.*)\]$", r"\1", annotation)
+    if either := re.match(r"Either\[(\w+(?:\[\w+\])?), (\w+(?:\[\w+\])?)\]$", inner):
+        return either[2] if awaited else either[1]
+    return inner
+
+
+def _entry_type(annotation: str) -> str:
+    """Return the type of what an iterator yields, from the annotation of its items or of the request for a page."""
+    found = re.search(r"(?:Items|Page)\[(.*?)\]+$", annotation)
+    return found[1] if found else "Any"
+
+
+def _sections_of(doc: str) -> dict[str, str]:
+    """Return the sections of a docstring; the text before the first has the name ""."""
+    first, *rest = _HEAD.split(inspect.cleandoc(doc))
+    named = {name: text.strip("\n") for name, text in zip(rest[::2], rest[1::2], strict=True)}
+    return {"": first.strip("\n"), **named}
+
+
+def _entries_of(text: str) -> dict[str, str]:
+    """Return the entries of a section by the name that each describes."""
+    entries = re.split(r"^(?=\w)", text, flags=re.MULTILINE)
+    return {each.partition(" : ")[0]: each.rstrip("\n") for each in entries if each.strip()}
+
+
+def _docstring_of(sections: Mapping[str, str]) -> str:
+    named = [name for name in _SECTIONS if name in sections]
+    return "\n\n".join(
+        [sections[""], *(f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in named)]
+    )
 
 
 def operation(describe: Callable[Concatenate[Any, P], Steps[T]]) -> Operation[P, T, T]:
@@ -419,8 +527,16 @@ def bound_items(make: Callable[Concatenate[str, P], ApiRequest[Page[T]]]) -> Ite
 
 
 def _without_owner(describe: F) -> F:
+    """Return a description without its first parameter, which is the owner, in its signature and its docstring."""
     found = inspect.signature(describe)
-    describe.__signature__ = found.replace(parameters=[*found.parameters.values()][1:])  # type: ignore[attr-defined]
+    owner, *others = found.parameters.values()
+    describe.__signature__ = found.replace(parameters=others)  # type: ignore[attr-defined]
+    sections = _sections_of(describe.__doc__ or "")
+    entries = _entries_of(sections.pop("Parameters", ""))
+    kept = [text for name, text in entries.items() if name != owner.name]
+    if kept:
+        sections["Parameters"] = "\n".join(kept)
+    describe.__doc__ = _docstring_of(sections)
     return describe
 
 

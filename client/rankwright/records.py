@@ -1,4 +1,4 @@
-"""What the service answers: a JSON object becomes an object of a declared class."""
+"""Records: each JSON object of the service becomes an object of a declared class."""
 
 from __future__ import annotations
 
@@ -27,10 +27,19 @@ _MANY = 8
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Record:
-    """An object of the API. Its fields are those of the JSON object; `to_json` returns that object.
+    """Base class of the objects that the service returns; its attributes are the fields of a JSON object.
 
-    A field that the service left out is None. A field that a newer service has, and this client does not know, is
-    only in `to_json()`. Two records are equal if their JSON is.
+    A field that the service left out is None. A field that this version of the client does not know is only in
+    `to_json()`. Two records are equal if their JSON is. Records cannot be changed.
+
+    Examples
+    --------
+    >>> from rankwright.types import Interval
+    >>> interval = Interval.from_json({"value": 0.83, "low": 0.79, "high": 0.86})
+    >>> interval.value
+    0.83
+    >>> interval.to_json()
+    {'value': 0.83, 'low': 0.79, 'high': 0.86}
     """
 
     _json: Mapping[str, Any]
@@ -51,9 +60,24 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Return the record of a JSON object. TypeError: if it is no object, or a field is not of its type.
+        """Return the record of a JSON object.
 
-        Fields that hold several records are read when they are first asked for.
+        Fields that hold several records are converted when they are first read.
+
+        Parameters
+        ----------
+        data : mapping of str to JSON value
+            The JSON object.
+
+        Returns
+        -------
+        Record
+            An object of this class.
+
+        Raises
+        ------
+        TypeError
+            `data` is not an object, or a field has the wrong type.
         """
         # The exact type first: to ask for an abstract one takes as long as to read a small record.
         if type(data) is not dict and not isinstance(data, Mapping):
@@ -63,7 +87,13 @@ class Record:
         return new
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that the service sent."""
+        """Return the JSON object that the service sent.
+
+        Returns
+        -------
+        dict of str to JSON value
+            A copy.
+        """
         return _plain(self._json)  # type: ignore[no-any-return]
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -77,6 +107,9 @@ class Record:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_readers_of(type(self)).nothing})
 
     def __repr__(self) -> str:
         shown = ", ".join(

@@ -1,7 +1,7 @@
-"""What can be asked of datasets, jobs, models, evaluations, comparisons, batch scores and keys.
+"""Resources of the service: datasets, jobs, models, evaluations, comparisons and batch scores.
 
-Each operation is described once, as steps (`transport`), and stands in two classes: one whose methods block, and one
-whose methods are awaited. Most are those of `api` as they are. What is written here does more than one request.
+Each operation is described once, as steps (`transport`), and is a method of two classes: one whose methods block, and
+one whose methods are awaited. Most are operations of `api` unchanged; those written here make more than one request.
 """
 
 from __future__ import annotations
@@ -192,8 +192,9 @@ class ApiObject:
 
 
 class Resource(ApiObject):
-    """A thing of the service. `data` is what the service said of it when it was last asked; its fields are attributes
-    of the thing, too.
+    """Base class of what the service stores: `data` is its last known state.
+
+    The fields of `data` are also attributes of the resource.
     """
 
     _record_kind: ClassVar[type[Record]]
@@ -221,6 +222,9 @@ class Resource(ApiObject):
             if name == "data" or name.startswith("_"):
                 raise AttributeError(name)
             return getattr(self.data, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(set(dir(self.data)) - set(dir(Record)))})
 
     def __repr__(self) -> str:
         return f"<{self.data!r}>"
@@ -333,7 +337,13 @@ class _JobOperations(ApiObject):
 
     @operation
     def refresh(self) -> Steps[types.Job]:
-        """Ask for the job anew; return what the service says."""
+        """Read the job again.
+
+        Returns
+        -------
+        types.Job
+            The job as it is now.
+        """
         self.data = yield from ask(api.read_job(self._key))
         return self.data
 
@@ -341,13 +351,28 @@ class _JobOperations(ApiObject):
     def wait(
         self, timeout: float | None = None, *, progress: JobProgress | bool | None = None
     ) -> Steps[Either[Model, AsyncModel]]:
-        """Wait until the job has ended; return the model that it made.
+        """Wait until the job has ended and return the model that it made.
 
-        `progress` is called with the job each time that it is read, about once a second. True: a line that says how far
-        it is, which is the default in a notebook.
+        The job continues if you interrupt the wait (KeyboardInterrupt, a cancelled task), and if the service restarts.
 
-        The job goes on if waiting is interrupted (KeyboardInterrupt, a cancelled task), and survives a restart of the
-        service. JobFailed: if it ended without a model. TimeoutError: after `timeout` seconds.
+        Parameters
+        ----------
+        timeout : float, optional
+            Maximum wait in seconds. Default: no limit.
+        progress : callable (job) or bool, optional
+            Called with the job about once a second. True shows a line of progress, which is the default in a notebook.
+
+        Returns
+        -------
+        Model
+            The trained model.
+
+        Raises
+        ------
+        JobFailed
+            The job ended without a model.
+        TimeoutError
+            The job did not end within `timeout` seconds. It continues.
         """
         yield from self._until_end(timeout, _job_progress(progress))
         if self.data.state != "succeeded":
@@ -384,10 +409,24 @@ class _JobOperations(ApiObject):
 
     @iteration
     def follow(self, after: int = 0) -> Items[types.Event]:
-        """Yield the events of the job as they happen, until it has ended.
+        """Iterate over the events of the job as they happen, until it has ended.
 
-        A connection that breaks is taken up again behind the last event. ConnectionFailed: after some such tries
-        without an event between.
+        If the connection breaks, the client continues after the last event.
+
+        Parameters
+        ----------
+        after : int
+            Number of the event to start after. Default: from the first.
+
+        Yields
+        ------
+        types.Event
+            The next event.
+
+        Raises
+        ------
+        ConnectionFailed
+            Several attempts to reconnect brought no event.
         """
         failures = 0
         while True:
@@ -415,9 +454,17 @@ class _JobOperations(ApiObject):
     @operation
     @keywords_of(api.cancel_job)
     def cancel(self, **fields: Unpack[api.CancelJob]) -> Steps[types.Job]:
-        """Cancel the job. With `keep`, a fit that can stop early ends in a model of what it has so far.
+        """Cancel the job.
 
-        Conflict: if it has ended in another way, or there is nothing to keep.
+        Returns
+        -------
+        types.Job
+            The job as it is now.
+
+        Raises
+        ------
+        Conflict
+            The job has already ended in another way, or there is nothing to keep.
         """
         request = api.cancel_job(self._key, **fields)
         try:
@@ -433,18 +480,42 @@ class _JobOperations(ApiObject):
     @returning
     @keywords_of(api.retry_job)
     def retry(self, **fields: Unpack[api.RetryJob]) -> Steps[Either[Job, AsyncJob]]:
-        """Submit the same work once more; return the new job."""
+        """Submit the same work again.
+
+        Returns
+        -------
+        Job
+            The new job.
+        """
         return self._make(Job, AsyncJob, (yield from ask(api.retry_job(self._key, **fields))))
 
 
 class Job(_JobOperations, Resource, Blocking, _JobFields):
-    """A job."""
+    """A job: work that the service does in the background.
+
+    The fields of `rankwright.types.Job`, such as `state`, `name` and `progress`, are attributes as of the last request.
+
+    Attributes
+    ----------
+    data : types.Job
+        All fields, as of the last request.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> job = next(client.jobs.list(kind="train"))
+    >>> job.wait(timeout=60).name
+    'churn'
+    >>> [event.type for event in job.follow()][-1]
+    'state'
+    """
 
     _record_kind = types.Job
 
 
 class AsyncJob(_JobOperations, Resource, Asynchronous, _JobFields):
-    """A job, asked by calls that are awaited."""
+    """Like `Job`; await its calls."""
 
     _record_kind = types.Job
 
@@ -478,15 +549,36 @@ class _DatasetOperations(ApiObject):
 
     @operation
     def refresh(self) -> Steps[types.Dataset]:
-        """Ask for the dataset anew; return what the service says."""
+        """Read the dataset again.
+
+        Returns
+        -------
+        types.Dataset
+            The dataset as it is now.
+        """
         self.data = yield from ask(api.read_dataset(self._key))
         return self.data
 
     @operation
     def wait(self, timeout: float | None = None) -> Steps[types.Dataset]:
-        """Wait until the table and its pairs have been read.
+        """Wait until the service has read the table and its pairs.
 
-        InvalidTable: if it cannot be used. TimeoutError: after `timeout` seconds.
+        Parameters
+        ----------
+        timeout : float, optional
+            Maximum wait in seconds. Default: no limit.
+
+        Returns
+        -------
+        types.Dataset
+            The dataset as it is now.
+
+        Raises
+        ------
+        InvalidTable
+            The table cannot be used. Each error has line and column.
+        TimeoutError
+            The table was not read within `timeout` seconds.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while self.data.status == "processing" or (
@@ -519,7 +611,18 @@ class _DatasetOperations(ApiObject):
 
     @operation
     def profile_page(self, format: str = "html") -> Steps[bytes]:
-        """Return the profile as a page, in `html` or `markdown`."""
+        """Return the profile of the columns as a page.
+
+        Parameters
+        ----------
+        format : {"html", "markdown"}
+            Format of the page.
+
+        Returns
+        -------
+        bytes
+            The page.
+        """
         request = api.profile_dataset(self._key)
         request.query = {"format": format}
         return (yield from send(request)).content
@@ -535,8 +638,28 @@ class _DatasetOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.CreateVersion],
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make another version: `append` (the default mode) adds rows to those of this one, `replace` takes the new
-        rows alone. The files of a folder are sent as `Client.upload` sends them.
+        """Make a new version of the dataset from more rows, or from other rows.
+
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            The rows. The files of a folder are sent as by `Client.upload`.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size), optional
+            Called with the bytes sent so far and the total.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new version.
+
+        Raises
+        ------
+        InvalidTable
+            The table cannot be used. Each error has line and column.
         """
         if is_folder(table):
             refuse_key(fields.get("idempotency_key"))
@@ -559,10 +682,26 @@ class _DatasetOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.ReadTableAgain],
     ) -> Steps[Either[Dataset, AsyncDataset]]:
-        """Make a new dataset of the bytes that were uploaded for this one, with other fields; return it.
+        """Read the uploaded bytes again with other options, as a new dataset.
 
-        A field that is not set stays as it is; `reset` names fields that get their default. The dataset may be invalid,
-        and does not change. InvalidTable: if the new one cannot be used.
+        The current dataset may be invalid, and does not change. Options that you do not set keep their values.
+
+        Parameters
+        ----------
+        reset : sequence of str
+            Names of options that get their defaults.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new dataset.
+
+        Raises
+        ------
+        InvalidTable
+            The new dataset cannot be used either.
         """
         said = {name: value for name, value in fields.items() if value is not None}
         changed = cast(Any, dict.fromkeys(reset, NULL) | said)
@@ -580,7 +719,31 @@ class _DatasetOperations(ApiObject):
         wait: bool = True,
         **fields: Unpack[api.PutPairs],
     ) -> Steps[types.Dataset]:
-        """Say which item is better than which, for a dataset of kind `preferences`; replaces what was there."""
+        """Set the pairs of a dataset of kind `preferences`: which item is better than which.
+
+        Pairs that were set before are replaced.
+
+        Parameters
+        ----------
+        pairs : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            A table of pairs.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size), optional
+            Called with the bytes sent so far and the total.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        types.Dataset
+            The dataset as it is now.
+
+        Raises
+        ------
+        InvalidTable
+            The pairs cannot be used. Each error has line and column.
+        """
         body = body_of(pairs, media_type)
         request = with_table(api.put_pairs(self._key, **fields), body, progress)
         try:
@@ -599,18 +762,45 @@ class _DatasetOperations(ApiObject):
 
     @operation
     def delete(self) -> Steps[None]:
-        """Put the dataset into the trash. Conflict: while a job uses it."""
+        """Move the dataset to the trash.
+
+        Raises
+        ------
+        Conflict
+            A job uses the dataset.
+        """
         yield from self._delete(api.delete_dataset(self._key))
 
 
 class Dataset(_DatasetOperations, Resource, Blocking, _DatasetFields):
-    """A table that was uploaded."""
+    """A table that was uploaded.
+
+    The fields of `rankwright.types.Dataset`, such as `id`, `rows` and `status`, are attributes as of the last request.
+
+    Attributes
+    ----------
+    data : types.Dataset
+        All fields, as of the last request.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> rows = [{"age": age, "plan": "basic", "churned": int(age % 3 == 0)} for age in range(20, 80)]
+    >>> data = client.upload(rows, name="later", label="churned")
+    >>> data.name, data.rows, data.status
+    ('later', 60, 'ready')
+    >>> data.preview(limit=1).columns
+    ['age', 'plan', 'churned']
+    >>> data.add_version(rows[:30], mode="replace").rows
+    30
+    """
 
     _record_kind = types.Dataset
 
 
 class AsyncDataset(_DatasetOperations, Resource, Asynchronous, _DatasetFields):
-    """A table that was uploaded, asked by calls that are awaited."""
+    """Like `Dataset`; await its calls."""
 
     _record_kind = types.Dataset
 
@@ -651,7 +841,13 @@ class _ModelOperations(ApiObject):
 
     @operation
     def refresh(self) -> Steps[types.Model]:
-        """Ask for the model and its figures anew; return what the service says of the model."""
+        """Read the model and its metrics again.
+
+        Returns
+        -------
+        types.Model
+            The model as it is now.
+        """
         yield from self._load(self.ref)
         return cast(types.Model, self._data)
 
@@ -663,21 +859,38 @@ class _ModelOperations(ApiObject):
     def score(
         self, table: Table, *, media_type: str | None = None, **fields: Unpack[api.ScoreRows]
     ) -> Steps[Any]:
-        """Score the rows of a table. `id` names the column of their ids, which come back in the column `id`.
+        """Score the rows of a table.
 
-        Returns a table of the caller's kind (pandas, polars, pyarrow), else a list of dict: columns `score`, `fpr` and
-        `tpr` (what cutting there would give on the validation rows) and `probability`, a row for each row of the table,
-        in order. `probability=False` leaves the last out, `interval=True` adds `probability_low` and
-        `probability_high`, and `prevalence` is the fraction of positives in the population of the rows.
+        Large tables are sent in several requests that one version of the model scores. A file is sent in one request.
 
         With `reasons=3` there are the three parts of each score that set it most apart from a `reference`: "negative",
         the average negative; "average", the average training row; or "cutoff", a `threshold` or that of the alias.
         `direction` is "raises" (why is the score high?), "lowers" or "both". They are the columns `reason_1_code`,
         `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and `reference_score`.
 
-        A large frame, or many rows as dicts, travel in several requests, which one version of the model answers. A file
-        travels in one, which the service scores block by block: TooLarge beyond its limit (a GiB, unless it is set
-        otherwise); then use `client.score_batch`.
+        Returns
+        -------
+        table or list of dict
+            One row per row of `table`, in the same order: a table of the same library (pandas, polars, pyarrow), or a
+            list of dict. See Notes for the columns.
+
+        Raises
+        ------
+        Invalid
+            A row cannot be scored. Each error has line and column.
+        TooLarge
+            A file exceeds the limit of the service (1 GiB by default). Use `Client.score_batch`.
+
+        Notes
+        -----
+        The columns are `score`, `fpr` and `tpr` (the rates on the validation rows with this score as the threshold),
+        and `probability`. `probability=False` omits the last. `interval=True` adds `probability_low` and
+        `probability_high`.
+
+        `reasons=3` adds the three parts of each score that differ most from a `reference`: "negative", the average
+        negative row; "average", the average training row; or "cutoff", a `threshold` or that of the alias. `direction`
+        is "raises" (why is the score high?), "lowers" or "both". The columns are `reason_1_code`, `reason_1_text`,
+        `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and `reference_score`.
         """
         body = body_of(table, media_type)
         for _ in range(_SCORE_TRIES):
@@ -717,9 +930,26 @@ class _ModelOperations(ApiObject):
         media_type: str | None = None,
         **fields: Unpack[api.ScoreRows],
     ) -> Steps[bytes]:
-        """Score the rows of a table in one request; return the scores as a file: `csv`, `parquet` or `arrow`.
+        """Score the rows of a table in one request and return the scores as a file.
 
-        ConfigurationError: for another format.
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            Rows with the columns of the model.
+        format : {"csv", "parquet", "arrow"}
+            Format of the file.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+
+        Returns
+        -------
+        bytes
+            The file.
+
+        Raises
+        ------
+        ConfigurationError
+            The format is unknown.
         """
         if format not in SCORE_FORMATS:
             known = ", ".join(SCORE_FORMATS)
@@ -733,14 +963,29 @@ class _ModelOperations(ApiObject):
     def score_row(
         self, features: Mapping[str, Any] | None = None, /, **more: Any
     ) -> Steps[types.Score]:
-        """Score one row: a feature for each argument; None and NaN are missing values.
+        """Score one row that you pass as arguments.
 
-        `id` names the argument that is the row's id: it comes back with the score. `ignore` names, separated by commas,
-        arguments that are no features; "*" ignores all such.
+        Parameters
+        ----------
+        features : mapping, optional
+            Features by name. None and NaN are missing values.
+        **more
+            More features, and the options of `score`, such as `interval` and `reasons`. If the model has a feature of
+            that name, the service reads it as the feature. `id` names the argument that is the row's id, which comes
+            back with the score. `ignore` names arguments that are not features, separated by commas; "*" ignores all of
+            them.
 
-        The arguments of `score`, such as `interval` and `reasons`, are options, unless the model has such a feature.
-        ConfigurationError: `features` has one of these names, and the option is set, too; use `score_rows`. Or it is no
-        mapping, such as a Series. SeveralLabels: the model has a score per label; use `score_row_by_label`.
+        Returns
+        -------
+        types.Score
+            The score with its rates and probability.
+
+        Raises
+        ------
+        ConfigurationError
+            A name is a key of `features` and also an option, or `features` is not a mapping.
+        SeveralLabels
+            The model has several labels. Use `score_row_by_label`.
         """
         found = yield from self._score_row(features, more)
         if isinstance(found, types.LabelScore):
@@ -754,7 +999,20 @@ class _ModelOperations(ApiObject):
     def score_row_by_label(
         self, features: Mapping[str, Any] | None = None, /, **more: Any
     ) -> Steps[types.LabelScore]:
-        """Score one row by a model with several labels; features and options as of `score_row`."""
+        """Score one row with a model that has several labels.
+
+        Parameters
+        ----------
+        features : mapping, optional
+            As for `score_row`.
+        **more
+            As for `score_row`.
+
+        Returns
+        -------
+        types.LabelScore
+            One score per label.
+        """
         return cast(types.LabelScore, (yield from self._score_row(features, more)))
 
     def _score_row(
@@ -785,7 +1043,18 @@ class _ModelOperations(ApiObject):
     def score_rows(
         self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.ScoreRows]
     ) -> Steps[types.Scores | types.LabelScores]:
-        """Return the scores of rows that are sent as JSON objects, in their order, with the field `id` of each."""
+        """Score rows that are sent as JSON objects.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Each mapping is one row: features by name, and optionally the field that `id` names.
+
+        Returns
+        -------
+        types.Scores or types.LabelScores
+            The scores, in the order of the rows.
+        """
         request = api.score_rows(self.ref, **fields)
         request.set_json({"rows": list(rows)})
         return (yield from ask(request))
@@ -797,7 +1066,20 @@ class _ModelOperations(ApiObject):
     def recalibrate(
         self, dataset: Any, *, wait: bool = True, **fields: Unpack[api.PutCalibration]
     ) -> Steps[Either[Job, AsyncJob]]:
-        """Have a job learn the calibration anew from a dataset that the model was not trained on; return the job."""
+        """Fit the calibration of the probabilities again on another dataset.
+
+        Parameters
+        ----------
+        dataset : Dataset or str
+            Rows that the model was not trained on.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Job
+            The job that fits the calibration.
+        """
         job = yield from ask(api.put_calibration(self.ref, _named(dataset), **fields))
         return (yield from self._ended(self._make(Job, AsyncJob, job), wait))
 
@@ -806,7 +1088,20 @@ class _ModelOperations(ApiObject):
     def rank(
         self, table: Table, *, media_type: str | None = None, **fields: Unpack[api.RankRows]
     ) -> Steps[types.Ranking]:
-        """Return the best rows of a table, the best first."""
+        """Return the rows of a table with the highest scores, best first.
+
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            Rows with the columns of the model.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+
+        Returns
+        -------
+        types.Ranking
+            The best rows with their scores.
+        """
         request = api.rank_rows(self.ref, **fields)
         return (yield from ask(_with_rows(request, body_of(table, media_type))))
 
@@ -815,7 +1110,18 @@ class _ModelOperations(ApiObject):
     def explain(
         self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.ExplainRows]
     ) -> Steps[types.Explanations]:
-        """Return what each feature adds to the score of each row."""
+        """Return the contribution of each feature to the score of each row.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Each mapping is one row: features by name.
+
+        Returns
+        -------
+        types.Explanations
+            One explanation per row.
+        """
         request = api.explain_rows(self.ref, **fields)
         request.set_json({"rows": list(rows)})
         return (yield from ask(request))
@@ -843,16 +1149,22 @@ class _ModelOperations(ApiObject):
     def download(
         self, /, what: str, to: str | os.PathLike[str] | BinaryIO | None = None, **query: Any
     ) -> Steps[bytes]:
-        """Return a part of the model as a file, or write it to one and return b"".
+        """Download a part of the model as a file.
 
         Parameters
         ----------
-        what : str
-            `artifact`, `plot`, `report`, `roc`, `structure` or `out-of-fold`.
+        what : {"artifact", "plot", "report", "roc", "structure", "out-of-fold"}
+            The part.
         to : path or binary file, optional
-        query
-            Parameters of the part. `format` is `svg` or `png` of a plot, `html` or `markdown` of a report, `csv` of the
-            curve and of out-of-fold scores, `svg` or `text` of a structure. A notebook shows a plot as a picture.
+            Where to write it. Default: return the bytes.
+        **query
+            Options of the part. `format` is "svg" or "png" for a plot, "html" or "markdown" for a report, "csv" for the
+            ROC curve and for out-of-fold scores, "svg" or "text" for a structure.
+
+        Returns
+        -------
+        bytes
+            The file; empty if it was written to `to`. A notebook shows a plot as a picture.
         """
         path = f"/v1/models/{segment(self.ref)}/{what}"
         read = _picture_of if what == "plot" else bytes_of
@@ -860,7 +1172,13 @@ class _ModelOperations(ApiObject):
 
     @operation
     def delete(self) -> Steps[None]:
-        """Put the model into the trash. Conflict: while something needs it."""
+        """Move the model to the trash.
+
+        Raises
+        ------
+        Conflict
+            Something uses the model, such as an alias.
+        """
         yield from self._delete(api.delete_model(self.ref))
 
 
@@ -905,33 +1223,33 @@ class _KnownModel:
 
     @property
     def data(self) -> types.Model:
-        """What the service says of the model."""
+        """All fields of the model, as of the last request."""
         return self._model()
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """Id of the model."""
         return self.data.id
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the model."""
         return self.data.name
 
     @property
     def version(self) -> int:
-        """Its version: counts from 1 within a name."""
+        """Version of the model within its name, from 1."""
         return self.data.version
 
     @property
     def metrics(self) -> Metrics | None:
-        """Its figures on the rows that were held out; None where none were."""
+        """Metrics of the model on held-out rows; None if no rows were held out."""
         self._model()
         return self._metrics
 
     @property
     def auc(self) -> types.Interval:
-        """The area under the ROC curve on the rows that were held out, with its interval."""
+        """The AUC on held-out rows with its confidence interval."""
         metrics = self.metrics
         found = getattr(metrics, "auc", None) or getattr(metrics, "pair_order", None)
         if found is None:
@@ -992,7 +1310,7 @@ class AsyncModel(_ModelOperations, _KnownModel, Asynchronous):
 
 
 class _EndedOperations(ApiObject):
-    """What has a job and a status: `processing`, `ready` or `failed`."""
+    """Base of what a job makes: its status is `processing`, `ready` or `failed`."""
 
     data: Any
 
@@ -1004,12 +1322,25 @@ class _EndedOperations(ApiObject):
 
     @operation
     def refresh(self) -> Steps[None]:
-        """Ask for it anew."""
+        """Read it again; its fields are then up to date."""
         self.data = yield from ask(self._read())
 
     @operation
     def wait(self, timeout: float | None = None) -> Steps[None]:
-        """Wait until its job has ended. JobFailed: if that made nothing. TimeoutError: after `timeout` seconds."""
+        """Wait until its job has ended.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Maximum wait in seconds. Default: no limit.
+
+        Raises
+        ------
+        JobFailed
+            The job ended without a result.
+        TimeoutError
+            The job did not end within `timeout` seconds. It continues.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while self.data.status == "processing":
             hold = float(HOLD_SECONDS)
@@ -1029,7 +1360,7 @@ class _EndedOperations(ApiObject):
 
     @operation
     def delete(self) -> Steps[None]:
-        """Delete it."""
+        """Delete it for good."""
         yield from self._delete(self._remove())
 
 
@@ -1051,11 +1382,29 @@ class _EvaluationOperations(_EndedOperations):
 
 
 class Evaluation(_EvaluationOperations, Resource, Blocking, _EvaluationFields):
-    """A model judged by a dataset."""
+    """An evaluation of a model on a dataset: metrics, curves and operating points.
+
+    The fields of `rankwright.types.Evaluation`, such as `metrics` and `status`, are attributes as of the last request.
+
+    Attributes
+    ----------
+    data : types.Evaluation
+        All fields, as of the last request.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> evaluation = client.evaluate("churn", next(client.datasets.list(name="later")).id)
+    >>> evaluation.status, 0 <= evaluation.metrics.auc.value <= 1
+    ('ready', True)
+    >>> evaluation.roc(max_points=10).points[0].fpr
+    0.0
+    """
 
 
 class AsyncEvaluation(_EvaluationOperations, Resource, Asynchronous, _EvaluationFields):
-    """A model judged by a dataset, asked by calls that are awaited."""
+    """Like `Evaluation`; await its calls."""
 
 
 class _ComparisonOperations(_EndedOperations):
@@ -1070,11 +1419,29 @@ class _ComparisonOperations(_EndedOperations):
 
 
 class Comparison(_ComparisonOperations, Resource, Blocking, _ComparisonFields):
-    """Models compared on a dataset."""
+    """A comparison of models on a dataset: differences with confidence intervals and p-values.
+
+    The fields of `rankwright.types.Comparison`, such as `result` and `status`, are attributes as of the last request.
+
+    Attributes
+    ----------
+    data : types.Comparison
+        All fields, as of the last request.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> data = client.upload("churn.csv", label="churned")
+    >>> other = client.train(data, "logistic", name="simple").wait()
+    >>> comparison = client.compare(["churn", other], next(client.datasets.list(name="later")).id)
+    >>> len(comparison.result.windows[0].differences)
+    1
+    """
 
 
 class AsyncComparison(_ComparisonOperations, Resource, Asynchronous, _ComparisonFields):
-    """Models compared on a dataset, asked by calls that are awaited."""
+    """Like `Comparison`; await its calls."""
 
 
 class _BatchScoreOperations(_EndedOperations):
@@ -1096,13 +1463,42 @@ class _BatchScoreOperations(_EndedOperations):
         to: str | os.PathLike[str] | BinaryIO | None = None,
         **fields: Unpack[api.ReadResult],
     ) -> Steps[bytes]:
-        """Return the scores as a file, or write them to one and return b""."""
+        """Return the scores as a file.
+
+        Parameters
+        ----------
+        to : path or binary file, optional
+            Where to write it. Default: return the bytes.
+
+        Returns
+        -------
+        bytes
+            The file; empty if it was written to `to`.
+        """
         return (yield from self._download(api.read_result(self._key, **fields), to))
 
 
 class BatchScore(_BatchScoreOperations, Resource, Blocking, _BatchScoreFields):
-    """A table that a job scores."""
+    """A table that a job scores; its `result()` is a file.
+
+    The fields of `rankwright.types.BatchScore`, such as `rows` and `status`, are attributes as of the last request.
+
+    Attributes
+    ----------
+    data : types.BatchScore
+        All fields, as of the last request.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> batch = client.score_batch("churn", [{"age": 71, "plan": "basic"}, {"age": 20, "plan": "gold"}])
+    >>> batch.status
+    'ready'
+    >>> batch.result(format="csv").decode().splitlines()[0]
+    'row_number,score,fpr,tpr,probability'
+    """
 
 
 class AsyncBatchScore(_BatchScoreOperations, Resource, Asynchronous, _BatchScoreFields):
-    """A table that a job scores, asked by calls that are awaited."""
+    """Like `BatchScore`; await its calls."""

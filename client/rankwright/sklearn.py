@@ -30,41 +30,56 @@ def _has_probabilities(ranker: RemoteRanker) -> bool:
 
 
 class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A ranker of two classes that a service trains and scores: for pipelines and `cross_val_score(scoring="roc_auc")`.
+    """Scikit-learn classifier of two classes that a Rankwright service trains and scores.
+
+    Use it in pipelines, and with `cross_val_score(scoring="roc_auc")` or `GridSearchCV`. Outside of scikit-learn,
+    `Client` is simpler and offers more.
 
     Parameters
     ----------
     client : Client, optional
-        Default: one made anew, by the environment.
+        Default: `Client()`.
     algorithm : str
-        A name as of `Client.algorithms`.
+        A name that `Client.algorithms` lists.
     objective : dict, optional
-        What to aim at, as in the body of POST /v1/jobs. Default: the area under the curve.
+        What to optimise, as in the body of POST /v1/jobs. Default: the AUC.
     validation : dict, optional
-        As in the body of POST /v1/jobs, such as `{"method": "cross_validation"}`. Scores of rows that are held out
-        become probabilities: with it, there is `predict_proba`. Default: none, so that a fit is fast.
+        As in the body of POST /v1/jobs, such as `{"method": "cross_validation"}`. Probabilities are fitted on the
+        held-out rows, so `predict_proba` exists only with it. Default: no validation, which makes a fit fast.
     seed : int
+        Seed of whatever is drawn at random.
     timeout : float, optional
-        Seconds to wait for a fit. Default: as long as it takes.
+        Maximum duration of a fit in seconds. Default: no limit.
     **parameters
-        Parameters of the algorithm, such as `n_rounds=200`. They are parameters of the estimator as well: a
-        `GridSearchCV` can search `n_rounds`.
+        Parameters of the algorithm, such as `n_rounds=200`. They are parameters of the estimator, too, so
+        `GridSearchCV` can search them.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The greater one is the positive one.
+        The two classes; the greater is positive.
     model_ : Model
+        The model on the service.
     model_id_ : str
+        Its id.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        If the columns of `X` have names.
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,), object
+        Column names, if X has them.
 
     Notes
     -----
-    Each fit uploads a dataset, which is deleted at the end of the fit, and makes a version of the model
-    `remote-ranker`, which stays on the service until it is deleted there. A pickle has the id of the model, and no key:
-    see `Client`.
+    Each fit uploads a dataset, which it deletes at its end, and makes a version of the model `remote-ranker`, which
+    stays on the service until you delete it. A pickle contains the id of the model, but no API key: see `Client`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwright import RemoteRanker
+    >>> X = np.arange(60.0).reshape(-1, 1)
+    >>> ranker = RemoteRanker(algorithm="logistic").fit(X, X[:, 0] >= 30)
+    >>> ranker.predict([[10.0], [50.0]])
+    array([False,  True])
     """
 
     def __init__(
@@ -97,13 +112,38 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the estimator and those of the algorithm."""
+        """Return the parameters of the estimator and those of the algorithm.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to include the parameters of nested estimators. There are none.
+
+        Returns
+        -------
+        dict of str to Any
+            Values by name.
+        """
         return {**super().get_params(deep), **self._parameters()}
 
     def set_params(self, **params: Any) -> RemoteRanker:
-        """Set parameters. A name that the estimator does not have is one of the algorithm's, which the service checks.
+        """Set parameters of the estimator, or of the algorithm.
 
-        ValueError: for a name with `__`, as of a part of the estimator: it has none.
+        Parameters
+        ----------
+        **params
+            Values by name. A name that is not one of the estimator's is a parameter of the algorithm. The service
+            checks it in `fit`.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            A name contains `__`, as that of a nested estimator.
         """
         for name, value in params.items():
             if "__" in name:
@@ -121,14 +161,28 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RemoteRanker:
-        """Upload the rows and train on all of them. ValueError: if `y` does not have two classes.
+        """Upload the rows and train on all of them.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_rows, n_features)
-            A data frame may have columns of words; NaN and None are missing values.
-        y : array-like of shape (n_rows,)
-        sample_weight : array-like of shape (n_rows,), optional
+        X : array-like or data frame of shape (n_samples, n_features)
+            A data frame may have columns of text. NaN and None are missing values.
+        y : array-like of shape (n_samples,)
+            Two distinct values; the greater is positive.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights, not all 0.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            y does not have two classes, or the weights are not valid.
+        RankwrightError
+            The service rejected the data or the parameters, or training failed.
         """
         columns = self._columns(X, y, reset=True)
         y = column_or_1d(y, warn=True)
@@ -185,7 +239,18 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in state.items() if name != "model_"}
 
     def decision_function(self, X: Any) -> Any:
-        """Return the scores: ndarray of float64 of shape (n_rows,). Greater is more likely positive."""
+        """Return the score of each row; a higher score means more likely positive.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            One score per row.
+        """
         return np.array([row["score"] for row in self._scored(X)], dtype=np.float64)
 
     def _scored(self, X: Any) -> list[dict[str, Any]]:
@@ -198,9 +263,22 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> Any:
-        """Return the probabilities of both classes: ndarray of float64 of shape (n_rows, 2). Only with `validation`.
+        """Return the probabilities of both classes. It exists only with `validation`.
 
-        ValueError: if the service could not learn probabilities from the rows that were held out.
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), float64
+            Probabilities in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            Too few rows were held out to fit probabilities.
         """
         scored = self._scored(X)
         if scored and scored[0].get("probability") is None:
@@ -211,7 +289,18 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([1.0 - positive, positive])
 
     def predict(self, X: Any) -> Any:
-        """Return the class of each row: the positive one where the score is above 0."""
+        """Return the class of each row: positive if its score is above 0.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of `classes_`.
+        """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int)]
 

@@ -29,9 +29,9 @@ Directions = npt.NDArray[np.int8]
 Monotone = Annotated[
     dict[str | int, Direction] | None,
     Doc(
-        "Columns whose value may only raise the score, increasing, or only lower it, decreasing, if nothing else "
-        "changes: by name, or by index if columns have no names. Missing values have no place in the order. "
-        "None: no constraint."
+        'Monotone constraints: columns, by name or by index if they have no names, each "increasing" or '
+        '"decreasing". With everything else equal, a greater value then never lowers the score, or never raises '
+        "it. Missing values are not constrained. None: no constraint."
     ),
     Since("0.3.0"),
 ]

@@ -96,22 +96,29 @@ class Combination(NamedTuple):
 
 
 class Ranker(ClassifierMixin, BaseEstimator, ABC):
-    """A function that puts the likely positives at the top of a list.
+    """Base class of all rankers: a score that orders rows, with the likely positives first.
 
-    Subclasses implement `_fit`, `score_rows` and `structure`, and `contributions` if scores are sums of one part per
-    feature. They declare the fitted state in the annotations of their attributes (see `core.base.state`); attributes
-    that follow from it are derived in `_restore`.
+    Every ranker is a scikit-learn classifier. `fit` takes numbers or a table, missing values, sample weights and
+    groups; `decision_function` returns scores; `predict` flags the rows whose score is above 0.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
-        The two labels; the greater one, `classes_[1]`, is positive. Absent when fitted on pairs or on grades.
+        The two labels. The greater one, `classes_[1]`, is positive. Absent if fitted on pairs or on grades.
     grades_ : ndarray of shape (n_grades,), int64
-        The distinct grades, ascending. Only when fitted on graded labels; then there are no `classes_`.
+        The distinct grades, ascending. Present only if fitted on graded labels, which have no `classes_`.
+    n_features_in_ : int
+        Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,), object
-        Only when fitted on a table whose columns are named by strings.
+        Column names. Present only if fitted on a table whose column names are strings.
     categories_ : tuple, one entry per feature
-        None for a numeric feature; for a categorical one its categories, ascending.
+        The sorted categories of a categorical feature; None for a numeric one.
+
+    Notes
+    -----
+    A subclass implements `_fit`, `score_rows` and `structure`, and `contributions` if its score is a sum of one part
+    per feature. It declares its fitted state in the annotations of its attributes (see `core.base.state`). `_restore`
+    derives the attributes that follow from the stored ones.
     """
 
     target: ClassVar[Literal["binary", "multilabel"]] = "binary"
@@ -145,74 +152,104 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         graded: bool = False,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn to rank the rows of the positive class above the others, or those of a greater grade.
+        """Fit the ranker: learn to score positive rows, or rows of a higher grade, above the others.
 
-        A call that raises, or whose callback does, leaves the ranker as it was: not fitted, or fitted as before.
-
-        Whatever draws rows (forests, subsamples, `SampledMartiRank`, validation parts) draws a row of weight k as one
-        row: k equal rows of weight 1 give another draw.
-
-        A validation part (of early stopping, pruning, the choice of C, an estimate of the noise) never separates the
-        rows of a group or, without groups, equal rows. Early stopping and pruning do separate equal rows if there are
-        fewer than 30 distinct rows, and ten of each or more on average.
-
-        InvalidParameter: a parameter breaks its rule, or this ranker takes no queries or grades. InvalidData: X, y,
-        sample_weight, groups or query break one of the rules below, or no query has rows of both classes.
+        If the call raises, the ranker keeps its previous state, fitted or not.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Numeric; NaN (null in a table) is missing. Infinite values are refused. Columns of a
-            table that hold text, or are of a categorical type, are categorical: their distinct
-            values are the categories, and any other value counts as missing later on.
+            Numbers, where NaN (null in a table) is a missing value and infinite values are rejected. Table columns that
+            hold text, or that have a categorical type, are categorical features. A category that was not seen in `fit`
+            counts as missing in later calls.
         y : array-like of shape (n_samples,)
-            Two distinct values; the greater one is positive. With `graded` whole numbers from 0 to 31.
+            Two distinct values, of which the greater is positive. If `graded`, whole numbers from 0 to 31.
         sample_weight : array-like of shape (n_samples,), optional
-            0 or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
+            0, or between 1e-100 and 1e100. A row of weight 0 counts as absent, a row of weight k as k rows.
         groups : array-like of shape (n_samples,), optional
-            Numbers, booleans or text: rows with the same value belong together. They are in one
-            part when rows are held out for validation, and in one fold of `crosses` and `target_encoding`.
+            Numbers, booleans or text. Rows of one group are never split between training and validation parts, or
+            between the folds of `crosses` and `target_encoding`.
         query : array-like of shape (n_samples,), optional
-            Numbers, booleans or text: rows with the same value are one list, and only pairs within a list count. Rows
-            of a list with one class only count as absent. A validation part never separates a list. One list is all
-            rows together. See `takes_query`.
+            Numbers, booleans or text. Rows with the same value form one list, and only pairs within a list count. A
+            list whose rows all have the same class has no effect. Default: all rows are one list. Only rankers with
+            `takes_query` accept it.
         graded : bool
-            Whether y holds grades: a row should stand above all rows of lower grades. See `takes_grades`.
+            Whether y holds grades instead of two classes. Only rankers with `takes_grades` accept True.
         callback : callable (step, of, info) -> None, optional
-            Called after each step, counted from 1. `info` has figures such as the loss; those of boosting are computed
-            when they are read, so copy them with `dict(info)`. What it raises stops the fit and reaches the caller;
-            `StopFit` stops it and keeps the steps so far. It is called without figures while `crosses` are sought
-            (`StopFit` then ends the search), while a partial-AUC machine looks for a direction that beats constant
-            scores, and before each column of a `ColumnTable` is read (`StopFit` then waits for the first step).
+            Called after each step, counted from 1. `info` maps names such as "loss" to numbers. Boosters compute these
+            when they are read, so copy them with `dict(info)`. An exception raised here ends the fit and reaches the
+            caller. `StopFit` ends the fit and keeps the steps so far. See Notes for the calls without numbers.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter breaks its rule, or this ranker does not take queries or grades.
+        InvalidData
+            X, y, sample_weight, groups or query break one of the rules above, or no query has rows of both classes.
+
+        Notes
+        -----
+        Random draws of rows (forests, subsamples, `SampledMartiRank`, validation parts) treat a row of weight k as one
+        row. So k equal rows of weight 1 give a different draw.
+
+        A validation part (for early stopping, pruning, the choice of C or the noise estimate) never splits a group.
+        Without groups it never splits equal rows. The exception: early stopping and pruning split equal rows if there
+        are fewer than 30 distinct rows and each occurs ten times or more on average.
+
+        The callback is called with an empty `info` while `crosses` are searched (`StopFit` then ends the search), while
+        a partial-AUC SVM looks for a direction better than constant scores, and before each column of a `ColumnTable`
+        is read (`StopFit` then takes effect at the first step).
         """
         with self._fitting() as fresh:
             fresh._learn(X, y, sample_weight, groups, query, graded, callback)
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the score of each row: higher is more likely positive; above 0, `predict` says positive.
+        """Return the score of each row; a higher score means more likely positive.
+
+        Scores above 0 are those that `predict` labels positive. Scores are not probabilities: calibrate them with
+        `core.probability`.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            One score per row.
+
+        Raises
+        ------
+        InvalidData
+            X does not have the columns of `fit`, or holds infinite values.
         """
         return self.score_rows(self.checked_rows(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the label of each row, by the sign of its score.
+        """Return the label of each row: positive if its score is above 0.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Values of `classes_`.
+
+        Raises
+        ------
+        InvalidData
+            X does not have the columns of `fit`, or the ranker was fitted on pairs or on grades, which define no
+            threshold.
         """
         check_is_fitted(self)
         if not hasattr(self, "classes_"):
@@ -231,19 +268,30 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         arrays: Mapping[str, npt.NDArray[Any]],
         meta: Mapping[str, Any],
     ) -> Self:
-        """Return a fitted ranker made of what `get_parameters()` and `get_state()` returned.
+        """Rebuild a fitted ranker from its parameters and its state.
 
-        ArtifactError: a part is missing, of the wrong shape or type, or out of its range. InvalidParameter: a parameter
-        breaks its rule.
+        `save` and `load` do this for bytes.
 
         Parameters
         ----------
+        params : mapping of str to JSON value
+            What `get_parameters()` returned.
         arrays : mapping of str to ndarray
+            The first value that `get_state()` returned.
+        meta : mapping of str to JSON value
+            The second value that `get_state()` returned.
 
         Returns
         -------
         Ranker
-            Scores every row as the original does, bit for bit.
+            Scores every row exactly as the original does, bit for bit.
+
+        Raises
+        ------
+        ArtifactError
+            A part is missing, has the wrong shape or type, or is out of range.
+        InvalidParameter
+            A parameter breaks its rule.
         """
         check_values(cls, params)
         ranker = cls(**params)
@@ -271,7 +319,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         arrays : dict of str to ndarray
+            The fitted arrays.
         meta : dict of str to JSON value
+            The rest: columns, categories, classes and numbers.
         """
         check_is_fitted(self)
         arrays, meta = self._get_state()
@@ -288,24 +338,44 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def score_rows(self, X: Floats) -> Floats:
-        """Return the score of each row, without any check: the service's fast path.
+        """Return the score of each row without checking the input: the fast path of the service.
 
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features_in_), float64, C-contiguous
-            Not checked: other input is undefined behaviour.
+            Rows from `checked_rows`. Any other input is undefined behaviour.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
+            One score per row, as `decision_function` returns it.
         """
 
     def get_parameters(self) -> dict[str, Any]:
-        """Return the parameters as JSON values, which `from_state` takes; see `Since` for what is left out."""
+        """Return the constructor parameters as JSON values, as `from_state` takes them.
+
+        Returns
+        -------
+        dict of str to JSON value
+            Parameters newer than the first version are left out if they have their default (see `Since`).
+        """
         return leave_out_newer(type(self), plain_value(self.get_params(deep=False)))
 
     def check_lists(self, *, query: bool, graded: bool) -> None:
-        """Raise InvalidParameter if the ranker, with its parameters, takes no queries or no grades."""
+        """Check that this ranker, with its parameters, accepts queries or grades.
+
+        Parameters
+        ----------
+        query : bool
+            Whether the data has queries.
+        graded : bool
+            Whether the labels are grades.
+
+        Raises
+        ------
+        InvalidParameter
+            The ranker does not accept what the data has.
+        """
         if query and not self.takes_query:
             raise InvalidParameter(
                 f"a {type(self).__name__} takes no query: it compares rows of all lists"
@@ -314,23 +384,54 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise InvalidParameter(f"a {type(self).__name__} takes no grades: its labels are two")
 
     def takes_categories(self) -> bool:
-        """Return True if the ranker, with its parameters, can be fitted on categorical columns."""
+        """Return whether the ranker, with its parameters, can be fitted on categorical columns.
+
+        Returns
+        -------
+        bool
+            False means that `fit` rejects categorical columns.
+        """
         return False
 
     def reads_columns(self) -> str | None:
-        """Return None if `fit` takes a table that is read column by column (`ColumnTable`); else why not."""
+        """Return why `fit` cannot read a table column by column (`ColumnTable`); None if it can.
+
+        Returns
+        -------
+        str or None
+            The reason, for an error message.
+        """
         return "it reads the rows"
 
     def reads_shards(self) -> str | None:
-        """Return None if `fit` takes a `ColumnTable` whose shards are in other processes; else why not."""
+        """Return why `fit` cannot use a `ColumnTable` with shards in other processes; None if it can.
+
+        Returns
+        -------
+        str or None
+            The reason, for an error message.
+        """
         return self.reads_columns() or "it is fitted in one process"
 
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
     ) -> Directions | None:
-        """Return the direction of each column under monotone constraints, by default its own; None without any.
+        """Return the direction of each column under monotone constraints; None without constraints.
 
-        InvalidParameter: see `core.base.monotone.find_directions`.
+        Parameters
+        ----------
+        monotone : mapping of str or int to {"increasing", "decreasing"}, optional
+            Constraints by column name or index. Default: the ranker's parameter `monotone`.
+
+        Returns
+        -------
+        ndarray of shape (n_features_in_,), int8, or None
+            1 for increasing, -1 for decreasing, 0 without a constraint.
+
+        Raises
+        ------
+        InvalidParameter
+            A constraint names an unknown or a categorical column.
         """
         if monotone is None:
             monotone = getattr(self, "monotone", None)
@@ -339,73 +440,142 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return find_directions(monotone, known, self._n_categories())
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk the fitted ranker, and return where its parts break monotone constraints; see `check_monotone`.
+        """Check every part of the fitted ranker against monotone constraints.
 
-        InvalidParameter: nothing is known of its parts.
+        Parameters
+        ----------
+        directions : ndarray of shape (n_features_in_,), int8
+            What `find_directions` returns.
+
+        Returns
+        -------
+        Verification
+            The parts that break a constraint; see `core.base.monotone.check_monotone`.
+
+        Raises
+        ------
+        InvalidParameter
+            The ranker has no parts that can be checked.
         """
         raise InvalidParameter(
             f"a {type(self).__name__} cannot be proven monotone: it has no steps, coefficients or leaves to walk"
         )
 
     def combination(self) -> Combination | None:
-        """Return the weights of the weak rankers if scores are a combination of {0, 1} weak rankers; else None.
+        """Return the weights of the weak rankers; None unless the score combines weak rankers.
 
-        Only then are margins defined (in the paper), divided by ‖λ‖₁ = Σ λ_t.
+        Returns
+        -------
+        Combination or None
+            None unless the score is a combination f = Σ λ_t h_t of {0, 1} weak rankers. Only then are margins defined:
+            the paper divides score differences by ‖λ‖₁ = Σ λ_t.
         """
         return None
 
     def shapley_values(self, X: Any) -> Floats:
-        """Divide the difference between each row's score and the mean training score among the features, exactly.
+        """Explain each score: split its difference from the mean training score among the features.
 
-        The values of a row sum to decision_function(X) - offset_. A feature's value is its mean gain over all orders in
-        which the features of the row become known. Where the score is a sum of one function per feature, that is the
-        function's value less its training mean. In a sum of trees a row goes its own way at splits on known features,
-        and is divided by the training mass at all others (Lundberg, Erion & Lee 2018). A cross of two features counts
-        as a feature of its own, and its value is divided equally between the two.
-
-        InvalidParameter: the score has no such parts.
+        The values are exact Shapley values and sum to decision_function(X) - offset_. They differ from `contributions`
+        in trees with several features.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
+            One value per row and feature, in units of the score.
+
+        Raises
+        ------
+        InvalidParameter
+            The score cannot be split exactly among features. `core.explain.shapley_estimate` estimates the values for
+            any ranker.
+
+        Notes
+        -----
+        A feature's value is its mean gain over all orders in which the features of the row can become known. If the
+        score is a sum of one function per feature, the value is that function minus its training mean. In a sum of
+        trees, a row follows its own branch at splits on known features and is divided by training mass at the others
+        (Lundberg, Erion & Lee 2018). A cross of two features counts as one feature, and its value is divided equally
+        between the two.
         """
         raise InvalidParameter(
             f"the score of a {type(self).__name__} is no sum that can be divided among features exactly"
         )
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
-        """Return the exact Shapley values of a checked row's score against reference rows; None if it would take long.
+        """Return the exact Shapley values of one row against reference rows; None if this takes too long.
 
-        The game is that of `core.explain.shapley_estimate`, which asks this first.
+        `core.explain.shapley_estimate` calls this first and samples only if it returns None.
 
         Parameters
         ----------
         x : ndarray of shape (n_features,), float64
+            A row from `checked_rows`.
         references : ndarray of shape (n_references, n_features), float64, C-contiguous
+            The rows to compare with.
         shares : ndarray of shape (n_references,), float64
-            The weights of the references, with the sum 1.
+            Weights of the references. They sum to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64, or None
+            One value per feature.
         """
         return None
 
     def score_mixed(self, mixed: MixedRows) -> Floats:
-        """Return the scores of mixed rows, shape (n_mixed,), as `score_rows` scores `mixed.table`, but for rounding."""
+        """Return the scores of rows that mix the values of one row and of reference rows.
+
+        Parameters
+        ----------
+        mixed : MixedRows
+            The mixed rows, of which the ranker can use the structure.
+
+        Returns
+        -------
+        ndarray of shape (n_mixed,), float64
+            What `score_rows(mixed.table)` returns, except for rounding.
+        """
         return self.score_rows(mixed.table)
 
     def count_visited(self, n_references: int) -> int:
-        """Return how many nodes of trees `divide_exactly` visits at most for one row; 0 if it visits none."""
+        """Return the most tree nodes that `divide_exactly` visits for one row; 0 if it visits none.
+
+        Parameters
+        ----------
+        n_references : int
+            Number of reference rows.
+
+        Returns
+        -------
+        int
+            An upper bound.
+        """
         return 0
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its score."""
+        """Return the most steps that the Shapley values of one row take.
+
+        Returns
+        -------
+        int
+            An upper bound; 0 if they take no longer than the score of a row.
+        """
         return 0
 
     @abstractmethod
     def structure(self) -> dict[str, Any]:
-        """Return a description of the fitted ranker, as JSON values and readable by a person."""
+        """Describe the fitted ranker: its rules, coefficients or trees, in words and numbers.
+
+        Returns
+        -------
+        dict
+            JSON values. The keys depend on the algorithm.
+        """
 
     @contextmanager
     def _fitting(self) -> Iterator[Self]:
@@ -567,7 +737,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return check_labels(y, n_samples)
 
     def check_parameters(self) -> None:
-        """Check rules across parameters; those of a single parameter are in its annotation."""
+        """Check the rules that involve several parameters; annotations hold the rules of a single one.
+
+        Raises
+        ------
+        InvalidParameter
+            The parameters do not fit together.
+        """
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
@@ -639,7 +815,23 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return f"x{feature}" if names is None else str(names[feature])
 
     def checked_rows(self, X: Any) -> Floats:
-        """Check X against what the ranker was fitted on, and lay it out for `score_rows`."""
+        """Check X against the columns of `fit` and convert it for `score_rows`.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_in_), float64, C-contiguous
+            Categories as their codes, missing values as NaN.
+
+        Raises
+        ------
+        InvalidData
+            X does not have the columns of `fit`, or holds infinite values.
+        """
         check_is_fitted(self)
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
@@ -717,7 +909,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 
 class ContributionRanker(Ranker):
-    """A ranker whose score is a constant, `offset_`, plus one part per feature.
+    """Base class of rankers whose score is a constant plus one part per feature.
 
     Attributes
     ----------
@@ -726,19 +918,24 @@ class ContributionRanker(Ranker):
     """
 
     def contributions(self, X: Any) -> Floats:
-        """Divide the difference between each row's score and the mean training score among the features.
+        """Explain each score: split its difference from the mean training score by feature.
 
-        decision_function(X) is offset_ plus the sum of each row, but for rounding.
-
-        InvalidParameter: with its parameters the ranker has no such parts.
+        decision_function(X) is offset_ plus the sum of each row's contributions, except for rounding.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), float64; (n_samples, n_features, n_labels) with several labels
+        ndarray of shape (n_samples, n_features), float64
+            In units of the score. With several labels the shape is (n_samples, n_features, n_labels).
+
+        Raises
+        ------
+        InvalidParameter
+            With its parameters, the ranker has no such parts.
         """
         return self._contributions(self.checked_rows(X))
 
@@ -768,17 +965,29 @@ class PathEstimator(Ranker):
         groups: Any = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Fit for each of several values of `path_parameter`; this ranker ends as that of the last one.
+        """Fit one ranker for each of several values of a parameter, such as C of an SVM.
 
-        `path_rankers` returns them all. One fit that passes the values in turn costs less than a fit for each. Raises
-        what `fit` does.
+        One pass over ascending values costs less than separate fits. `path_rankers` returns the rankers; this ranker
+        becomes that of the last value.
 
         Parameters
         ----------
-        X, y, sample_weight, groups, callback
-            As for `fit`. A fit that a callback stops has the rankers of the first values only.
+        X, y, sample_weight, groups
+            As for `fit`.
         values : sequence of float
-            Ascending.
+            Values of the parameter that `path_parameter` names, ascending.
+        callback : callable (step, of, info) -> None, optional
+            As for `fit`. If it stops the fit, only the rankers of the first values exist.
+
+        Returns
+        -------
+        self
+            The ranker of the last value.
+
+        Raises
+        ------
+        InvalidParameter, InvalidData
+            As for `fit`.
         """
         with self._fitting() as fresh:
             fresh._path_values = tuple(float(value) for value in values)
@@ -786,7 +995,13 @@ class PathEstimator(Ranker):
         return self
 
     def path_rankers(self) -> list[Self]:
-        """Return the rankers that the last `fit_path` made, in the order of its values; none after `fit`."""
+        """Return the rankers that the last `fit_path` made.
+
+        Returns
+        -------
+        list of Ranker
+            One per value, in the order of the values; empty after `fit`.
+        """
         return list(self._path)
 
     def _start_path(self) -> tuple[float, ...]:

@@ -23,36 +23,38 @@ from .options import (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoost(Booster):
-    """Boost ±1 classifiers with weights of rows. With the constant classifier it ranks like RankBoost.
+    """Boosted ±1 classifiers on weighted rows (AdaBoost), which rank as RankBoost does.
 
-    The loss is F = Σ w_i e^{-y_i f(x_i)} over all rows. A round picks the stump h = ±1 with the
-    largest edge |Σ d_i y_i h(x_i)| and steps by ½ ln(d+/d-), where d+ is the weight that h
-    classifies rightly and d- the rest.
+    Use it to compare AdaBoost with `RankBoost`: with the constant classifier (the default) both converge to the same
+    ranking. For accuracy, use `RankBoost` or `LogitBoost` with trees.
+
+    The loss is F = Σ w_i e^{-y_i f(x_i)} over all rows. Each round picks the stump h = ±1 with the largest edge
+    |Σ d_i y_i h(x_i)| and steps by ½ ln(d+/d-). Here d+ is the weight that h classifies correctly, and d- is the rest.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `stumps.ROUND`; h is 1 or -1. A constant weak classifier has feature -1.
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus. A constant weak classifier has feature -1.
     loss_ : ndarray of shape (n_taken,), float64
         F after each round.
     f_skew_ : ndarray of shape (n_taken,), float64
-        F₊ - F₋ after each round: how much more the positives lose than the negatives. With the
-        constant classifier it goes to 0, and the AUC with it to RankBoost's.
+        F₊ - F₋ after each round: the loss of the positives minus that of the negatives. With the constant classifier it
+        tends to 0, and the AUC tends to that of RankBoost.
     f_, f_tilde_ : ndarray of shape (n_taken,), float64
-        F, and RankBoost's loss F̃ = F₊ F₋ = (F² - F-skew²)/4, of the same scores.
+        F, and RankBoost's loss F̃ = F₊ F₋ = (F² - F-skew²)/4 of the same scores.
     intercept_ : float
-        The sum of what the weak classifiers give to every row alike; `predict` cuts at 0.
+        The part of the score that the weak classifiers give to every row; `predict` has its threshold at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    validation_auc_ : ndarray of float64
-        See `booster.Booster`.
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    d- = 0 asks for an infinite step: it is cut off at ½ ln(2^52), and the run ends. Stumps have
-    values ±1 here and {0, 1} in `RankBoost`: compare scores, not steps.
+    d- = 0 would give an infinite step. The step is limited to ½ ln(2^52), and the fit ends. Stumps have values ±1 here
+    and {0, 1} in `RankBoost`, so compare scores, not steps.
 
-    O(n_rounds · n_features · n_samples) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column.
 
     References
     ----------

@@ -22,37 +22,37 @@ from .options import LearningRate, RandomState
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Additive(ContributionRanker):
-    """Average additive models of several draws of the rows, each boosted slowly over one column at a time.
+    """Bagged additive models: a step function per feature and tables for a few pairs of features.
 
-    The score is Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): a step function for each column, and a table for each of a few pairs
-    of columns. It estimates the log odds. With some hundreds of rows it is often more accurate than trees, and
-    all of it can be drawn.
+    Use it with few rows or few positives, or if people must read the model. With some hundreds of rows it is often more
+    accurate than trees, and you can plot all of it. With many rows, use `RankBoost` or `LogitBoost` with trees.
 
-    Each bag leaves out 15 % of the rows, groups and equal rows together, and in each round takes a short Newton step
-    along each column in turn: a stump at the best of a few random thresholds, or a step for each category. It keeps the
-    rounds up to the lowest logistic loss of the rows left out. Then the pairs that explain most of what is left are
-    fitted in the same way, by the quadrants of two thresholds. The bags are averaged.
+    The score Σ_j g_j(x_j) + Σ g_jk(x_j, x_k) estimates the log-odds. Each bag leaves out 15 % of the rows, keeping
+    groups and equal rows together. Each round takes a short Newton step along each column in turn: a stump at the best
+    of a few random thresholds, or a step for each category. The bag keeps the rounds up to the lowest logistic loss on
+    the rows left out. Then the pairs that explain most of the rest are fitted in the same way, by the quadrants of two
+    thresholds. The score is the mean over the bags.
 
     Attributes
     ----------
     offset_ : float
-        Mean score of the training rows. Parts are differences from it.
+        Mean score of the training rows. Contributions are differences from it.
     n_rounds_ : int
-        Rounds that were run.
+        Number of rounds.
     validation_loss_ : ndarray of shape (n_rounds_,), float64
-        Mean logistic loss of the rows left out after each round; NaN if no bag could leave any out.
+        Mean logistic loss of the rows left out after each round; NaN if no bag could leave out any.
     bag_rounds_ : ndarray of shape (n_bags,), int64
-        Rounds that each bag has kept.
+        Number of rounds that each bag kept.
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why there are no more rounds.
+        Why boosting ended.
 
     Notes
     -----
-    What is our own: thresholds are the best of three at random; a pair is chosen by what it explains beyond the sum of
-    two stumps; missing values have a step of their own; the means of the rows and columns of a pair's table are moved
-    to the functions of its columns, so that a pair holds nothing that a column does.
+    Differences from the papers: thresholds are the best of three random ones. A pair is chosen by what it explains
+    beyond the sum of two stumps. Missing values have their own step. The row and column means of a pair's table are
+    moved to the functions of its columns, so a pair contains only the interaction.
 
-    O(n_bags · max_rounds · n_features · n_samples). Bags are divided among threads.
+    Time: O(n_bags · max_rounds · n_features · n_samples). Threads share the bags.
 
     References
     ----------
@@ -78,7 +78,9 @@ class Additive(ContributionRanker):
         int,
         Ge(1),
         Le(100),
-        Doc("Number of bags: draws of 85 % of the rows, whose models are averaged."),
+        Doc(
+            "Number of bags. Each bag is a model of 85 % of the rows, and the score is their mean."
+        ),
     ] = 8
     max_rounds: Annotated[
         int,
@@ -86,7 +88,7 @@ class Additive(ContributionRanker):
         Le(100_000),
         Doc(
             "Maximum number of rounds. Each round adds a step along every column, and later along every pair of "
-            "columns. A bag ends earlier if the rows that it leaves out say so."
+            "columns. A bag ends earlier if the loss on the rows that it leaves out stops decreasing."
         ),
     ] = 5000
     learning_rate: LearningRate = 0.02
@@ -95,8 +97,8 @@ class Additive(ContributionRanker):
         Ge(0),
         Le(1000),
         Doc(
-            "Maximum number of pairs of columns that have a table of their own; fewer where chance explains the rest. "
-            "0: none."
+            "Maximum number of pairs of columns with a table. There are fewer if chance explains the remaining "
+            "ones. 0: none."
         ),
     ] = 10
     max_bins: MaxNarrowBins = 64
@@ -104,8 +106,8 @@ class Additive(ContributionRanker):
         float,
         Ge(0),
         Doc(
-            "Minimum weight on either side of a threshold, in rows of mean weight. A sample weight of k counts as k "
-            "rows; if the mean weight is below 1, all weights are first divided by it."
+            "Minimum weight on either side of a threshold, in rows of mean weight. A sample weight of k counts as "
+            "k rows. If the mean weight is below 1, all weights are first divided by it."
         ),
     ] = 4.0
     smoothing: Annotated[
@@ -113,8 +115,8 @@ class Additive(ContributionRanker):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; thirty times as "
-            "much for a category. 0: the plain Newton step."
+            "Amount added to the curvature of each side of a threshold, in rows of mean curvature; thirty times "
+            "as much for a category. 0 is the plain Newton step."
         ),
     ] = 1.0
     monotone: Monotone = None
@@ -128,11 +130,11 @@ class Additive(ContributionRanker):
     _shapes: Annotated[Shapes, Nested()] = field(init=False)
 
     def takes_categories(self) -> bool:
-        """Return True."""
+        """Return True: categorical columns are accepted."""
         return True
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
@@ -140,15 +142,18 @@ class Additive(ContributionRanker):
         return self._shapes.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions: in a pair, the mean of each row and column is 0; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
+
+        The row and column means of a pair's table are 0, so the contributions are exact Shapley values.
+        """
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk the step functions and tables; see `Ranker.walk_monotone`."""
+        """Check the step functions and tables against monotone constraints; see `Ranker.walk_monotone`."""
         return self._shapes.walk_monotone(directions)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: each step function and each pair's table, with their deviations over the bags."""
+        """Describe the sum: each step function and pair table, with its standard deviation over the bags."""
         return {
             "type": "additive",
             "offset": self.offset_,

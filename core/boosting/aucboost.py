@@ -256,39 +256,45 @@ class ClassifierLearner(EstimatorLearner):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AUCBoost(Booster):
-    """Boost any weak ranker: a threshold makes a two-sided classifier of each, and AdaBoost combines these.
+    """AdaBoost over any weak ranker, each turned into a classifier that errs equally on both classes.
 
-    AdaBoost starts from ½D₊ + ½D₋, half the weight on each class. Each round's weak ranker is cut
-    where TPR - FPR is greatest; a coin on one side of the cut makes it err alike on both classes
-    (Lemma 4), so that any edge over a random ranking, γ = AUC - ½, becomes an advantage of γ/4 at
-    least over a random classifier, and AdaBoost can boost it.
+    Use it if you want to boost a classifier of your own (`weak_ranker` takes any scikit-learn estimator). With stumps,
+    `RankBoost` reaches a better ranking in the same number of rounds.
+
+    AdaBoost starts with half of the weight on each class (½D₊ + ½D₋). Each round sets a threshold on the weak ranker
+    where TPR - FPR is greatest. A coin toss on one side of the threshold makes its error rates on both classes equal
+    (Lemma 4). Any edge over a random ranking, γ = AUC - ½, then becomes an advantage of at least γ/4 over a random
+    classifier, which AdaBoost can boost.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        d_minus is the error of the two-sided classifier. For stumps see `stumps.ROUND`.
+        One record per round. d_minus is the error of the two-sided classifier.
     loss_ : ndarray of shape (n_taken,), float64
-        ∏ Z_s up to each round, the mean of e^{-y f} with half the weight on each class; its square
-        bounds 1 - AUC on the rows trained on.
+        ∏ Z_s up to each round: the mean of e^{-y f} with half of the weight on each class. Its square bounds 1 - AUC on
+        the training rows.
     z_ : ndarray of shape (n_taken,), float64
-        Z_t, by which each round multiplies that loss.
+        Z_t, the factor by which each round multiplies that loss.
     intercept_ : float
-        The part of a score that is equal for all rows; `predict` cuts at 0.
-    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
-        See `booster.Booster`.
+        The part of the score that is the same for all rows; `predict` has its threshold at 0.
+    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
+        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    Departures from the paper. The coin's expected value, in [-1, 1], stands for the coin: scores are
-    the same in every run and finer, and the edge is the same. The bound ∏ Z_t² is on the AUC of the
-    scores f; Theorem 2 states it for sign(f). Of several cuts equally good, that of an estimator's
-    scores is the one whose errors differ least; stumps follow the scan's order.
+    Differences from the paper: the expected value of the coin, in [-1, 1], replaces the coin. So scores are the same in
+    every run and finer, with the same edge. The bound ∏ Z_t² holds for the AUC of the scores f; Theorem 2 states it for
+    sign(f). Among equally good thresholds on an estimator's scores, the one with the smallest difference between the
+    error rates is taken; for stumps, the first in scan order.
 
-    The coin is the price of taking any weak ranker: it slows boosting. On the same stumps `RankBoost`
-    gets further in as many rounds.
+    The coin makes any weak ranker usable, but it slows boosting.
 
-    With stumps O(n_rounds · n_features · n_samples) after one sort of each column; else n_rounds
-    fits of the estimator. Sums of stumps and of classifiers with names can be saved.
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column for stumps; otherwise n_rounds fits of the
+    estimator. Only sums of stumps and of the named classifiers can be saved.
 
     References
     ----------
@@ -308,9 +314,9 @@ class AUCBoost(Booster):
     weak_ranker: Annotated[
         Literal["stump"] | ClassifierName | BaseEstimator,
         Doc(
-            "The weak ranker of a round: a stump; or a classifier: 'logistic', 'linear_svm' or 'random_forest'. In "
-            "Python also any scikit-learn estimator that takes sample weights and has decision_function or "
-            "predict_proba."
+            'The weak ranker of each round: "stump", a threshold on one feature, or a classifier, "logistic", '
+            '"linear_svm" or "random_forest". In Python it can also be any scikit-learn estimator that takes '
+            "sample weights and has decision_function or predict_proba."
         ),
     ] = "stump"
     learning_rate: LearningRate = 1.0

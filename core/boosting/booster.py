@@ -100,41 +100,44 @@ SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (
 
 
 class Booster(ContributionRanker):
-    """A sum of weak rankers, learnt round by round on the present weights of rows or pairs.
-
-    A subclass is an algorithm: its parameters, and `_algorithm()`, which says which cut is best, what weak
-    ranker is made of it and how far to step. The parameter `weak_ranker` names a weak learner.
+    """Base class of boosters: a sum of weak rankers, learned in rounds on reweighted rows or pairs.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        One record per round; for stumps see `stumps.ROUND`.
+        One record per round. For stumps: feature, threshold, sign, missing_above, alpha, d_plus, d_minus. For trees:
+        alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
-        The loss after each round, of the scores in training. With target encoding (`target_encoding`, `crosses`) those
-        are not the scores of `decision_function`: the fraction of positives of a training row is computed without the
-        row. `structure` says which scores they are, as "losses_of".
+        The training loss after each round. With target encoding (`target_encoding`, `crosses`) the scores in training
+        are not those of `decision_function`: a training row's fraction of positives is computed without the row itself.
+        "losses_of" in `structure()` says which scores the losses belong to.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        F = F₊ + F₋ and the F-skew F₊ - F₋ of the scores after each round, and F̃ = F₊ F₋: losses of
-        AdaBoost and RankBoost, of the same ranker.
+        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, the F-skew F₊ - F₋, and
+        F̃ = F₊ F₋.
     intercept_ : float
-        The part of a score that is equal for all rows.
+        The part of the score that is the same for all rows.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
-    validation_auc_ : ndarray of float64
-        One value per round that was tried, including those that early stopping dropped; NaN if it was not computed.
-        Empty without early stopping.
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round, including rounds that early stopping dropped. NaN where it was not
+        computed; empty without early stopping.
     ensemble_ : Ensemble
         The weak rankers of the rounds with their steps: stumps, columns, trees or estimators.
     n_rounds_ : int
-        Number of rounds of the ranker.
+        Number of rounds of the fitted ranker.
     learning_rate_ : float
-        As given, or as the fit has chosen it. This and the next three are None for a model that
-        version 0.3.0 fitted with `n_rounds=None`: it did not store them.
+        As given, or as the fit chose it. Like the three below, None for a model that version 0.3.0 fitted with
+        `n_rounds=None`, which did not store them.
     max_depth_, max_leaves_ : int or None
-        The greatest depth and number of leaves that a tree could have, as given or as chosen; a fit never exceeds what
-        it is given. Without trees None; max_leaves_ is also None for trees that are split level by level.
+        Greatest allowed depth and number of leaves of a tree, as given or chosen. None without trees. max_leaves_ is
+        also None for trees that are split level by level.
     max_features_ : float or None
-        Fraction of the features of each tree, as given or as chosen; None without trees.
+        Fraction of the features that each tree may use, as given or chosen; None without trees.
+
+    Notes
+    -----
+    A subclass is an algorithm. It declares its parameters, and its `_algorithm()` says which threshold is best, which
+    weak ranker is made of it, and how far to step. The parameter `weak_ranker` names the weak learner.
     """
 
     keeps_when_stopped = True
@@ -207,35 +210,38 @@ class Booster(ContributionRanker):
         every: int | None = None,
         callback: Callback | None = None,
     ) -> Floats:
-        """Fit, and evaluate the scores of other rows along the way; keep the best number of rounds.
+        """Fit while evaluating other rows, and keep the number of rounds with the best value.
+
+        Use it for early stopping on your own validation rows and your own metric.
 
         Parameters
         ----------
-        X, y, sample_weight, groups, query, graded, callback
-            As for `fit`. The callback hears of its value as "metric". No part of X is held out:
-            `early_stopping_rounds` and `validation_fraction` say nothing here.
+        X, y, sample_weight, groups, query, graded
+            As for `fit`. No part of X is held out: `early_stopping_rounds` and `validation_fraction` have no effect.
         X_valid : array or table of shape (n_valid, n_features)
-            Rows that it does not learn from.
+            Held-out rows.
         metric : callable (scores) -> float
-            Given the scores of these rows, up to a constant that all have in common; higher is better.
+            Takes the scores of these rows, up to a common constant. Higher is better.
         patience : int, optional
-            Rounds without a higher value before the fit ends, at least 1; None: all rounds are taken.
+            Stop after this many rounds without a better value, at least 1. Default: take all rounds.
         every : int, optional
-            Rounds from one evaluation to the next, at least 1; the last round has one too. None: 1,
-            more where there are more than 50,000 rows.
+            Rounds from one evaluation to the next, at least 1. The last round is always evaluated. Default: 1, or more
+            if there are more than 50,000 rows.
+        callback : callable (step, of, info) -> None, optional
+            As for `fit`. `info["metric"]` is the value of the metric.
 
         Returns
         -------
         ndarray of shape (n_tried,), float64
-            The metric after each round that was tried, NaN where it was not computed. The ranker keeps
-            the rounds up to the highest, the first among equals.
+            The metric after each round that was tried; NaN where it was not computed. The ranker keeps the rounds up to
+            the first maximum.
 
         Raises
         ------
         InvalidParameter
             A parameter breaks its rule.
         InvalidData
-            X, y, sample_weight, groups or X_valid break theirs.
+            X, y, sample_weight, groups or X_valid break their rules.
         """
         patience, every = plain_value((patience, every))
         for name, given in (("patience", patience), ("every", every)):
@@ -284,7 +290,7 @@ class Booster(ContributionRanker):
         return values
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self.ensemble_.score(X, self._algorithm_intercept)
 
     def score_mixed(self, mixed: MixedRows) -> Floats:
@@ -295,7 +301,7 @@ class Booster(ContributionRanker):
         return self.ensemble_.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Divide each row's score among the features by their Shapley values; see `Ranker.shapley_values`."""
+        """Explain each score by the Shapley values of the features; see `Ranker.shapley_values`."""
         return self.ensemble_.shapley_values(self.checked_rows(X))
 
     def count_shapley_steps(self) -> int:
@@ -303,17 +309,19 @@ class Booster(ContributionRanker):
         return self.ensemble_.count_shapley_steps()
 
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
-        """Score rows after each round.
+        """Yield the scores of the rows after each round.
+
+        Use it to plot a metric by the number of rounds.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Yields
         ------
         ndarray of shape (n_samples,), float64
-            What a ranker of so many rounds would score; the last is decision_function(X), but for
-            rounding.
+            The scores of a ranker with that many rounds. The last equals decision_function(X), except for rounding.
         """
         rows = self.checked_rows(X)
         algorithm = self._algorithm()
@@ -321,7 +329,13 @@ class Booster(ContributionRanker):
             yield scores + algorithm.intercept(log_f)
 
     def check_path_parameters(self) -> None:
-        """Raise InvalidParameter for parameters under which a fit holds no path of rounds."""
+        """Check that one fit can return the rankers of all smaller numbers of rounds.
+
+        Raises
+        ------
+        InvalidParameter
+            The parameters do not allow it.
+        """
         if self.early_stopping_rounds is not None:
             raise InvalidParameter(
                 "early_stopping_rounds must be None where n_rounds is searched, for both choose "
@@ -329,11 +343,11 @@ class Booster(ContributionRanker):
             )
 
     def takes_categories(self) -> bool:
-        """Whether its weak rankers can do with categorical columns; see `Ranker`."""
+        """Return whether the weak rankers can use categorical columns; see `Ranker.takes_categories`."""
         return self._weak_learner().takes_categories
 
     def reads_columns(self) -> str | None:
-        """Return None if its weak rankers can learn from codes alone; else why not. See `Ranker`."""
+        """Return why the weak rankers cannot learn from column codes; None if they can."""
         if not self._weak_learner().reads_columns:
             return f"weak_ranker {self.weak_ranker!r} reads the rows"
         if getattr(self, "crosses", 0):
@@ -345,18 +359,18 @@ class Booster(ContributionRanker):
         return None
 
     def reads_shards(self) -> str | None:
-        """Return None if its weak rankers need sums over shards alone; else why not. See `Ranker`."""
+        """Return why the weak rankers need more than sums over shards; None if sums suffice."""
         if self._weak_learner().reads_shards:
             return self.reads_columns()
         return f"weak_ranker {self.weak_ranker!r} is found in one process"
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Walk the sum of the weak rankers; see `Ranker.walk_monotone`."""
+        """Check the sum of the weak rankers against monotone constraints; see `Ranker.walk_monotone`."""
         walk = self.ensemble_.walk_monotone(directions)
         return super().walk_monotone(directions) if walk is None else walk
 
     def combination(self) -> Combination | None:
-        """Return the weak rankers' weights; see `Ranker.combination`."""
+        """Return the weights of the weak rankers; see `Ranker.combination`."""
         weights = self.ensemble_.binary_weights()
         if weights is None or (weights < 0).any():
             return None
@@ -366,7 +380,7 @@ class Booster(ContributionRanker):
         return Combination(weights, self.rounds_["d_plus"].copy(), self.rounds_["d_minus"].copy())
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: its rules in words, its intercept, and its final losses."""
+        """Describe the sum of weak rankers: its rules in words, its intercept and its final losses."""
         losses = losses_of(self._log_f[-1:], np.array([self._algorithm_intercept]))
         return {
             "type": self.ensemble_.type,
@@ -707,13 +721,13 @@ class Booster(ContributionRanker):
 
 
 class PairBooster(Booster):
-    """A booster whose algorithm needs pairs only, so that it can learn from any list of them."""
+    """Base class of boosters whose loss is over pairs, so that they can learn from a list of pairs."""
 
     takes_query = True
     takes_grades = True
 
     def check_lists(self, *, query: bool, graded: bool) -> None:
-        """Raise InvalidParameter for parameters that neither queries nor grades can have."""
+        """Check that the parameters allow queries or grades; see `Ranker.check_lists`."""
         super().check_lists(query=query, graded=graded)
         if not (query or graded):
             return
@@ -735,49 +749,49 @@ class PairBooster(Booster):
         groups: Any = None,
         callback: Callback | None = None,
     ) -> Self:
-        """Learn to score the better item of each pair above the worse one.
+        """Fit on a list of preferences: learn to score the better item of each pair above the worse one.
+
+        Use it if you have comparisons instead of labels. With all pairs of a positive and a negative, it finds the same
+        rounds as `fit`, but takes time in the number of pairs.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            Numeric, and in a table columns of text as categories; NaN (null in a table) is missing.
-            Infinite values are refused. Rows that occur in no pair of weight above 0 count as
-            absent.
+            The items, as for `fit`. Items that occur in no pair of positive weight count as absent.
         pairs : array-like of int, shape (n_pairs, 2)
-            Rows of X, (better, worse). Cycles and contradictions are allowed; a pair that occurs twice counts twice.
+            Row numbers of X, (better, worse). Cycles and contradictions are allowed. A pair that occurs twice counts
+            twice.
         pair_weight : array-like of float, shape (n_pairs,), optional
             Finite, not negative. A pair of weight k counts as k pairs.
         groups : array-like of shape (n_samples,), optional
-            Numbers, booleans or text, of each row of X: items with the same value are held out together, and
-            without groups equal items.
+            Numbers, booleans or text, one per item. Items of one group are held out together; without groups, equal
+            items are.
         callback : callable (step, of, info) -> None, optional
-            Called after each round, counted from 1, with the loss and the shares of pairs in order: "training_auc",
-            on a sample, both found when they are read, and "validation_auc" where it was computed. What it raises stops
-            the fit and reaches the caller; `StopFit` stops it and keeps the rounds so far.
+            Called after each round, counted from 1. `info` has the loss, "training_auc" (the fraction of pairs in
+            order, on a sample) and, where computed, "validation_auc". An exception raised here ends the fit and reaches
+            the caller; `StopFit` ends it and keeps the rounds so far.
 
         Returns
         -------
         self
-            Scores have no natural zero: `intercept_` is 0, there are no `classes_`, and `predict`
-            is refused. f_ is 2√F̃ and f_skew_ 0, as Corollary 13 would have them for two classes.
+            Scores have no natural zero: `intercept_` is 0, there are no `classes_`, and `predict` raises an error. f_
+            is 2√F̃ and f_skew_ is 0, as Corollary 13 gives for two classes.
 
         Raises
         ------
         InvalidParameter
-            A parameter breaks its rule, or has no meaning for pairs: a push.
+            A parameter breaks its rule, or has no meaning for pairs, such as `push`.
         InvalidData
             X, pairs, pair_weight or groups break one of the rules above.
 
         Notes
         -----
-        With all pairs of a positive and a negative it finds the rounds that `fit` does, in
-        O(n_rounds · n_features · n_pairs) instead of O(n_rounds · n_features · n_samples); trees,
-        which look at items, in the time that `fit` takes and O(n_rounds · n_pairs) beside. Memory
-        is linear in the pairs.
+        Stumps take O(n_rounds · n_features · n_pairs), compared with O(n_rounds · n_features · n_samples) for `fit`.
+        Trees work on items and take the time of `fit` plus O(n_rounds · n_pairs). Memory is linear in the number of
+        pairs.
 
-        Early stopping holds out items, and with them all their pairs: see
-        `pairs.ListedPairs.split_off`. `validation_auc_` is the weighted share of the held-out
-        pairs in order.
+        Early stopping holds out items with all of their pairs (`pairs.ListedPairs.split_off`). `validation_auc_` is the
+        weighted fraction of the held-out pairs in order.
         """
         with self._fitting() as fresh:
             fresh._learn_pairs(X, pairs, pair_weight, groups, callback or ignore)
@@ -797,7 +811,13 @@ class PairBooster(Booster):
         self._fit_data(listed, callback)
 
     def check_pair_parameters(self) -> None:
-        """Raise InvalidParameter for what `fit_pairs` cannot do, or for parameters at odds."""
+        """Check that the parameters allow `fit_pairs`.
+
+        Raises
+        ------
+        InvalidParameter
+            A parameter has no meaning for pairs, or parameters contradict each other.
+        """
         self.check_parameters()
         push = getattr(self, "push", 1.0)
         if push != 1.0:

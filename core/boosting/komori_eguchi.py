@@ -407,8 +407,8 @@ def contribute(X, starts, breaks, left, slope, pieces, missing, parts):  # type:
 SplineOrStump = Annotated[
     Literal["spline", "stump"],
     Doc(
-        "The weak ranker of a round. spline: a natural cubic spline of one feature, or a step if the feature has few "
-        "values. stump: only steps."
+        'The weak ranker of each round. "spline": a natural cubic spline of one feature, or a step if the feature '
+        'has few values. "stump": only steps.'
     ),
 ]
 Rounds = Annotated[
@@ -475,43 +475,46 @@ class _Tried(NamedTuple):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KomoriEguchiBoost(ContributionRanker):
-    """Boost sums of splines of single features by Newton steps on a smoothed partial AUC.
+    """Boosted splines of single features that maximise a smoothed partial AUC.
 
-    The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j) and A is the partial
-    AUC from fpr_min to fpr_max of scores that carry normal noise; see `smooth_pauc`. Each round
-    takes the shape of one feature that promises the greatest rise, and makes one Newton step
-    along it, halved until the objective rises; where that is convex, so that Newton's step would
-    descend, the step is doubled from a short one on for as long as the objective rises.
+    Use it if only a narrow window of false positive rates matters, and compare it with `RankBoost` first. It takes
+    numeric columns only.
+
+    The objective is A(f) - penalty · Σ_j roughness(f_j), where f = Σ_j f_j(x_j). A is the partial AUC from fpr_min to
+    fpr_max of scores with normal noise; see `smooth_pauc`. Each round picks the shape of one feature that promises the
+    greatest increase and takes one Newton step along it, halved until the objective increases. If the objective is
+    convex there, Newton's step would decrease it. The step then starts short and is doubled as long as the objective
+    increases.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, knot, alpha: see `ROUND`.
+        feature, knot, alpha.
     smooth_pauc_ : ndarray of shape (n_taken,), float64
-        A after each round, over the training rows.
+        A after each round, on the training rows.
     loss_ : ndarray of shape (n_taken,), float64
-        1 - A + penalty · roughness after each round; it falls in every round.
+        1 - A + penalty · roughness after each round. It decreases in every round.
     offset_ : float
-        The training rows' weighted mean score; `predict` cuts at their Youden point, score 0.
+        Weighted mean score of the training rows. `predict` has its threshold, score 0, at the greatest TPR - FPR of the
+        training rows.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "stopped"}
-        Why there are no more rounds; "no_edge": no shape raises the objective any more.
+        Why boosting ended; "no_edge": no shape increases the objective any more.
 
     Notes
     -----
-    Written from the published abstract (natural cubic splines for continuous markers, decision stumps
-    for discrete ones, combined componentwise to maximise the partial AUC) and from a public
-    implementation of the first author's method for the full AUC, whose objective this is for the window of
-    all rates: Φ in place of the step, on differences of scores in a unit that the penalty sets, and the
-    stumps' penalty. What is our own: the window enters through noise on every score, not on
-    differences, so that thresholds are smooth and ties do no harm; which splines span a feature's
-    space; the shape of a round is the one of the greatest assured rise slope²/(2 L), with
-    L a bound of the curvature, rather than the best after a trial of each; a step for
-    the missing; splines stay constant outside of the training range.
+    The implementation follows the published abstract (natural cubic splines for continuous markers, decision stumps for
+    discrete ones, combined componentwise to maximise the partial AUC). It also follows a public implementation of the
+    first author's method for the full AUC. For the window of all rates the objective is the same: Φ instead of the step
+    function, on differences of scores in a unit set by the penalty, and the same penalty on stumps.
 
-    The unit of scores is the noise: with penalty 0 they grow without end, and A tends to the
-    empirical partial AUC.
+    Differences: the window enters through noise on every score, not on differences, so thresholds are smooth and ties
+    do no harm. The choice of the splines that span a feature's space is ours. A round takes the shape with the greatest
+    guaranteed increase slope²/(2 L), where L bounds the curvature, instead of trying each. Missing values have a step.
+    Splines are constant outside the training range.
 
-    O(n_rounds · n_features · n_samples), after a sort of each column. One thread.
+    Scores are in units of the noise. With penalty 0 they grow without limit, and A tends to the empirical partial AUC.
+
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column, in one thread.
 
     References
     ----------
@@ -550,18 +553,18 @@ class KomoriEguchiBoost(ContributionRanker):
     _function: Annotated[AdditiveFunction, Nested()] = field(init=False)
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
         return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the sum: each feature's function at its breaks, as the papers' score plots."""
+        """Describe the sum: each feature's function at its breaks, as in the papers' score plots."""
         return {
             "type": "splines",
             "offset": self.offset_,

@@ -56,42 +56,44 @@ BLOCK_ROWS = 4096
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LambdaMART(Booster):
-    """Boost trees towards a high NDCG: the order within queries, the top of each first.
+    """Boosted trees that maximise NDCG: the order within each list, with most weight on its top.
 
-    A pair of two rows of a query, the grade of i above that of k, pulls i up and k down by
-    λ = Δ / (1 + e^{f(x_i) - f(x_k)}), where Δ is how much the query's NDCG would change if the two swapped places.
-    Leaves take Newton steps on the sums of these. Labels are two classes or, with `graded`, grades from 0 to 31; grade
-    g has the gain 2^g - 1. Without `query` all rows are one list.
+    Use it for lists (searches, days, customers) of which only the first rows are used, and for graded labels. Pass the
+    lists as `fit(..., query=...)`. If you need the order of the entire list, use `RankBoost`.
+
+    Each pair of rows of one list, i with a higher grade than k, pulls i up and k down by
+    λ = Δ / (1 + e^{f(x_i) - f(x_k)}). Δ is the change of the list's NDCG if the two rows swapped places. Leaves take
+    Newton steps on the sums of these. Labels are two classes or, with `graded`, grades from 0 to 31; grade g has the
+    gain 2^g - 1. Without `query`, all rows are one list.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `tree_sum.ROUND`.
+        alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
-        1 - NDCG of the training rows after each round, the mean over queries; of tied rows the lower grade counts as
+        1 - NDCG of the training rows after each round, the mean over queries. Of tied rows, the lower grade comes
         first.
     f_tilde_, f_, f_skew_ : ndarray of shape (n_taken,), float64
-        `loss_` again, 2 √loss and 0.
+        `loss_` again, 2 √loss, and 0.
     intercept_ : float
-        Of two classes, where errors of both cost alike: Σ e^{-f} over positives is Σ e^{f} over negatives. 0 with
+        With two classes, the value at which Σ e^{-f} over the positives equals Σ e^{f} over the negatives. 0 with
         grades.
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why there are no more rounds.
-    validation_ndcg_ : ndarray of float64
-        NDCG of the validation part, one value per round that was tried, including those that early stopping dropped;
-        NaN if it was not computed. Empty without early stopping.
+        Why boosting ended.
+    validation_ndcg_ : ndarray of shape (n_tried,), float64
+        NDCG of the validation part after each round, including rounds that early stopping dropped. NaN where it was not
+        computed; empty without early stopping.
 
     Notes
     -----
-    NDCG is cut after `truncation` rows: a swap below changes nothing. With `normalize` lambdas are divided by
-    0.01 + |f(x_i) - f(x_k)| and those of a query, of sum s, multiplied by log2(1 + s) / s, as in LightGBM.
+    NDCG is truncated after `truncation` rows: swaps below have no effect. With `normalize`, lambdas are divided by
+    0.01 + |f(x_i) - f(x_k)|, and those of a query with the sum s are multiplied by log2(1 + s) / s, as in LightGBM.
 
-    Equal scores are taken as if lower grades came first, and rows of one grade share the mean of their places, so that
-    the order of rows says nothing. Weights: a query weighs as much as its rows do on average; a row of weight k is no k
-    rows.
+    Tied scores are ordered with lower grades first. Rows of one grade share the mean of their places, so the order of
+    the input has no effect. A query has the mean weight of its rows; a row of weight k is not equivalent to k rows.
 
-    A round is O(n_features · n_samples · depth + n_samples · truncation). Each query is computed by one thread, so that
-    the result does not depend on the number of threads.
+    Time: O(n_features · n_samples · depth + n_samples · truncation) per round. One thread computes each query, so the
+    result does not depend on the number of threads.
 
     References
     ----------
@@ -112,18 +114,19 @@ class LambdaMART(Booster):
 
     n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
+        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
     ] = "tree"
     truncation: Annotated[
         int,
         Ge(1),
         Le(1000),
-        Doc("Number of first rows of a list whose order counts: k of the NDCG that is maximised."),
+        Doc("Number of first rows of a list whose order matters: k of the NDCG that is maximised."),
     ] = 30
     normalize: Annotated[
         bool,
         Doc(
-            "Divide each pair's gradient by the difference of its scores, and bound that of each query."
+            "Whether to divide each pair's gradient by the difference of its scores and to bound the gradient of "
+            "each query."
         ),
     ] = True
     max_depth: MaxDepth = None
@@ -150,7 +153,7 @@ class LambdaMART(Booster):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature. 0: the plain Newton step."
+            "Amount added to the curvature of each leaf, in rows of mean curvature. 0 is the plain Newton step."
         ),
     ] = 1.0
     monotone: Monotone = None
@@ -165,7 +168,7 @@ class LambdaMART(Booster):
 
     @property
     def validation_auc_(self) -> Floats:
-        """Nothing: LambdaMART computes no AUC. See `validation_ndcg_`."""
+        """Empty: LambdaMART computes no AUC. See `validation_ndcg_`."""
         raise AttributeError("LambdaMART has no validation_auc_: validation_ndcg_ is its NDCG")
 
     def check_parameters(self) -> None:
@@ -183,7 +186,7 @@ class LambdaMART(Booster):
         )
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from codes alone: it orders the rows of each query."""
+        """Return why it cannot learn from column codes: it orders the rows of each query."""
         return "it orders the rows of each query"
 
     def _learner_on(self, data: TrainingData) -> type[WeakLearner]:

@@ -34,34 +34,37 @@ LEARNING_RATE = 0.1
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LogitBoost(Booster):
-    """Boost trees by Newton steps on the logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}).
+    """Boosted trees on the logistic loss (LogitBoost); the score estimates the log-odds.
 
-    It ranks by an estimate of the log odds. Where labels are noisy it is steadier than
-    `RankBoost`, whose exponential loss lets a few hopeless rows weigh more and more.
+    Use it for accuracy if labels are noisy: it is steadier than `RankBoost`, whose exponential loss gives ever more
+    weight to rows with wrong labels.
+
+    The loss is Σ w_i ln(1 + e^{-y_i f(x_i)}) over all rows. Each round takes a Newton step.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        alpha, n_leaves: see `tree_sum.ROUND`.
+        alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Sum, difference and product of the positives' and the negatives' part of the loss.
+        Sum, difference and product of the positives' and the negatives' parts of the loss.
     intercept_ : float
-        The classes' log odds, with which boosting begins.
+        The log-odds of the classes, with which boosting starts.
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}
-        Why there are no more rounds.
-    validation_auc_ : ndarray of float64
-        See `Booster`.
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    A leaf's step is its gradient over its curvature, smoothed by `smoothing` rows. The paper's Algorithm 3 fits trees
-    to working responses by least squares, and bounds these; here cuts are chosen by the gain in the quadratic model,
-    G²/(H + λ), which is the same fit without bounds, and the step is bounded: by 4, and so that no round raises the
-    loss (`tree_losses.bounded_steps`). With target encoding that is the loss of the scores in training, see `loss_`.
+    A leaf's step is its gradient divided by its curvature, smoothed by `smoothing` rows. Algorithm 3 of the paper fits
+    trees to working responses by least squares, and bounds the responses. Here splits are chosen by the gain in the
+    quadratic model, G²/(H + λ), which is the same fit without bounds. The step is bounded instead: by 4, and so that no
+    round raises the loss (`tree_losses.bounded_steps`). With target encoding this is the loss of the scores in
+    training.
 
-    O(n_rounds · n_features · n_samples · depth) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples · depth) after one sort of each column.
 
     References
     ----------
@@ -79,7 +82,7 @@ class LogitBoost(Booster):
 
     n_rounds: NRoundsOrChosen = None
     weak_ranker: Annotated[
-        Literal["tree"], Doc("The weak ranker of a round: a tree. With depth 1 it is a stump.")
+        Literal["tree"], Doc("The weak ranker of each round: a tree. With depth 1 it is a stump.")
     ] = "tree"
     max_depth: MaxDepth = None
     max_leaves: MaxLeaves = "auto"
@@ -105,9 +108,10 @@ class LogitBoost(Booster):
         Ge(0),
         Le(1000),
         Doc(
-            "Amount added to the curvature of each leaf, in rows of mean curvature, to which both classes contribute "
-            "alike, however rare one is. 0: the plain Newton step, within its bounds. None: 1, but 10 if "
-            "min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
+            "Amount added to the curvature of each leaf, in rows of mean curvature. Both classes contribute "
+            "equally to that mean, however rare one is. 0 is the plain Newton step, within its bounds. None: 1, "
+            "or 10 if min_samples_leaf is also None and twice the harmonic mean of the class sizes is at least "
+            "2,000."
         ),
         Since("0.3.0"),  # the default
     ] = None

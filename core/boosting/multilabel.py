@@ -486,34 +486,36 @@ class MultilabelBooster(Booster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMH(MultilabelBooster):
-    """AdaBoost.MH: boost stumps that have one vote per label, with weights on pairs of a row and a label.
+    """One score per label, by boosted stumps with a vote for each label (AdaBoost.MH).
 
-    Every row becomes one example per label, y = 1 where it has the label and -1 where not; AdaBoost
-    runs on those. The loss is F = Σ w_i e^{-y_il f(x_i, l)}. A weak classifier h(x, l) = ±1 is a cut
-    of one feature with a vote of each label on its sides; votes that are the same everywhere, the
-    constant classifier among them, compete too.
+    Use it for tables in which a row can have several labels. With two classes, use `RankBoost`.
+
+    Every row becomes one example per label: y = 1 if the row has the label, -1 if not. AdaBoost runs on these examples.
+    The loss is F = Σ w_i e^{-y_il f(x_i, l)}. A weak classifier h(x, l) = ±1 is a threshold on one feature, with a vote
+    of each label on either side. Votes that are the same on both sides, including the constant classifier, are
+    candidates, too.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `multilabel.ROUND`.
+        One record per round; see `multilabel.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
-        1 where the label says 1 above the cut, -1 where it says 1 below.
+        1 if the label votes 1 above the threshold, -1 if it votes 1 below.
     loss_ : ndarray of shape (n_taken,), float64
         F after each round.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
         F, F₊ - F₋, and the product F₊F₋ that `AdaBoostMR` minimises.
-    intercept_ : ndarray of shape (n_labels_,)
-        The part of a label's score that is equal for all rows; `predict` cuts at 0.
+    intercept_ : ndarray of shape (n_labels_,), float64
+        The part of a label's score that is the same for all rows; `predict` has its threshold at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
+        Why boosting ended.
 
     Notes
     -----
-    Since the constant classifier is among the weak ones, the F-skew goes to 0 and the ranking of all
-    (row, label) pairs to that of `AdaBoostMR`.
+    The constant classifier is one of the weak classifiers. So the F-skew tends to 0, and the ranking of all (row,
+    label) pairs tends to that of `AdaBoostMR`.
 
-    O(n_rounds · n_features · n_samples · n_labels) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples · n_labels) after one sort of each column.
 
     References
     ----------
@@ -547,37 +549,40 @@ class AdaBoostMH(MultilabelBooster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaBoostMR(MultilabelBooster):
-    """AdaBoost.MR: boost stumps that have one vote per label, so that the labels of a row rank above its other labels.
+    """One score per label, by boosted stumps that minimise the ranking loss over labels (AdaBoost.MR).
 
-    The loss is F̃ = F₊F₋, a sum of e^{-(f(x_i, l) - f(x_k, l'))} over all pairs of a (row, label) that
-    is had and one that is not: RankBoost's, on (row, label) pairs. A weak ranker h(x, l) in {0, 1} is
-    a cut of one feature with a vote of each label on its sides, the one with the greatest d+ - d-
-    (eq. 3). With pairs="example" it is Schapire & Singer's own loss, in which only labels of the same
-    row are compared.
+    Use it for tables in which a row can have several labels, if the labels of a row should rank above the labels that
+    it does not have. With two classes, use `RankBoost`.
+
+    The loss is F̃ = F₊F₋. It is RankBoost's loss on (row, label) pairs: a sum of e^{-(f(x_i, l) - f(x_k, l'))} over all
+    combinations of a label that a row has and one that a row does not have. A weak ranker h(x, l) in {0, 1} is a
+    threshold on one feature, with a vote of each label on either side. Each round takes the one with the greatest d+ -
+    d- (eq. 3). With `pairs="example"` the loss is that of Schapire & Singer, which compares only labels of the same
+    row.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `multilabel.ROUND`.
+        One record per round; see `multilabel.ROUND`.
     votes_ : ndarray of shape (n_taken, n_labels_), int8
-        1 where the label's h is 1 above the cut, -1 where it is 1 below.
+        1 if the label's h is 1 above the threshold, -1 if it is 1 below.
     loss_ : ndarray of shape (n_taken,), float64
-        F̃ after each round; with pairs="example" the mean over rows of their mean over pairs.
+        F̃ after each round. With `pairs="example"`, the mean over rows of the mean over their pairs.
     f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        F̃ = F₊F₋, F = F₊ + F₋ = 2√F̃ and F₊ - F₋ = 0 of the scores with their intercept; of
-        pairs="example" F̃ is that loss.
-    intercept_ : ndarray of shape (n_labels_,)
-        ½ ln(F₊/F₋), by Corollary 13, and what the votes add everywhere; `predict` cuts at 0.
+        F = F₊ + F₋ = 2√F̃, F₊ - F₋ = 0, and F̃ = F₊F₋ of the scores with their intercept. With `pairs="example"`, F̃ is
+        that loss.
+    intercept_ : ndarray of shape (n_labels_,), float64
+        ½ ln(F₊/F₋) by Corollary 13, plus what the votes add to every row; `predict` has its threshold at 0.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
-        Why there are no more rounds.
+        Why boosting ended.
 
     Notes
     -----
-    The paper prints F_MR with a minus between the two sums; it is their product. The equivalence with
-    `AdaBoostMH` holds for this global product; pairs="example" has another minimiser. The
-    step is smoothed as in `RankBoost`.
+    The paper prints F_MR with a minus between the two sums; the correct form is their product. The equivalence with
+    `AdaBoostMH` holds for this global product. `pairs="example"` has another minimiser. The step is smoothed as in
+    `RankBoost`.
 
-    O(n_rounds · n_features · n_samples · n_labels) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples · n_labels) after one sort of each column.
 
     References
     ----------
@@ -604,8 +609,8 @@ class AdaBoostMR(MultilabelBooster):
     pairs: Annotated[
         Literal["all", "example"],
         Doc(
-            "Pairs of a positive and a negative label that must be in order. 'all': over all rows. 'example': only "
-            "within the same row."
+            'Pairs of a positive and a negative label that must be in order. "all": over all rows. "example": '
+            "only within the same row."
         ),
     ] = "all"
     smoothing: Smoothing = 1e-2

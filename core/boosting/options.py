@@ -15,21 +15,22 @@ NRoundsOrChosen = Annotated[
     Ge(1),
     Le(100_000),
     Doc(
-        "Number of rounds. Each round adds one weak ranker. None: 100; but for trees with at least 250 rows of each "
-        "class, early stopping finds the number, up to 2,000, and the final fit on all rows uses 1.15 times as many."
+        "Number of rounds. Each round adds one weak ranker. None: 100 rounds. For trees with at least 250 rows of "
+        "each class, None instead finds the number by early stopping, up to 2,000, and the final fit on all rows "
+        "uses 1.15 times as many."
     ),
 ]
 StumpOnly = Annotated[
     Literal["stump"],
     Doc(
-        "The weak ranker of a round: a stump, which is a threshold on one feature or a set of its categories."
+        "The weak ranker of each round: a stump, which is a threshold on one feature or a set of its categories."
     ),
 ]
 StumpOrColumn = Annotated[
     Literal["stump", "column"],
     Doc(
-        "The weak ranker of a round. A stump: a threshold on one feature, or a set of its categories. A column: one "
-        "feature times a step; only if all features are numeric."
+        'The weak ranker of each round. "stump": a threshold on one feature, or a set of its categories. '
+        '"column": one feature times a step; only if all features are numeric.'
     ),
 ]
 LearningRate = Annotated[
@@ -40,16 +41,16 @@ Smoothing = Annotated[
     Ge(0),
     Le(1),
     Doc(
-        "Fraction of all pair weight that is added to the pairs in order and to the pairs out of order when the step "
-        "is computed. 0: the formula of the paper."
+        "Fraction of the total pair weight that is added both to the pairs in order and to the pairs out of order "
+        "when the step is computed. 0 is the formula of the paper."
     ),
 ]
 EarlyStoppingRounds = Annotated[
     int | None,
     Ge(1),
     Doc(
-        "Stop if the AUC on held-out rows has not increased for this number of rounds, and keep the rounds up to the "
-        "best. n_rounds is then the maximum. None: no early stopping."
+        "Stop if the AUC on held-out rows has not increased for this number of rounds, and keep the rounds up to "
+        "the best one. n_rounds is then the maximum. None: no early stopping."
     ),
 ]
 ValidationFraction = Annotated[
@@ -62,5 +63,5 @@ ValidationFraction = Annotated[
     ),
 ]
 RandomState = Annotated[
-    Seed, Doc("Seed of the draw of the validation part, and of what trees and classifiers draw.")
+    Seed, Doc("Seed of the validation part and of the random draws of trees and classifiers.")
 ]

@@ -51,48 +51,55 @@ SMOOTHING = {"stump": 1e-2, "column": 1e-2, "tree": DEFAULT_SMOOTHING}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RankBoost(PairBooster):
-    """Boost stumps or trees; each one lowers the ranking loss as far as possible (eq. 5).
+    """Boosted stumps or trees that minimise the pairwise ranking loss (RankBoost).
 
-    The loss is F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))} over all pairs of a positive i and a negative
-    k. A round picks the stump that minimises 2√(d+ d-) + d0 and steps by ½ ln(d+/d-). A tree is
-    grown by the same loss: with leaves l of masses P_l and N_l its best step is ½ ln(P_l/N_l) in
-    each, and multiplies F̃ by (Σ_l √(P_l N_l))², of which `learning_rate` takes a share.
+    Use it first: trees (`weak_ranker="tree"`) are among the most accurate rankers on most tables, also with rare
+    positives, and stumps give an additive score that people can read. Do not use it if many labels are wrong; see
+    `LogitBoost` and `SampledMartiRank`.
 
-    With weak_ranker="column" the given columns are the weak rankers, the paper's own setting: a
-    missing value counts as 0, and along columns whose values are not 0 and 1 alone the step is found
-    by a line search.
+    The loss is F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))} over all pairs of a positive i and a negative k. Each round picks
+    the weak ranker that lowers it most (eq. 5). For a stump, this minimises 2√(d+ d-) + d0, and the step is ½
+    ln(d+/d-). A tree is grown by the same loss. With leaves l of class masses P_l and N_l, the best step is ½
+    ln(P_l/N_l) in each leaf, and multiplies F̃ by (Σ_l √(P_l N_l))². `learning_rate` is the fraction of the step that
+    is taken.
+
+    With `weak_ranker="column"` the columns themselves are the weak rankers, as in the paper. A missing value counts as
+    0. For columns with values other than 0 and 1, a line search finds the step.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`; for
-        trees alpha and n_leaves, see `tree_sum.ROUND`.
+        Stumps and columns: feature, threshold, sign, missing_above, alpha, d_plus, d_minus. Trees: alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
-        F̃, the sum over pairs, after each round. With `push` and huge or tiny weights it may be inf or 0.
+        F̃, the sum over pairs, after each round. With `push` and very large or small weights it may be inf or 0.
     intercept_ : float
-        ½ ln(F₊/F₋), by Corollary 13: with it the scores also minimise AdaBoost's loss, and
-        `predict` cuts at 0. It is part of every score.
-    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
-        See `booster.Booster`.
+        ½ ln(F₊/F₋) by Corollary 13, part of every score. With it the scores also minimise AdaBoost's loss, and
+        `predict` has its threshold at 0.
+    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
+        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    For stumps `smoothing` is a share of the pairs' whole weight, so that neither the number of rows nor the
-    scale of the weights changes what it does; it also caps a step at ½ ln(1 + 1/smoothing). The
-    default was chosen on ten public tables, by cross-validated AUC at 100 and 400 rounds: .01 was
-    best or within .002 of the best of 0 to .03 on seven, while three hard ones (few positives or
-    few rows) like .03; the plain formula lost up to .1. For trees it is a number of rows, whose
-    mean mass is added to both of a leaf's: see `tree_losses.PairLoss`.
+    For stumps `smoothing` is a fraction of the total pair weight, so its effect depends neither on the number of rows
+    nor on the scale of the weights. It also limits a step to ½ ln(1 + 1/smoothing). The default was chosen on ten
+    public tables by cross-validated AUC at 100 and 400 rounds. 0.01 was best, or within 0.002 of the best value from 0
+    to 0.03, on seven tables. Three hard tables (few positives or few rows) prefer 0.03. The formula without smoothing
+    lost up to 0.1. For trees `smoothing` is a number of rows whose mean mass is added to both classes of a leaf: see
+    `tree_losses.PairLoss`.
 
-    With `push` p > 1 the loss is Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^p. It factorises in the same way, so that a
-    round costs the same. The best step of a stump is ln(d+/d-)/(1 + p), and the stump is chosen for it. `loss_` is this
-    loss, and `intercept_` the difference of the logarithms of the classes' sums over 1 + p.
+    With `push` p > 1 the loss is Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^p. It factorises in the same way, so a round
+    costs the same. The best step of a stump is ln(d+/d-)/(1 + p), and the stump is chosen for it. `loss_` is this loss,
+    and `intercept_` is the difference of the logarithms of the classes' sums, divided by 1 + p.
 
-    Departures from the paper. Eq. 5 is blind to the sign: of a stump and its reverse the one with
-    d+ >= d- is taken, so that steps are never negative. The step is smoothed,
-    ½ ln((d+ + ε)/(d- + ε)), because d- = 0 asks for an infinite one; `smoothing` is ε.
+    Differences from the paper: eq. 5 ignores the sign, so of a stump and its reverse the one with d+ >= d- is taken,
+    and steps are never negative. The step is smoothed to ½ ln((d+ + ε)/(d- + ε)), with ε from `smoothing`, because d- =
+    0 would give an infinite step.
 
-    O(n_rounds · n_features · n_samples) after one sort of each column, times the depth for trees.
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column; times the depth for trees.
 
     References
     ----------
@@ -116,8 +123,8 @@ class RankBoost(PairBooster):
     weak_ranker: Annotated[
         Literal["stump", "column", "tree"],
         Doc(
-            "The weak ranker of a round. A stump: a threshold on one feature, or a set of its categories. A tree of "
-            "such splits. A column: one feature times a step; only if all features are numeric."
+            'The weak ranker of each round. "stump": a threshold on one feature, or a set of its categories. '
+            '"tree": a tree of such splits. "column": one feature times a step; only if all features are numeric.'
         ),
     ] = "stump"
     learning_rate: Annotated[
@@ -125,8 +132,8 @@ class RankBoost(PairBooster):
         Gt(0),
         Le(1),
         Doc(
-            "Fraction of the optimal step that a round takes. None: 1 for stumps and columns, 0.1 for trees, 0.05 for "
-            "trees that choose the number of rounds."
+            "Fraction of the optimal step that a round takes. None: 1 for stumps and columns, 0.1 for trees, or "
+            "0.05 for trees if the fit chooses the number of rounds."
         ),
     ] = None
     max_bins: MaxBins = 255
@@ -135,10 +142,11 @@ class RankBoost(PairBooster):
         Ge(0),
         Le(1000),
         Doc(
-            "Stumps, columns: fraction of all pair weight, at most 1, that is added to the pairs in order and to the "
-            "pairs out of order when the step is computed. Trees: number of rows of mean weight added to each class "
-            "in each leaf. 0: the formula without smoothing. None: 0.01 for stumps and columns; for trees 1, but 5 "
-            "if min_samples_leaf is None, too, and the classes together amount to 2,000 rows."
+            "Stumps and columns: fraction of the total pair weight, at most 1, that is added both to the pairs in "
+            "order and to the pairs out of order when the step is computed. Trees: number of rows of mean weight "
+            "added to each class in each leaf. 0: no smoothing. None: 0.01 for stumps and columns; for trees 1, "
+            "or 5 if min_samples_leaf is also None and twice the harmonic mean of the class sizes is at least "
+            "2,000."
         ),
     ] = None
     max_depth: MaxDepth = None
@@ -192,7 +200,7 @@ class RankBoost(PairBooster):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CoordinateRankBoost(PairBooster):
-    """Boost stumps; each one has the steepest descent of the ranking loss (eq. 3).
+    """Boosted stumps, each along the steepest descent of the pairwise ranking loss (RankBoost, eq. 3).
 
     It differs from `RankBoost` in the choice only: a round picks the stump that maximises
     d+ - d- = P - N, the weak ranker most accurate on the weighted pairs, and steps by
@@ -203,21 +211,25 @@ class CoordinateRankBoost(PairBooster):
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        feature, threshold, sign, missing_above, alpha, d_plus, d_minus: see `stumps.ROUND`.
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus.
     loss_ : ndarray of shape (n_taken,), float64
         F̃, the sum over pairs, after each round.
     intercept_ : float
-        ½ ln(F₊/F₋), by Corollary 13; part of every score, so that `predict` cuts at 0.
-    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
-        See `booster.Booster`.
+        ½ ln(F₊/F₋) by Corollary 13, part of every score, so that `predict` has its threshold at 0.
+    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
+        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    Departures from the paper. Fig. 1's initial weight 1/m should read 1/|C_p|, one over the number
-    of crucial pairs. The step is smoothed, ½ ln((d+ + ε)/(d- + ε)), because d- = 0 asks for an
-    infinite one; `smoothing` is ε. The output is not divided by ‖λ‖₁, which changes no ranking.
+    Differences from the paper: the initial weight 1/m in Fig. 1 should read 1/|C_p|, one over the number of crucial
+    pairs. The step is smoothed to ½ ln((d+ + ε)/(d- + ε)), with ε from `smoothing`, because d- = 0 would give an
+    infinite step. The output is not divided by ‖λ‖₁, which changes no ranking.
 
-    O(n_rounds · n_features · n_samples) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column.
 
     References
     ----------

@@ -24,47 +24,49 @@ from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, V
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SmoothMarginRank(PairBooster):
-    """Boost stumps towards the greatest ranking margin, by approximate coordinate ascent on G̃.
+    """Boosted stumps that maximise the ranking margin, by coordinate ascent on the smooth margin.
 
-    The margin μ is the least of (f(x_i) - f(x_k))/‖λ‖₁ over all pairs of a positive i and a negative
-    k; the smooth margin G̃ = -ln F̃/‖λ‖₁ never exceeds it, and goes to the same limit. Each round picks
-    the stump that maximises d+ - d-. While some pair is out of order, F̃ >= 1, it steps as
-    `CoordinateRankBoost` does, and from then on by eq. 12. With weak_ranker="column" the given
-    columns are the weak rankers, as in `RankBoost`; eq. 10 is solved along those whose values are
-    not 0 and 1 alone.
+    Use it if a sum of stumps can rank your data without error, and you want the largest margin. On other data it
+    behaves like `CoordinateRankBoost` without smoothing, and `RankBoost` is the better choice.
+
+    The margin μ is the minimum of (f(x_i) - f(x_k))/‖λ‖₁ over all pairs of a positive i and a negative k. The smooth
+    margin G̃ = -ln F̃/‖λ‖₁ never exceeds it and has the same limit. Each round picks the stump that maximises d+ - d-.
+    While some pair is out of order (F̃ >= 1) the step is that of `CoordinateRankBoost`; after that it is eq. 12. With
+    `weak_ranker="column"` the columns themselves are the weak rankers, as in `RankBoost`; eq. 10 is solved for those
+    with values other than 0 and 1.
 
     Attributes
     ----------
     rounds_ : structured ndarray of shape (n_taken,)
-        See `stumps.ROUND`.
+        feature, threshold, sign, missing_above, alpha, d_plus, d_minus.
     margin_ : ndarray of shape (n_taken,), float64
-        μ after each round, on the rows trained on; below 0 while a pair is out of order.
+        μ after each round, on the training rows; below 0 while a pair is out of order.
     smooth_margin_ : ndarray of shape (n_taken,), float64
-        G̃ after each round; once above 0 it never falls.
+        G̃ after each round. Once it is above 0 it never falls.
     progress_assured_ : ndarray of shape (n_taken,), bool
-        Whether the round met Theorem 7's condition, 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²), g being
-        the smooth margin before it. Theorem 8's limit needs it in every round; most rounds fail it.
+        Whether the round met the condition of Theorem 7: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²), where g is the smooth
+        margin before the round. The limit of Theorem 8 needs it in every round; most rounds do not meet it.
     loss_ : ndarray of shape (n_taken,), float64
-        F̃ after each round, the sum over pairs weighted so that the least pair weighs 1.
+        F̃ after each round, the sum over pairs, with weights scaled so that the smallest is 1.
     intercept_ : float
-        ½ ln(F₊/F₋), by Corollary 13.
-    stop_reason_, f_, f_skew_, f_tilde_, validation_auc_
-        See `booster.Booster`.
+        ½ ln(F₊/F₋) by Corollary 13.
+    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
+        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, F₊ - F₋, and F̃ = F₊ F₋.
+    stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
+        Why boosting ended.
+    validation_auc_ : ndarray of shape (n_tried,), float64
+        AUC of the validation part after each round; empty without early stopping.
 
     Notes
     -----
-    Of listed pairs (`fit_pairs`) the margin is the least over those; one that comes twice weighs the
-    sum of both.
+    For listed pairs (`fit_pairs`) the margin is the minimum over those pairs. A pair that occurs twice has the sum of
+    its weights. Pair weights are scaled so that the smallest is 1, because G̃ <= μ requires it.
 
-    It is made for data that some sum of stumps ranks without a mistake; on others it remains
-    `CoordinateRankBoost` without smoothing. Pair weights are scaled so that the least is 1, since
-    G̃ <= μ needs it.
+    Differences from the paper: eq. 12 is 0/0 if d- = 0, so the equivalent form
+    α = ln[2 d+ (1 - g) / (g d0 + √(g² d0² + 4 (1 - g²) d+ d-))] is used. If d- = d0 = 0, one stump orders every pair:
+    the step is limited to ½ ln(2^52), and the fit ends.
 
-    Departures from the paper. Eq. 12 is 0/0 where d- = 0; the equal form
-    α = ln[2 d+ (1 - g) / (g d0 + √(g² d0² + 4 (1 - g²) d+ d-))] is used. Where d- = d0 = 0, one stump
-    orders every pair: the step is cut off at ½ ln(2^52) and the run ends.
-
-    O(n_rounds · n_features · n_samples) after one sort of each column.
+    Time: O(n_rounds · n_features · n_samples) after one sort of each column.
 
     References
     ----------
@@ -99,7 +101,7 @@ class SmoothMarginRank(PairBooster):
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from codes alone: margins are of the rows' scores after each round."""
+        """Return why it cannot learn from column codes: margins need the scores of the rows."""
         return super().reads_columns() or "margins are of the scores after each round"
 
     def _before_rounds(self, data: TrainingData) -> None:

@@ -1,9 +1,9 @@
-"""Bounds of generalisation: the theorems of papers 2 and 4 as numbers, with the conditions under which they hold.
+"""Generalisation bounds: the theorems of papers 2 and 4 as numbers, with the conditions under which they hold.
 
 `generalisation` bounds the fraction of discordant pairs of future rows by the margins of the training pairs (Theorem 2,
 Lemma 3, Corollaries 4 and 5, eq. 2 of paper 2). `game` computes ρ, the best margin of any combination of the weak
-rankers, with a certificate, and checks the condition of Theorems 7 and 8 round by round. `partial_auc` bounds the
-partial AUC of future rows: Theorem 9 of paper 4. The margins themselves are computed in `core.metrics.margins`.
+rankers, with a certificate, and checks the condition of Theorems 7 and 8 in each round. `partial_auc` bounds the
+partial AUC of future rows (Theorem 9 of paper 4). `core.metrics.margins` computes the margins.
 
 References
 ----------

@@ -31,46 +31,79 @@ MAX_CELLS = 1_000_000
 
 
 class Unsolved(ArithmeticError):
-    """The linear program was not solved, for numerical reasons."""
+    """The solver gave up on the linear program for numerical reasons.
+
+    Examples
+    --------
+    >>> from core.bounds import Unsolved
+    >>> issubclass(Unsolved, ArithmeticError)
+    True
+    """
 
 
 @dataclass(frozen=True, eq=False)
 class BestMargin:
-    """ρ, with a lower and an upper bound that can be recomputed from the weights."""
+    """The best margin ρ, with lower and upper bounds that you can recompute from the weights.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weak_rankers,), float64
+        λ, not negative, with the sum 1.
+    pair_weights : tuple of ndarray of float64
+        The adversary's d. One array over pairs; or, for two classes, (u, v) over positives and over negatives, each
+        with the sum 1, where the pair (i, k) has the weight u_i v_k.
+    margin : float
+        Minimum margin under `weights`: at most ρ.
+    edge : float
+        Maximum edge d+ - d- of a weak ranker under `pair_weights`: at least ρ.
+
+    Examples
+    --------
+    >>> from core.bounds import best_margin
+    >>> found = best_margin([[1, 0], [0, 1]])
+    >>> found.weights, round(found.rho, 6)
+    (array([0.5, 0.5]), 0.5)
+    """
 
     weights: Floats
-    """λ, not negative, summing to 1. Shape (n_weak_rankers,)."""
     pair_weights: tuple[Floats, ...]
-    """The adversary's d: one array over pairs, or for two classes (u, v) over positives and over negatives, each
-    summing to 1, the pair (i, k) weighing u_i v_k."""
     margin: float
-    """Least margin under `weights`: at most ρ."""
     edge: float
-    """Greatest edge d+ - d- of a weak ranker under `pair_weights`: at least ρ."""
 
     @property
     def rho(self) -> float:
-        """The mean of both bounds."""
+        """Mean of both bounds."""
         return (self.margin + self.edge) / 2
 
     @property
     def gap(self) -> float:
-        """The upper bound minus the lower bound: rounding error, if the solver converged."""
+        """Upper minus lower bound; rounding error if the solver converged."""
         return self.edge - self.margin
 
 
 def best_margin(M: npt.ArrayLike) -> BestMargin:
-    """Return ρ for a matrix of pairs.
-
-    InvalidData: M is not a finite matrix, or has more than `MAX_CELLS` numbers. Unsolved: the solver gives up.
+    """Compute ρ, the best margin of any combination of weak rankers, for a matrix of pairs.
 
     Parameters
     ----------
     M : array_like of float, shape (n_pairs, n_weak_rankers)
         h_j(better) - h_j(worse).
 
+    Returns
+    -------
+    BestMargin
+        ρ with its certificate.
+
+    Raises
+    ------
+    InvalidData
+        M is not a finite matrix, or has more than `MAX_CELLS` numbers.
+    Unsolved
+        The solver gave up.
+
     Examples
     --------
+    >>> from core.bounds import best_margin
     >>> round(best_margin([[1.0, -1.0], [0.0, 1.0]]).rho, 3)
     0.333
     """
@@ -82,20 +115,30 @@ def best_margin(M: npt.ArrayLike) -> BestMargin:
 
 
 def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) -> BestMargin:
-    """Return ρ over all pairs of a positive and a negative, without listing them.
-
-    InvalidData: the two are not finite matrices of the same width, or have more than `MAX_CELLS` numbers. Unsolved: the
-    solver gives up.
+    """Compute ρ over all pairs of a positive and a negative, without listing them.
 
     Parameters
     ----------
     positives : array_like of float, shape (n_positives, n_weak_rankers)
-        h_j(x_i).
+        h_j(x_i) of the positives.
     negatives : array_like of float, shape (n_negatives, n_weak_rankers)
-        h_j(x_k).
+        h_j(x_k) of the negatives.
+
+    Returns
+    -------
+    BestMargin
+        ρ with its certificate.
+
+    Raises
+    ------
+    InvalidData
+        The two are not finite matrices of the same width, or have more than `MAX_CELLS` numbers.
+    Unsolved
+        The solver gave up.
 
     Examples
     --------
+    >>> from core.bounds import best_bipartite_margin
     >>> round(best_bipartite_margin([[1, 0], [1, 1]], [[0, 1], [0, 0]]).rho, 3)
     1.0
     """
@@ -116,9 +159,10 @@ def stump_outputs(
     most_cells: int = MAX_CELLS,
     n_categories: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    """Return the outputs of every stump that a booster can choose from, without equal columns; None if too many.
+    """Return the outputs of every stump that a booster can choose from; None if there are too many.
 
-    A categorical feature has a stump per set of its bins, the missing one included: any set may be the best.
+    Equal columns occur once. A categorical feature has a stump per set of its bins, the missing one included, because
+    any set may be the best.
 
     Parameters
     ----------
@@ -130,15 +174,18 @@ def stump_outputs(
         Maximum number of bins of a feature.
     most_cells : int
         Return None if there are more outputs than this.
-    n_categories : ndarray of shape (n_features,), int64, or None
-        0 for a numeric feature; None: all are numeric.
+    n_categories : ndarray of shape (n_features,), int64, optional
+        0 for a numeric feature. Default: all are numeric.
 
     Returns
     -------
     ndarray of shape (n_rows, n_stumps), bool, or None
+        Outputs.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.bounds import stump_outputs
     >>> stump_outputs(np.array([[1.0], [2.0]]), np.ones(2), max_bins=8)
     array([[False,  True],
            [ True, False]])
@@ -171,7 +218,7 @@ def stump_outputs(
 
 
 def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
-    """Return columns of 0 and 1 and their reverses as outputs of weak rankers; None if a column has another value.
+    """Return columns of 0 and 1, and their reverses, as outputs of weak rankers.
 
     Parameters
     ----------
@@ -181,9 +228,12 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
     Returns
     -------
     ndarray of shape (n_rows, 2 · n_features), bool, or None
+        None if a column has another value.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.bounds import column_outputs
     >>> column_outputs(np.array([[0.0], [1.0]]))
     array([[False,  True],
            [ True, False]])
@@ -196,13 +246,11 @@ def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
 
 
 def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Return for each round whether Theorem 7's condition on d0 holds.
+    """Return for each round whether the condition of Theorem 7 on d0 holds.
 
-    If it holds, and 0 <= g < r < 1, a step of smooth margin ranking increases the smooth margin by at least
-    ½ α(r - g)/s, with g the smooth margin before and s = ‖λ‖₁ after it. If not, the theorem does not apply; the smooth
-    margin still never decreases (Lemma 22). Stumps tie most pairs, so that the condition fails in most rounds.
-
-    InvalidData: the shapes differ.
+    If it holds and 0 <= g < r < 1, a step of smooth margin ranking increases the smooth margin by at least ½ α(r -
+    g)/s. Here g is the smooth margin before the step and s = ‖λ‖₁ after it. Otherwise the theorem does not apply; the
+    smooth margin still never decreases (Lemma 22). Stumps tie most pairs, so the condition fails in most rounds.
 
     Parameters
     ----------
@@ -212,6 +260,12 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     Returns
     -------
     ndarray of shape (n_rounds,), bool
+        True if the condition holds.
+
+    Raises
+    ------
+    InvalidData
+        The shapes differ.
 
     References
     ----------
@@ -219,6 +273,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
 
     Examples
     --------
+    >>> from core.bounds import makes_progress
     >>> makes_progress([0.9, 0.1], [0.1, 0.0])
     array([ True, False])
     """

@@ -42,59 +42,103 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class WeakRankers:
-    """The set H of weak rankers with values in {0, 1} that a ranker combines."""
+    """The set H of weak rankers with values in {0, 1} that a ranker combines.
+
+    Attributes
+    ----------
+    size : int
+        |H|, or an upper bound of it; the bounds only grow with it.
+    depends_on_data : str or None
+        How H depends on the training rows; None if it was fixed before them.
+
+    Examples
+    --------
+    >>> from core.bounds import stump_rankers
+    >>> stump_rankers(n_thresholds=10, n_features=3, boolean=False).size
+    126
+    """
 
     size: int
-    """|H|, or an upper bound of it: the bounds only grow with it."""
     depends_on_data: str | None = None
-    """How H depends on the training rows; None if it was fixed before them."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that a bound is computed from."""
+    """The rows from which a bound is computed.
+
+    Attributes
+    ----------
+    rows : int
+        m, at least 2.
+    crucial_share : float in (0, 1/2]
+        E, the fraction of ordered pairs of rows that are crucial.
+    reasons : tuple of str
+        Why the rows were not sampled as the theorem assumes; empty if no reason is known.
+
+    Examples
+    --------
+    >>> from core.bounds import two_classes
+    >>> two_classes(positives=50, negatives=150).rows
+    200
+    """
 
     rows: int
-    """m, at least 2."""
     crucial_share: float
-    """E, the fraction of ordered pairs of rows that are crucial. In (0, 1/2]."""
     reasons: tuple[str, ...] = ()
-    """Why the rows were not sampled as the theorem assumes; empty if no reason is known."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound, its parts, and whether it applies."""
+    """A generalisation bound, its parts, and whether it applies.
+
+    Attributes
+    ----------
+    name : str
+        Name of the bound.
+    source : str
+        The theorem and its paper.
+    margin_fraction : float in [0, 1]
+        P_S{margin <= θ}.
+    epsilon : float
+        ε, the part that depends on the number of rows.
+    terms : mapping of str to float
+        The quantities from which ε was computed.
+    reasons : tuple of str
+        Why the bound does not apply; empty if it does.
+
+    Examples
+    --------
+    >>> from core.bounds import bound_held_out, two_classes
+    >>> found = bound_held_out(0.1, two_classes(5000, 5000), delta=0.05)
+    >>> found.name, round(found.value, 3), found.applies
+    ('held_out', 0.317, True)
+    """
 
     name: str
     source: str
-    """The theorem and its paper."""
     margin_fraction: float
-    """P_S{margin <= θ}. In [0, 1]."""
     epsilon: float
     terms: Mapping[str, float]
-    """The quantities that ε was computed from, by name."""
     reasons: tuple[str, ...]
-    """Why the bound does not apply; empty if it does."""
 
     @property
     def value(self) -> float:
-        """P_S{margin <= θ} + ε, which P{misrank} exceeds with probability at most δ."""
+        """P_S{margin <= θ} + ε. The misrank probability exceeds it with probability at most δ."""
         return self.margin_fraction + self.epsilon
 
     @property
     def applies(self) -> bool:
-        """Return True if the conditions of the theorem are met, as far as they can be checked."""
+        """Whether the conditions of the theorem are met, as far as they can be checked."""
         return not self.reasons
 
     @property
     def vacuous(self) -> bool:
-        """Return True if the value is 1 or more, which every probability satisfies."""
+        """Whether the value is 1 or more, which every probability satisfies."""
         return not self.value < 1.0  # NaN says nothing either
 
 
 def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sample:
-    """Return the sample of rows of two classes: its crucial pairs are all pairs of a positive and a negative.
+    """Return the sample of rows of two classes: all pairs of a positive and a negative are crucial.
 
     E = m₊m₋/(m(m - 1)), the empirical form that §3 allows.
 
@@ -105,8 +149,14 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
     weighted : bool
         Whether rows of one class have unequal weights.
 
+    Returns
+    -------
+    Sample
+        The sample.
+
     Examples
     --------
+    >>> from core.bounds import two_classes
     >>> round(two_classes(30, 70).crucial_share, 3)
     0.212
     """
@@ -118,17 +168,23 @@ def two_classes(positives: int, negatives: int, *, weighted: bool = False) -> Sa
 def listed_pairs(items: int, pairs: int) -> Sample:
     """Return the sample of items whose crucial pairs were listed; no theorem applies to it.
 
-    The theorems need all crucial pairs among rows drawn at random.
+    The theorems need all crucial pairs among rows that were drawn at random.
 
     Parameters
     ----------
     items : int
-        At least 2.
+        Number of items, at least 2.
     pairs : int
-        At least 1.
+        Number of pairs, at least 1.
+
+    Returns
+    -------
+    Sample
+        The sample.
 
     Examples
     --------
+    >>> from core.bounds import listed_pairs
     >>> len(listed_pairs(items=10, pairs=20).reasons)
     1
     """
@@ -145,7 +201,7 @@ def stump_rankers(
 ) -> WeakRankers:
     """Return the set of all stumps: both directions of every threshold, and every set of categories.
 
-    Missing values may be on either side. The size of the set is an upper bound, at most 2^62.
+    Missing values may be on either side.
 
     Parameters
     ----------
@@ -154,19 +210,25 @@ def stump_rankers(
     n_features : int
         Number of numeric features.
     boolean : bool
-        Whether each of them has the values 0, 1 and missing only. All possible stumps are then known beforehand; else
-        thresholds are bin edges, chosen from the rows.
+        Whether each of them only has the values 0, 1 and missing. All possible stumps are then known in advance;
+        otherwise thresholds are bin edges, chosen from the rows.
     n_categories : sequence of int
         Number of categories of each categorical feature.
 
+    Returns
+    -------
+    WeakRankers
+        The set. Its size is an upper bound, at most 2^62.
+
     Notes
     -----
-    The set of a stump may be chosen from the rows if all sets are counted: 2^(K + 1) for K categories and the missing
-    one, minus the two that leave nothing on one side. But the categories are those of the training rows, so that no
-    bound applies that needs H beforehand.
+    The set of categories of a stump may be chosen from the rows if all sets are counted: 2^(K + 1) for K categories and
+    the missing one, minus the two that leave nothing on one side. But the categories are those of the training rows, so
+    bounds that need H in advance do not apply.
 
     Examples
     --------
+    >>> from core.bounds import stump_rankers
     >>> stump_rankers(n_thresholds=1, n_features=3, boolean=True).size
     18
     """
@@ -182,10 +244,21 @@ def stump_rankers(
 
 
 def column_rankers(n_features: int) -> WeakRankers:
-    """Return the weak rankers that are columns of 0 and 1, or their reverses: the setting of §4.
+    """Return the set of weak rankers that are columns of 0 and 1, or their reverses (§4).
+
+    Parameters
+    ----------
+    n_features : int
+        Number of columns.
+
+    Returns
+    -------
+    WeakRankers
+        The set.
 
     Examples
     --------
+    >>> from core.bounds import column_rankers
     >>> column_rankers(5).size
     10
     """
@@ -200,27 +273,37 @@ def bound_misranking(
     theta: float,
     delta: float,
 ) -> tuple[Bound, ...]:
-    """Return all bounds of §3 for a convex combination of {0, 1} weak rankers.
+    """Compute all bounds of §3 for a convex combination of {0, 1} weak rankers.
 
-    They are theorem_2 (with the smaller of the two covers), corollary_4, equation_2 and corollary_5. It is assumed that
-    rows were drawn independently, which cannot be checked. A bound that does not apply has a value all the same, which
-    only shows what the theorem would say.
-
-    InvalidParameter: theta or delta is out of range.
+    They bound the fraction of discordant pairs of future rows. It is assumed that rows were drawn independently, which
+    cannot be checked. A bound that does not apply still has a value, which only shows what the theorem would say.
 
     Parameters
     ----------
     margins : MarginDistribution
-        Of the training pairs.
+        Margins of the training pairs.
     sample : Sample
         The training rows.
+    weak_rankers : WeakRankers
+        The set of weak rankers.
     theta : float in [1e-6, 1]
-        Chosen before the margins are known; to try k values, use δ/k for each.
+        θ, chosen before the margins are known. To try k values, use δ/k for each.
     delta : float in (0, 1)
         Probability that a bound does not hold.
 
+    Returns
+    -------
+    tuple of Bound
+        theorem_2 (with the smaller of the two covers), corollary_4, equation_2 and corollary_5.
+
+    Raises
+    ------
+    InvalidParameter
+        `theta` or `delta` is out of range.
+
     Examples
     --------
+    >>> from core.bounds import WeakRankers, bound_misranking, two_classes
     >>> from core.metrics import roc_curve
     >>> from core.metrics.margins import margin_distribution
     >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
@@ -271,22 +354,32 @@ def bound_misranking(
 
 
 def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> Bound:
-    """Return the bound of the discordant fraction from validation rows, which had no part in the fit.
+    """Bound the discordant fraction of future rows from that of held-out rows.
 
-    For these rows the ranker is fixed beforehand: F has one function, which covers itself at every θ > 0, and θ tends
-    to 0. InvalidParameter: misrank_fraction or delta is out of range.
+    The ranker is fixed before these rows: F has one function, which covers itself at every θ > 0, and θ tends to 0.
 
     Parameters
     ----------
     misrank_fraction : float in [0, 1]
-        Fraction of discordant validation pairs, ties included.
+        Fraction of discordant held-out pairs, ties included.
     sample : Sample
-        The validation rows.
+        The held-out rows.
     delta : float in (0, 1)
-        Probability with which the bound may fail.
+        Probability that the bound does not hold.
+
+    Returns
+    -------
+    Bound
+        The bound.
+
+    Raises
+    ------
+    InvalidParameter
+        `misrank_fraction` or `delta` is out of range.
 
     Examples
     --------
+    >>> from core.bounds import bound_held_out, two_classes
     >>> round(bound_held_out(0.1, two_classes(3000, 7000), delta=0.05).value, 3)
     0.359
     """
@@ -304,12 +397,27 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Return Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number: ln|H| ln(2/ε)/(2θ²); 0 if ε >= 2.
+    """Compute Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number.
 
-    F are the convex combinations of H.
+    It is ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2. F are the convex combinations of H.
+
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+    epsilon : float
+        ε.
+
+    Returns
+    -------
+    float
+        The bound.
 
     Examples
     --------
+    >>> from core.bounds import log_sloppy_cover
     >>> round(log_sloppy_cover(10, theta=0.1, epsilon=0.01), 1)
     610.0
     """
@@ -321,14 +429,21 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
-    """Return a bound of ln N∞(F, θ), the covering number in L∞ of convex combinations of H by open balls of radius θ.
+    """Compute a bound of ln N∞(F, θ), the covering number of the convex combinations of H in L∞.
 
-    It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1.
+    It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1, for open balls of radius θ.
 
-    Examples
-    --------
-    >>> round(log_uniform_cover(10, theta=0.1), 1)
-    18.1
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+
+    Returns
+    -------
+    float
+        The bound.
 
     Notes
     -----
@@ -337,6 +452,12 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
     that, |H|/(4N), which is below θ. There are C(N + |H| - 1, N) such λ'. It grows with |H|, not
     with its logarithm, but not with 1/θ²: for few weak rankers and small margins it is by far the
     smaller of the two covers.
+
+    Examples
+    --------
+    >>> from core.bounds import log_uniform_cover
+    >>> round(log_uniform_cover(10, theta=0.1), 1)
+    18.1
     """
     from scipy.special import betaln
 
@@ -353,12 +474,31 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 def corollary_4_failure(
     n_weak_rankers: int, theta: float, epsilon: float, rows: int, crucial_share: float
 ) -> float:
-    """Return the probability with which Corollary 4 may fail: 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8).
+    """Compute the probability that Corollary 4 fails: 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8).
 
-    It follows from Theorem 2 with Lemma 3's cover, and may exceed 1.
+    It follows from Theorem 2 with the cover of Lemma 3, and may exceed 1.
+
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+    epsilon : float
+        ε.
+    rows : int
+        m.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        The probability, or a value above 1.
 
     Examples
     --------
+    >>> from core.bounds import corollary_4_failure
     >>> corollary_4_failure(10, theta=0.5, epsilon=0.5, rows=1_000_000, crucial_share=0.2) < 1e-9
     True
     """
@@ -369,12 +509,31 @@ def corollary_4_failure(
 def corollary_4_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Return the least ε at which Corollary 4 holds with probability 1 - δ: the root of `corollary_4_failure` = δ.
+    """Compute the smallest ε at which Corollary 4 holds with probability 1 - δ.
 
-    Eq. 2 is a closed form that is never below it.
+    It is the root of `corollary_4_failure` = δ. Eq. 2 is a closed form that is never below it.
+
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+    delta : float
+        δ.
+    rows : int
+        m.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        ε.
 
     Examples
     --------
+    >>> from core.bounds import corollary_4_epsilon
     >>> round(corollary_4_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
     0.249
     """
@@ -399,13 +558,31 @@ def corollary_4_epsilon(
 def equation_2_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Return ε in closed form (eq. 2), an upper bound of `corollary_4_epsilon`.
+    """Compute ε in closed form (eq. 2), an upper bound of `corollary_4_epsilon`.
 
-    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). It is only valid if m is at least
-    `equation_2_least_rows`; far below, the logarithm is negative and ε is NaN.
+    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]).
+
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+    delta : float
+        δ.
+    rows : int
+        m.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        ε. It is valid only if m is at least `equation_2_least_rows`. Far below, the logarithm is negative and ε is NaN.
 
     Examples
     --------
+    >>> from core.bounds import equation_2_epsilon
     >>> round(equation_2_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
     0.27
     """
@@ -425,10 +602,25 @@ def equation_2_epsilon(
 
 
 def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: float) -> float:
-    """Return the least m for which eq. 2 holds: 64 ln|H|/(E²θ²).
+    """Compute the smallest m for which eq. 2 holds: 64 ln|H|/(E²θ²).
+
+    Parameters
+    ----------
+    n_weak_rankers : int
+        |H|.
+    theta : float
+        θ.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        m.
 
     Examples
     --------
+    >>> from core.bounds import equation_2_least_rows
     >>> round(equation_2_least_rows(10, theta=0.5, crucial_share=0.2))
     14737
     """
@@ -438,12 +630,27 @@ def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: floa
 
 
 def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
-    """Return the probability with which Corollary 5 may fail: 2 N exp(-m(εE)²/8), which may exceed 1.
+    """Compute the probability that Corollary 5 fails: 2 N exp(-m(εE)²/8), which may exceed 1.
 
-    `log_cover` is ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker fixed before the rows.
+    Parameters
+    ----------
+    log_cover : float
+        ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the rows.
+    epsilon : float
+        ε.
+    rows : int
+        m.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        The probability, or a value above 1.
 
     Examples
     --------
+    >>> from core.bounds import corollary_5_failure
     >>> corollary_5_failure(0.0, epsilon=0.1, rows=1_000_000, crucial_share=0.2) < 1e-20
     True
     """
@@ -451,10 +658,27 @@ def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_sha
 
 
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
-    """Return ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)), ln N = `log_cover`.
+    """Compute ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
+
+    Parameters
+    ----------
+    log_cover : float
+        ln N, as for `corollary_5_failure`.
+    delta : float
+        δ.
+    rows : int
+        m.
+    crucial_share : float
+        E.
+
+    Returns
+    -------
+    float
+        ε.
 
     Examples
     --------
+    >>> from core.bounds import corollary_5_epsilon
     >>> round(corollary_5_epsilon(0.0, delta=0.05, rows=1_000_000, crucial_share=0.2), 4)
     0.0272
     """

@@ -29,13 +29,28 @@ from core.metrics.window import check_window
 
 
 class PartialAucBound(NamedTuple):
-    """An upper bound of 1 - pAUC on future rows."""
+    """An upper bound of 1 - pAUC on future rows.
+
+    Attributes
+    ----------
+    value : float
+        The risk on the sample plus `epsilon`.
+    epsilon : float
+        The part that depends on the number of rows.
+    vacuous : bool
+        Whether the value is 1 or more, which every risk satisfies.
+
+    Examples
+    --------
+    >>> from core.bounds import bound_partial_auc
+    >>> found = bound_partial_auc(0.2, 5000, 50000, 0.0, 0.5)
+    >>> round(found.value, 3), found.vacuous
+    (0.234, False)
+    """
 
     value: float
-    """The measured risk plus epsilon."""
     epsilon: float
     vacuous: bool
-    """Whether the value is 1 or more, which every risk satisfies."""
 
 
 def bound_partial_auc(
@@ -48,24 +63,32 @@ def bound_partial_auc(
     delta: float = 0.05,
     vc_dimension: int | None = None,
 ) -> PartialAucBound:
-    """Return an upper bound of 1 - pAUC on future rows, given that of a sample.
-
-    InvalidParameter: a value is out of range.
+    """Bound 1 - pAUC on future rows from that of a sample.
 
     Parameters
     ----------
     risk : float in [0, 1]
-        1 - pAUC of the sample's step curve (`step_risk`): 1 - `partial_auc(..., definition="empirical")` if the window
-        ends at whole negatives.
+        1 - pAUC of the sample's step curve (`step_risk`). It is 1 - `partial_auc(..., definition="empirical")` if the
+        window ends at whole negatives.
     n_positive, n_negative : int
         Rows of the sample, drawn independently; at least 1.
     fpr_min, fpr_max : float
         The window.
     delta : float in (0, 1)
-        Probability with which the bound may fail.
+        Probability that the bound does not hold.
     vc_dimension : int, optional
-        Of the sets {f > t} over the class of rankers from which these rows chose one: k + 1 for linear scores of k
-        coordinates. None: the ranker was fixed before these rows were seen, as for validation rows.
+        VC dimension of the sets {f > t} over the class from which these rows chose the ranker: k + 1 for linear scores
+        of k coordinates. Default: the ranker was fixed before these rows were seen, as for held-out rows.
+
+    Returns
+    -------
+    PartialAucBound
+        The bound.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
 
     References
     ----------
@@ -73,6 +96,7 @@ def bound_partial_auc(
 
     Examples
     --------
+    >>> from core.bounds import bound_partial_auc
     >>> round(bound_partial_auc(0.05, 5000, 5000, 0.0, 0.2).value, 3)
     0.176
     """
@@ -95,9 +119,10 @@ def bound_partial_auc(
 
 
 def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
-    """Return ε such that, with probability 1 - δ, all sets of a class have their true probability to within ε.
+    """Compute the uniform deviation ε of a class of sets with a VC dimension.
 
-    It is √(8 (ln Π + ln(4/δ)) / n), Π the growth function at 2n: (2en/d)^d, or 2^2n if 2n is at most d.
+    With probability 1 - δ, the observed fraction of every set is within ε of its probability. ε is √(8 (ln Π + ln(4/δ))
+    / n), where Π is the growth function at 2n: (2en/d)^d, or 2^2n if 2n is at most d.
 
     Parameters
     ----------
@@ -106,9 +131,16 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
     vc_dimension : int
         d, at least 1.
     delta : float in (0, 1)
+        δ.
+
+    Returns
+    -------
+    float
+        ε.
 
     Examples
     --------
+    >>> from core.bounds import vc_deviation
     >>> round(vc_deviation(100_000, 5, 0.05), 3)
     0.071
     """
@@ -121,10 +153,25 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
 
 def dkw_deviation(n_rows: int, delta: float) -> float:
-    """Return the same ε for the sets {f > t} of one ranker that was fixed beforehand: √(ln(2/δ) / (2n)).
+    """Compute the deviation ε of the sets {f > t} of one ranker that was fixed in advance (DKW).
+
+    It is √(ln(2/δ) / (2n)); see `vc_deviation`.
+
+    Parameters
+    ----------
+    n_rows : int
+        n, at least 1.
+    delta : float in (0, 1)
+        δ.
+
+    Returns
+    -------
+    float
+        ε.
 
     Examples
     --------
+    >>> from core.bounds import dkw_deviation
     >>> round(dkw_deviation(5000, 0.05), 4)
     0.0192
     """
@@ -132,13 +179,31 @@ def dkw_deviation(n_rows: int, delta: float) -> float:
 
 
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
-    """Return 1 - pAUC, in [0, 1], of a sample's step curve, which the bounds use.
+    """Compute 1 - pAUC of a sample's step curve, which the bounds use.
 
-    Between two points the step curve has the height of the left one. If the curve was thinned it is below the sample's
-    own steps, so that the risk is not too small. InvalidParameter: the window is empty or leaves [0, 1].
+    Between two points the step curve has the height of the left one. A thinned curve is below the sample's own steps,
+    so the risk is not too small.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+
+    Returns
+    -------
+    float in [0, 1]
+        The risk.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
 
     Examples
     --------
+    >>> from core.bounds import step_risk
     >>> from core.metrics import roc_curve
     >>> step_risk(roc_curve([1, 0, 1, 0], [0.9, 0.6, 0.4, 0.1]), 0.0, 0.5)
     0.5

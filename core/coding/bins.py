@@ -34,12 +34,12 @@ MISSING = 255  # the code of NaN as uint8, above every bin
 N_CODES = 256  # of uint8
 
 _SENTENCE = (
-    "Maximum bins per feature. If a feature has at most this many distinct values, each has its own bin. If "
-    "it has more categories, the rarest are merged."
+    "Maximum number of bins per feature. A feature with at most this many distinct values has a bin for each. Of a "
+    "feature with more categories, the rarest are merged."
 )
 
 MaxBins = Annotated[
-    int, Ge(2), Le(MAX_BINS), Doc(f"{_SENTENCE} Above 255 the codes need twice the memory.")
+    int, Ge(2), Le(MAX_BINS), Doc(f"{_SENTENCE} Above 255, the codes need twice the memory.")
 ]
 MaxNarrowBins = Annotated[int, Ge(2), Le(MAX_NARROW_BINS), Doc(_SENTENCE)]
 

@@ -59,11 +59,11 @@ NAMES = "fraction of positives of {}", "rows of {}"
 LOG_NAMES = "log odds of {} beyond those of each", "log rows of {}"
 
 CROSSES_DOC = (
-    "maximum number of crosses. A cross is a pair of categorical features (one of them may be numeric, with at most 50 "
-    "distinct values) in two numbers: how often rows of both categories are positive, and how many they are. The pairs "
-    "that tell most are chosen. 0: none"
+    "maximum number of crosses. A cross describes a pair of categorical features (one of them may be numeric, with at "
+    "most 50 distinct values) by two numbers: the fraction of positives among the rows of both categories, and the "
+    "number of these rows. The most informative pairs are chosen. 0: none"
 )
-"""What a parameter `crosses` says of itself, without its first and its last words."""
+"""Description of a parameter `crosses`, without its first and its last words."""
 
 SCREENED_ROWS = 20_000  # that the screen of pairs looks at, at most
 SCREENED_FEATURES = 24  # whose pairs are screened, at most: those that tell most alone

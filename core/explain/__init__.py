@@ -1,7 +1,7 @@
-"""Interpretation of any ranker: how its scores depend on features, and which features matter.
+"""Explanations of any ranker: how its scores depend on features, and which features matter.
 
-These functions use `score_rows` alone, so that they work for every ranker. What is specific to an algorithm, such as
-the gains of a ranking tree's splits, is in its own package; `conditions` writes conditions in words for all of them.
+The functions only use `score_rows`, so they work for every ranker. What is specific to an algorithm, such as the gains
+of the splits of a ranking tree, is in its own package.
 """
 
 from typing import TYPE_CHECKING

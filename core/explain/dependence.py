@@ -30,40 +30,79 @@ MIN_VARIANCE = 1e-12
 class Axis(NamedTuple):
     """The values that one feature is set to.
 
+    Attributes
+    ----------
+    feature : int
+        Index of its column.
+    values : ndarray of shape (n_points,), float64
+        Increasing, without repeats. NaN, a missing value, comes last.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import Axis
     >>> Axis(0, np.array([1.0, 2.0])).feature
     0
     """
 
     feature: int
-    """Index of its column."""
     values: Floats
-    """Increasing, without repeats; NaN, the missing, comes last. Shape (n_points,), float64."""
 
 
 class PartialDependence(NamedTuple):
-    """Mean scores on a grid of one or two features."""
+    """Mean scores on a grid of one or two features.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        One or two.
+    scores : ndarray of shape (n_points,) or (n_points, n_points), float64
+        One dimension per axis. A ranker with a score per label adds a last dimension n_labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import Logistic
+    >>> from core.explain import partial_dependence
+    >>> X = np.arange(12.0).reshape(-1, 1)
+    >>> found = partial_dependence(Logistic().fit(X, X[:, 0] >= 6), X, [0], n_points=3)
+    >>> found.axes[0].values, bool(found.scores[0] < found.scores[-1])
+    (array([ 0.,  5., 11.]), True)
+    """
 
     axes: tuple[Axis, ...]
-    """One or two."""
     scores: Floats
-    """Shape (n_points,), or (n_points of the first axis, n_points of the second); with a last dimension n_labels for a
-    ranker that has a score per label. float64."""
 
 
 class VariableDependence(NamedTuple):
-    """Fractions of the scores' variance that features account for, alone and in pairs."""
+    """Fractions of the variance of the scores that features account for, alone and in pairs.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Indices of the columns, in the requested order.
+    main : ndarray of shape (n_features,), float64
+        Variance of each feature's partial dependence divided by the variance of the scores. 0: the mean score does not
+        change with the feature. 1: nothing else matters.
+    joint : ndarray of shape (n_features, n_features), float64
+        H² of each pair of features: the fraction of the variance of their partial dependence that is in neither of
+        their single ones. 0 if their effects are additive, 1 if neither has an effect alone. Symmetric, with a diagonal
+        of 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import Logistic
+    >>> from core.explain import variable_dependence
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> found = variable_dependence(Logistic().fit(X, X[:, 0] > 0), X)
+    >>> found.features, bool(found.main[0] > found.main[1])
+    ((0, 1), True)
+    """
 
     features: tuple[int, ...]
-    """Indices of the columns, in the order asked for."""
     main: Floats
-    """Variance of each feature's partial dependence, divided by the variance of the scores: 0 if the mean score does
-    not change with the feature, 1 if nothing else matters. Shape (n_features,), float64."""
     joint: Floats
-    """H² of each pair of features: the fraction of the variance of their partial dependence that is in neither's own. 0
-    if their effects are additive, 1 if neither has an effect alone. Symmetric, with a diagonal of 0. Shape (n_features,
-    n_features), float64."""
 
 
 def partial_dependence(
@@ -74,29 +113,42 @@ def partial_dependence(
     sample_weight: Any = None,
     n_points: int = 32,
 ) -> PartialDependence:
-    """Return the mean score over the rows of X, with one or two features set to each point of a grid.
+    """Compute the partial dependence: the mean score with one or two features set to grid values.
 
-    InvalidData: X or sample_weight break a rule below. InvalidParameter: there are three features, one comes twice or
-    is unknown, or n_points is below 2.
+    Use it to see how scores change with a feature, for any ranker.
 
     Parameters
     ----------
+    ranker : Ranker
+        A fitted ranker.
     X : array or table of shape (n_samples, n_features)
-        The background: rows over which the other features vary.
+        Background rows over which the other features vary.
     features : sequence of one or two int or str
         Columns, by index or name.
     sample_weight : array-like of shape (n_samples,), optional
         Finite, not negative, not all 0.
     n_points : int, default=32
         Maximum number of points per numeric feature, not counting the missing one; at least 2. A feature with at most
-        this number of distinct values is set to each of them, any other to weighted quantiles from the least to the
-        greatest value. Every category is a point, and so is a missing value if X has one.
+        this number of distinct values is set to each of them, any other to weighted quantiles from the lowest to the
+        highest value. Every category is a point, and so is a missing value if X has one.
+
+    Returns
+    -------
+    PartialDependence
+        The grid and the mean scores.
+
+    Raises
+    ------
+    InvalidData
+        X or sample_weight break a rule above.
+    InvalidParameter
+        There are three features, one occurs twice or is unknown, or n_points is below 2.
 
     Notes
     -----
-    O(n_points ** n_features · n_samples) scores. This is the definition itself, the mean over the rows of X. Friedman's
-    shortcut for trees weights both sides of a split by the training rows that reach it, and has another result if
-    features depend on one another.
+    It takes O(n_points ** n_features · n_samples) scores. This is the definition itself, the mean over the rows of X.
+    Friedman's shortcut for trees weights both sides of a split by the training rows that reach it, and gives another
+    result if features depend on one another.
 
     References
     ----------
@@ -105,6 +157,8 @@ def partial_dependence(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import partial_dependence
     >>> from core import RankBoost
     >>> X = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0], [4.0, 1.0]])
     >>> dependence = partial_dependence(RankBoost(n_rounds=5).fit(X, [0, 0, 1, 1]), X, [0])
@@ -136,24 +190,37 @@ def variable_dependence(
     n_rows: int = 100,
     random_state: int = 0,
 ) -> VariableDependence:
-    """Return the fractions of the scores' variance that features account for, alone and in pairs.
+    """Compute the fractions of the variance of the scores that features account for, alone and in pairs.
 
-    Partial dependence is evaluated at the rows' own values. O(n_rows²) scores for each feature and each pair of them.
-
-    InvalidData: X or sample_weight break a rule below, or the ranker has a score per label. InvalidParameter: a feature
-    is unknown or comes twice, n_rows is below 2, or random_state is not a seed.
+    Use it to find features that interact. Partial dependence is evaluated at the rows' own values, so it takes
+    O(n_rows²) scores for each feature and each pair.
 
     Parameters
     ----------
+    ranker : Ranker
+        A fitted ranker.
     X : array or table of shape (n_samples, n_features)
+        Background rows.
     features : sequence of int or str, optional
-        Columns, by index or name. None: all of them.
+        Columns, by index or name. Default: all.
     sample_weight : array-like of shape (n_samples,), optional
         Finite, not negative, not all 0.
     n_rows : int, default=100
-        Maximum number of rows, drawn at random from those of weight above 0; at least 2.
+        Maximum number of rows, drawn at random from those of positive weight; at least 2.
     random_state : int, default=0
         Seed of the draw.
+
+    Returns
+    -------
+    VariableDependence
+        The fractions.
+
+    Raises
+    ------
+    InvalidData
+        X or sample_weight break a rule above, or the ranker has a score per label.
+    InvalidParameter
+        A feature is unknown or occurs twice, n_rows is below 2, or random_state is not a seed.
 
     References
     ----------
@@ -162,6 +229,8 @@ def variable_dependence(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import variable_dependence
     >>> from core import Logistic
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
     >>> dependence = variable_dependence(Logistic().fit(X, X[:, 0] > 0), X)
@@ -210,7 +279,7 @@ def make_axis(
     *,
     most_categories: int | None = None,
 ) -> Axis:
-    """Return the values that a feature is set to; see `partial_dependence`.
+    """Choose the values that a feature is set to; see `partial_dependence`.
 
     Parameters
     ----------
@@ -219,15 +288,23 @@ def make_axis(
     column : ndarray of shape (n_rows,), float64
         Its values; NaN is missing.
     weight : ndarray of shape (n_rows,), float64
+        Weights of the rows.
     n_points : int
         Maximum number of values of a numeric feature.
     n_categories : int, default=0
-        0 for a numeric feature; a categorical one is set to 0, 1, …, n_categories - 1.
+        0 for a numeric feature. A categorical one is set to 0, 1, …, n_categories - 1.
     most_categories : int, optional
         Maximum number of categories; those of greatest weight are kept.
 
+    Returns
+    -------
+    Axis
+        The values.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import make_axis
     >>> make_axis(0, np.array([3.0, 1.0, 2.0, np.nan]), np.ones(4), n_points=2).values
     array([ 1.,  3., nan])
     """
@@ -245,24 +322,28 @@ def make_axis(
 def score_grid(
     score: Callable[[Floats], Floats], rows: Floats, weight: Floats, axes: Sequence[Axis]
 ) -> Floats:
-    """Return the mean score of the rows at every point of a grid.
+    """Compute the mean score of the rows at every point of a grid.
 
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,) or (n, n_labels)
         Returns the score of each row.
     rows : ndarray of shape (n_rows, n_features), float64
+        Background rows.
     weight : ndarray of shape (n_rows,), float64
-        Not all 0.
+        Weights of the rows, not all 0.
     axes : sequence of Axis
-        Of different features.
+        Axes of different features.
 
     Returns
     -------
     ndarray of shape (n_points of the first axis, …[, n_labels]), float64
+        Mean scores.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import Axis, score_grid
     >>> rows = np.array([[1.0, 10.0], [2.0, 20.0]])
     >>> score_grid(lambda X: X.sum(axis=1), rows, np.ones(2), [Axis(0, np.array([0.0, 5.0]))])
     array([15., 20.])
@@ -355,21 +436,24 @@ def _find_feature(ranker: Ranker, feature: int | str) -> int:
 
 
 def mean_absolute(contributions: Floats, weight: Floats) -> Floats:
-    """Return the mean absolute contribution of each feature, in units of the score; 0 for a feature that is not used.
+    """Compute the mean absolute contribution of each feature: its importance in units of the score.
 
     Parameters
     ----------
     contributions : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_labels), float64
-        Parts that add up to each row's score minus the mean score.
+        Parts that sum to each row's score minus the mean score.
     weight : ndarray of shape (n_rows,), float64
-        Not all 0.
+        Weights of the rows, not all 0.
 
     Returns
     -------
     ndarray of shape (n_features,) or (n_features, n_labels), float64
+        0 for a feature that is not used.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import mean_absolute
     >>> mean_absolute(np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones(2))
     array([2., 0.])
     """
@@ -386,29 +470,28 @@ def permutation_importance(
     n_repeats: int = 5,
     random_state: int = 0,
 ) -> Floats:
-    """Return the loss of AUC if a feature's values are permuted among the rows.
-
-    O(n_features · n_repeats · n_rows) scores.
+    """Compute the permutation importance: the loss of AUC if a feature's values are shuffled.
 
     Parameters
     ----------
     score : callable (ndarray of shape (n, n_features)) -> ndarray of shape (n,)
         Returns the score of each row.
     X : ndarray of shape (n_rows, n_features), float64
-        Preferably rows that the ranker was not fitted on.
+        Rows, preferably held-out ones.
     y : array-like of shape (n_rows,)
         1 for positive, 0 for negative.
     sample_weight : ndarray of shape (n_rows,), float64, optional
+        Weights of the rows.
     n_repeats : int, default=5
         Permutations per feature, averaged.
     random_state : int, default=0
-        Seed; with the index of the feature and of the repeat it determines each permutation.
+        Seed. With the index of the feature and of the repeat it determines each permutation.
 
     Returns
     -------
     ndarray of shape (n_features,), float64
-        AUC minus the mean AUC with the feature permuted. Two features with the same information may both have 0, since
-        the ranker can use the other one; values below 0 are noise.
+        AUC minus the mean AUC with the feature permuted. Two features with the same information may both have 0,
+        because the ranker can use the other one. Values below 0 are noise. O(n_features · n_repeats · n_rows) scores.
 
     References
     ----------
@@ -416,6 +499,8 @@ def permutation_importance(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.explain import permutation_importance
     >>> X = np.column_stack([np.arange(20.0), np.zeros(20)])
     >>> losses = permutation_importance(lambda X: X[:, 0], X, np.arange(20) >= 10)
     >>> losses[0] > 0.2, losses[1]

@@ -24,9 +24,19 @@ _NOISE = 1e-12  # of the sum of a row's parts: what rounding may leave of a part
 
 
 class Reference(NamedTuple):
-    """A score that others are compared with, and its parts by feature, which sum to it less the mean training score.
+    """A score that others are compared with, and its parts by feature.
 
+    Attributes
+    ----------
+    score : float
+        The score.
+    parts : ndarray of shape (n_features,), float64
+        Parts that sum to `score` minus the mean training score.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from core.explain import Reference
     >>> Reference(0.5, np.array([0.2, -0.1]))
     Reference(score=0.5, parts=array([ 0.2, -0.1]))
     """
@@ -37,18 +47,31 @@ class Reference(NamedTuple):
 
 
 def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Reference:
-    """Return the weighted mean of the parts of some rows; InvalidParameter: the ranker has no exact parts.
+    """Return the mean contributions of some rows as a reference.
 
     Parameters
     ----------
+    ranker : Ranker
+        A fitted ranker with exact contributions.
     X : array or table of shape (n_samples, n_features)
-        With at least one row.
+        At least one row.
     sample_weight : array-like of shape (n_samples,), optional
         At least 0, with a sum above 0.
+
+    Returns
+    -------
+    Reference
+        Weighted mean score and parts.
+
+    Raises
+    ------
+    InvalidParameter
+        The ranker has no exact contributions.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import mean_reference
     >>> from core import Logistic
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
     >>> ranker = Logistic().fit(X, [0, 0, 1, 1])
@@ -64,10 +87,23 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
 
 
 def average_reference(ranker: "Ranker") -> Reference:
-    """Return the mean of the training rows, for a ranker that has exact parts.
+    """Return the mean of the training rows as a reference.
 
+    Parameters
+    ----------
+    ranker : Ranker
+        A fitted ranker with exact contributions.
+
+    Returns
+    -------
+    Reference
+        Mean training score; all parts are 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from core import Logistic
+    >>> from core.explain import average_reference
     >>> X = np.array([[0.0], [1.0], [2.0]])
     >>> ranker = Logistic().fit(X, [0, 0, 1])
     >>> reference = average_reference(ranker)
@@ -82,13 +118,32 @@ def _offset(ranker: Any) -> float:
 
 
 def reference_at(score: float, negative: Reference, positive: Reference) -> Reference:
-    """Return the reference of a given score on the straight line through the average negative and positive.
+    """Return the reference with a given score, between the average negative and the average positive.
 
-    So each feature has as much of the way to the score as it has of the way between the classes. InvalidParameter: the
-    average positive does not score above the average negative, or not by enough: the score is more than `MAX_WIDTHS`
-    times as far away as they are from each other.
+    It lies on the straight line through both, so each feature has moved by the same fraction of the way.
 
+    Parameters
+    ----------
+    score : float
+        Score of the reference.
+    negative, positive : Reference
+        Averages of the negatives and of the positives.
+
+    Returns
+    -------
+    Reference
+        The reference.
+
+    Raises
+    ------
+    InvalidParameter
+        The average positive does not score above the average negative, or the score is more than `MAX_WIDTHS` times as
+        far away as they are from each other.
+
+    Examples
+    --------
     >>> import numpy as np
+    >>> from core.explain import Reference, reference_at
     >>> negative, positive = Reference(0.0, np.zeros(2)), Reference(2.0, np.array([0.5, 1.5]))
     >>> reference_at(1.0, negative, positive)
     Reference(score=1.0, parts=array([0.25, 0.75]))
@@ -109,20 +164,27 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
 
 
 def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
-    """Return the columns of each row's `n` largest parts in a direction, the largest first; of equal ones the first.
+    """Return the columns of the largest parts of each row in a direction, largest first.
 
     Parameters
     ----------
     parts : ndarray of shape (n_rows, n_columns), float64
+        Contributions of each row.
+    n : int
+        Number of columns per row.
+    toward : {"raises", "lowers", "both"}
+        Parts that raise the score, lower it, or both.
 
     Returns
     -------
     ndarray of shape (n_rows, min(n, n_columns)), intp
-        -1 where a row has fewer parts in that direction; a part of 0, or that rounding alone may have left, is in none.
+        Column indices; of equal parts the first. -1 if a row has fewer parts in that direction. A part of 0, or within
+        rounding of it, has no direction.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import largest
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "raises")
     array([[2, 0]])
     >>> largest(np.array([[0.3, -0.2, 0.9, 0.3]]), 2, "lowers")

@@ -36,15 +36,31 @@ _CELLS_AT_ONCE = 1 << 20  # of rows that are scored in one call: 8 MB
 
 
 class ShapleyEstimate(NamedTuple):
-    """Shapley values of rows, each with its standard error."""
+    """Shapley values of rows with their standard errors.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features), float64
+        Values that sum to the row's score minus the mean score of the reference rows.
+    errors : ndarray of shape (n_rows, n_features), float64
+        Standard errors from the sampling of permutations; 0 if a value is exact.
+    exact : ndarray of shape (n_rows,), bool
+        Whether all values of a row are exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core import Logistic
+    >>> from core.explain import shapley_estimate
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> found = shapley_estimate(Logistic().fit(X, X[:, 0] > 0), X[:1], X)
+    >>> found.values.shape, found.exact
+    ((1, 2), array([ True]))
+    """
 
     values: Floats
-    """Shape (n_rows, n_features), float64. They sum to the row's score less the mean score of the reference rows."""
     errors: Floats
-    """Standard errors of the values, from the sampling of permutations: 0 where a value is exact. Shape (n_rows,
-    n_features), float64."""
     exact: Booleans
-    """Whether all values of a row are exact. Shape (n_rows,), bool."""
 
 
 class _Pairs(NamedTuple):
@@ -73,33 +89,43 @@ class _Pairs(NamedTuple):
 def shapley_estimate(
     ranker: "Ranker", X: Any, references: Any, weight: Any = None
 ) -> ShapleyEstimate:
-    """Return the Shapley values of rows' scores against reference rows; see the module.
+    """Estimate the Shapley values of scores against reference rows, for any ranker.
 
-    A ranking tree or a forest of them divides its scores exactly, if that takes no longer than `Ranker.divide_exactly`
-    may. Where at most `MAX_EXACT` features of a row differ from those of a reference row, all sets of them are scored.
-    Otherwise permutations of the differing features are drawn, `N_PAIRS` for each reference row, and each is read
-    forwards and backwards (antithetic: it has the exact value of every score whose features act alone or in pairs). The
-    variance between the pairs of a reference row is that of the sampling. A reference row of more than the
-    `MIN_SAMPLED`-th part of those that are sampled is sampled several times. Draws depend on the row and the reference
-    rows alone: the same rows have the same values, beside any other rows and with any threads.
-
-    A variance of few pairs is uncertain, so an error is the standard error times what Student's t needs for two errors
-    to hold as often as two standard errors of a normal distribution, 95 %.
-
-    InvalidData: there is no row or no reference row, or the weights are of another number or sum to 0.
+    Use it if `Ranker.shapley_values` is not available, or if you want to compare with specific rows.
 
     Parameters
     ----------
     ranker : Ranker
-        With one score per row.
+        A fitted ranker with one score per row.
     X : array or table of shape (n_samples, n_features)
+        Rows to explain.
     references : array or table of shape (n_references, n_features)
+        Rows to compare with.
     weight : array-like of shape (n_references,), optional
-        Finite, with a sum that is not 0; a weight may be negative.
+        Weights of the references: finite, with a sum that is not 0. A weight may be negative.
+
+    Returns
+    -------
+    ShapleyEstimate
+        Values and errors. It scores at most `count_scored` rows for each row.
+
+    Raises
+    ------
+    InvalidData
+        There is no row or no reference row, or the weights have another number or sum to 0.
 
     Notes
     -----
-    `count_scored` rows are scored for each row.
+    A ranking tree or a forest of them divides its scores exactly, if that does not take longer than
+    `Ranker.divide_exactly` allows. If at most `MAX_EXACT` features of a row differ from those of a reference row, all
+    subsets of them are scored. Otherwise permutations of the differing features are drawn, `N_PAIRS` for each reference
+    row, and each is read forwards and backwards (antithetic sampling, which is exact if features act alone or in
+    pairs). The variance between the pairs of a reference row is the sampling variance. A reference row with more than
+    the `MIN_SAMPLED`-th part of the sampled ones is sampled several times. Draws depend only on the row and the
+    reference rows, so the same rows have the same values, with any other rows and any number of threads.
+
+    A variance of few pairs is uncertain. So an error is the standard error times the factor of Student's t that makes
+    two errors cover 95 %, as two standard errors of a normal distribution do.
 
     References
     ----------
@@ -111,6 +137,7 @@ def shapley_estimate(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.explain import shapley_estimate
     >>> from core import MartiRank
     >>> X = np.arange(40.0).reshape(-1, 2) % 7
     >>> ranker = MartiRank().fit(X, X[:, 0] > X[:, 1])
@@ -166,8 +193,23 @@ def _errors(variances: Floats, squares: Floats) -> Floats:
 
 
 def count_scored(n_features: int, n_references: int) -> int:
-    """Return how many rows at most are scored for the values of one row.
+    """Return the maximum number of rows that `shapley_estimate` scores for one row.
 
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+    n_references : int
+        Number of reference rows.
+
+    Returns
+    -------
+    int
+        The maximum.
+
+    Examples
+    --------
+    >>> from core.explain import count_scored
     >>> count_scored(4, 64), count_scored(30, 64)
     (896, 8992)
     """

@@ -44,34 +44,35 @@ class GreedyPairsParameters:
 
 
 class GreedyPairs(GreedyPairsParameters, ContributionRanker):
-    """Rank by a linear combination of columns. Columns are added one by one, each with the weight of the best partial
-    AUC.
+    """Linear combination of columns, built greedily to maximise the partial AUC.
 
-    Columns are standardised and ordered by their own partial AUC, rising or falling. The combination s starts as the
-    best column. Each next column z joins it as cos(θ) s + sin(θ) z with the best θ of a grid over the half circle, if
-    that increases the partial AUC. A baseline: it optimises the metric itself, without a margin or a loss.
+    Use it as a baseline: it optimises the metric itself, without a margin or a loss. It takes numeric columns only.
+
+    Columns are standardised and sorted by their own partial AUC, increasing or decreasing. The combination s starts as
+    the best column. Each next column z joins it as cos(θ) s + sin(θ) z, with the best θ of a grid over the half circle,
+    if that increases the partial AUC.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), float64
+    coef_ : ndarray of shape (n_features_in_,), float64
         Weights of the standardised columns; 0 for those that did not increase the partial AUC.
-    mean_, scale_ : ndarray of shape (n_features,), float64
-        Mean and standard deviation of each column; a missing value counts as the mean.
+    mean_, scale_ : ndarray of shape (n_features_in_,), float64
+        Mean and standard deviation of each column. A missing value counts as the mean.
     pauc_ : ndarray of shape (n_tried,), float64
         Interpolated partial AUC of the training rows after each column tried.
     loss_ : ndarray of shape (n_tried,), float64
-        1 - pauc_, which never rises.
+        1 - pauc_, which never increases.
     offset_ : float
-        Added to every score, so that `predict` cuts at the Youden point of the training rows.
+        Part of every score, so that `predict` has the threshold with the greatest TPR - FPR on the training rows.
 
     Notes
     -----
-    The publication combines the outputs of classifiers; Narasimhan & Agarwal take columns, in any window, and set the
-    coarseness to 100. The publication joins the best of all pairs first, which costs the square of the number of
+    The publication combines the outputs of classifiers. Narasimhan & Agarwal use columns, in any window, with a
+    coarseness of 100. The publication first joins the best of all pairs, which costs the square of the number of
     columns; here the order is by each column's own partial AUC. Ties count as diagonals of the curve: counted strictly,
-    a column of few values would have a partial AUC of 0.
+    a column with few values would have a partial AUC of 0.
 
-    O(n_features · coarseness · n_samples).
+    Time: O(n_features · coarseness · n_samples).
 
     References
     ----------
@@ -98,15 +99,15 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     offset_: Annotated[float, Value(), Ge(-1e200), Le(1e200)]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Return the scores of rows that were checked; see `Ranker.score_rows`."""
+        """Return the scores of checked rows; see `Ranker.score_rows`."""
         return self._combine(X) + self.offset_
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions, each of which depends on one feature; see `Ranker.shapley_values`."""
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`."""
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description of the combination, ready for JSON: weights per unit of each column, largest first."""
+        """Describe the combination: the weight per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")
         return {
             "type": "linear",

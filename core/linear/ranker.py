@@ -27,19 +27,19 @@ NonNegative = Annotated[float, Value(), Ge(0.0), FINITE]
 
 
 class LinearRanker(ContributionRanker, PathEstimator):
-    """A ranker whose score is linear in coordinates: those of the columns, or those of a feature map.
+    """Base class of linear rankers: the score is linear in the columns or in a feature map of them.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     intercept_ : float
-        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     offset_ : float
-        Weighted mean score of the training rows; contributions are differences from it. With `crosses`, of the columns
-        of the fit, which hold for each row what the rows of the other folds tell.
+        Weighted mean score of the training rows; contributions are differences from it. With `crosses` it is the mean
+        of the out-of-fold scores: each training row's cross features come from the other folds.
     map_ : FeatureMap
-        Makes a row's coordinates.
+        Maps a row to its coordinates.
     """
 
     intercept_: Annotated[float, Value(), Ge(-1e290), Le(1e290)]
@@ -56,10 +56,23 @@ class LinearRanker(ContributionRanker, PathEstimator):
     def vc_dimension(
         cls, parameters: Mapping[str, Any], n_features: int, *, missing: bool
     ) -> int | None:
-        """Return the VC dimension of the sets {score > t} over all fits on `n_features` columns of numbers.
+        """Return the VC dimension of the sets {score > t} over all fits on numeric columns.
 
-        It is the number of coordinates plus 1, with a second coordinate per column if values may be missing. None with
-        a feature map, which depends on the rows.
+        It is the number of coordinates plus 1. A column whose values may be missing has two coordinates.
+
+        Parameters
+        ----------
+        parameters : mapping of str to Any
+            Constructor parameters.
+        n_features : int
+            Number of numeric columns.
+        missing : bool
+            Whether values may be missing.
+
+        Returns
+        -------
+        int or None
+            None with a feature map, which depends on the rows.
         """
         if parameters.get("feature_map") is not None:
             return None
@@ -69,18 +82,24 @@ class LinearRanker(ContributionRanker, PathEstimator):
         """Accept all parameters: every fit can follow a path of C."""
 
     def takes_categories(self) -> bool:
-        """Return True: categorical columns are accepted, one coordinate per category."""
+        """Return True: each category is one coordinate."""
         return True
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the scores of rows of an array, a table or a scipy.sparse matrix; see `Ranker.decision_function`."""
+        """Return the scores of an array, a table or a scipy.sparse matrix; higher is more likely positive.
+
+        Parameters
+        ----------
+        X : array, table or scipy.sparse matrix of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
+        """
         if not sparse.issparse(X):
             return super().decision_function(X)
         check_is_fitted(self)
         return self.score_rows(self._matrix(X, reset=False))
 
     def score_rows(self, X: Any) -> Floats:
-        """Return the scores of rows that were checked; see `Ranker.score_rows`."""
+        """Return the scores of checked rows; see `Ranker.score_rows`."""
         return self.map_.transform(X).scores(self._w) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
@@ -94,14 +113,14 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return np.asarray(parts - self._means)
 
     def shapley_values(self, X: Any) -> Floats:
-        """Return the contributions; see `Ranker.shapley_values`.
+        """Explain each score by the contributions of the features; see `Ranker.shapley_values`.
 
-        Each depends on one feature, and with `crosses` on those that it is crossed with.
+        Each contribution depends on one feature only, or with `crosses` also on the features it is crossed with.
         """
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description of the score, ready for JSON: its terms, largest first, and the numbers of the fit."""
+        """Describe the score: its terms, largest first, and the numbers of the fit."""
         columns = self._columns()
         n_terms, terms = self.map_.terms(self._w, self._means, columns, MAX_TERMS)
         return {

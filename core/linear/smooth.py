@@ -66,8 +66,8 @@ ASYMMETRIES = (1.0, 0.25, 4.0, 1 / 16, 16.0)
 Asymmetry = Annotated[
     Annotated[float, Ge(1e-4), Le(1e4)] | Literal["auto"],
     Doc(
-        "Weight of the mean loss of the negatives, relative to the positives. auto: the value among 1/16, 1/4, 1, 4 "
-        "and 16 with the best partial AUC in the window on held-out rows, chosen together with C."
+        'Weight of the mean loss of the negatives, relative to the positives. "auto" takes the value among 1/16, '
+        "1/4, 1, 4 and 16 with the best partial AUC in the window on held-out rows, together with C."
     ),
 ]
 
@@ -76,16 +76,16 @@ LinearPush = Annotated[
     Ge(1),
     Le(64),
     Doc(
-        "p of the p-norm push. 1: all pairs count alike. The greater it is, the more the negatives with the highest "
-        "scores decide: choose it by validation."
+        "p of the p-norm push. 1: all pairs count equally. The greater it is, the more weight the negatives with "
+        "the highest scores have. Choose it by validation."
     ),
 ]
 
 PushCost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
-        "Weight of the loss relative to ½‖w‖². auto: the value from 1e-3 to 1e4 with the best partial AUC in the "
-        "window, on held-out training rows."
+        'Weight of the loss relative to ½‖w‖². "auto" takes the value from 1e-3 to 1e4 with the best partial AUC '
+        "in the window on held-out training rows."
     ),
 ]
 
@@ -108,7 +108,7 @@ MaxCrosses = Annotated[
 ]
 CrossSeed = Annotated[
     Seed,
-    Doc("Seed of the folds that crosses are learnt in, and of the rows that choose them."),
+    Doc("Seed of the folds in which crosses are computed, and of the rows that choose them."),
     Since("0.3.0", of="crosses"),
 ]
 
@@ -125,31 +125,37 @@ class LogisticParameters:
 
 
 class Logistic(LogisticParameters, LinearClassifier):
-    """Rank by the log-odds of a logistic regression.
+    """Logistic regression; the score is the log-odds.
 
-    Minimises ½‖w‖² + C Σ ln(1 + exp(-y (w·x + b))) over standardised features, y = ±1, each row times its weight; b is
-    without penalty. A baseline: neither a window nor pairs of rows enter the loss.
+    Use it as a baseline, or if the relation is linear. A model that does not rank better than `Logistic` is not worth
+    its complexity.
+
+    It minimises ½‖w‖² + C Σ ln(1 + exp(-y (w·x + b))) over standardised features, with y = ±1 and each row multiplied
+    by its weight; b is not penalised. The loss contains neither pairs of rows nor a window.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
-        Change of the score per unit of a numeric feature; 0 for a categorical one.
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Crosses are not included.
     intercept_ : float
-        Of the score, which is the log-odds: above 0 where positive is the likelier class.
+        Intercept of the log-odds, which are above 0 where positive is the more likely class.
+    offset_ : float
+        Weighted mean score of the training rows, crosses included.
     objective_ : float
         The minimum of the objective.
     n_iter_ : int
-        Newton steps.
+        Number of Newton steps.
 
     Notes
     -----
-    Features are coded as by `AUCSVM`: standardised, missing values at the mean with a coordinate of their own, one
-    coordinate per category, sparse matrices not made dense. A cross (`crosses`) is two further columns of numbers: the
-    log odds of a pair of categories beyond those of each, found without the row itself, and the logarithm of 1 plus its
-    number of rows. `coef_` is without them, `offset_` the mean score of the training rows with them. Features with a
-    constraint are in no cross. LogisticRegression of `scikit-learn` has the same minimum on the same coordinates;
-    docs/benchmarks.md compares both. A fit takes about ten Newton steps of about twenty products with the table. A fit
-    that StopFit ends keeps its last step; along a path of C it has no ranker for the values that it did not reach.
+    Features are coded as in `AUCSVM`: standardised, missing values at the mean with their own coordinate, one
+    coordinate per category, sparse matrices not made dense. A cross (`crosses`) adds two numeric columns: the log-odds
+    of a pair of categories beyond those of each, computed without the row itself, and the logarithm of 1 plus its
+    number of rows. Features with a monotone constraint are in no cross.
+
+    `sklearn.linear_model.LogisticRegression` has the same minimum on the same coordinates; docs/benchmarks.md compares
+    both. A fit takes about ten Newton steps of about twenty products with the table. A fit that StopFit ends keeps its
+    last step. Along a path of C there is no ranker for the values that it did not reach.
 
     References
     ----------
@@ -157,6 +163,7 @@ class Logistic(LogisticParameters, LinearClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import Logistic
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = Logistic().fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
@@ -248,31 +255,33 @@ class AsymmetricParameters:
 
 
 class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
-    """Rank by a linear classifier with one cost per class. Both costs are chosen by the partial AUC in a window.
+    """Linear SVM with one cost per class, both chosen by the partial AUC in a window.
 
-    Minimises ½‖w‖² + C (L₊ + a L₋) / (1 + a) over standardised features, L₊ and L₋ the mean squared hinge loss
-    (1 - y (w·x + b))₊² of each class, a the asymmetry. A baseline: the loss is that of a classifier, and the window
-    only serves to choose C and a.
+    Use it as a baseline for `PAUCSVM`: its loss is that of a classifier, and the window only serves to choose C and the
+    asymmetry.
+
+    It minimises ½‖w‖² + C (L₊ + a L₋) / (1 + a) over standardised features. L₊ and L₋ are the mean squared hinge loss
+    (1 - y (w·x + b))₊² of each class, and a is the asymmetry.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one.
     intercept_ : float
-        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_, asymmetry_ : float
         As given, or as chosen.
     objective_ : float
         The minimum of the objective.
     n_iter_ : int
-        Newton steps of the last fit.
+        Number of Newton steps of the last fit.
 
     Notes
     -----
-    This is not the machine of Wu et al., with which the paper compares as ASVM. Theirs is a variant of the one-class
-    machine whose objective has two parameters, μ and τ, tuned for the window on a fine grid. Ours is the machine that
-    they compare with, unequal costs of the two classes, tuned on a grid in the same way. The hinge is squared, which
-    makes it smooth, and the score is linear. Features are coded as by `AUCSVM`.
+    This is not the method of Wu et al., with which the paper compares as ASVM. Theirs is a variant of the one-class SVM
+    whose objective has two parameters, μ and τ, tuned for the window on a fine grid. This is what they compare with:
+    unequal costs of the two classes, tuned on a grid in the same way. The hinge is squared, which makes it smooth, and
+    the score is linear. Features are coded as in `AUCSVM`.
 
     References
     ----------
@@ -283,6 +292,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import AsymmetricSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = AsymmetricSVM(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
@@ -373,31 +383,34 @@ class PushParameters:
 
 
 class PNormPush(PushParameters, LinearRanker):
-    """Rank by a linear score with the lowest p-norm push: pairs count the more, the higher their negative stands.
+    """Linear ranker with the p-norm push: negatives at the top of the list weigh most.
 
-    Minimises ½‖w‖² + C L over standardised features, L = ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r z_k}, s_i the
-    scores of the positives, z_k those of the negatives, and p, q their weights, each summing to 1. r L is the logarithm
-    of Σ_k q_k (Σ_i p_i e^{-(s_i - z_k)})^r. r = 1 is RankBoost's loss of all pairs; as r grows the highest negative
-    alone decides, as for `TopPush`.
+    Use it if the top of the list matters more than the rest. `push` sets how much, and 1 weighs all pairs equally. For
+    trees or stumps with the same loss, use `RankBoost(push=...)`.
+
+    It minimises ½‖w‖² + C L over standardised features, L = ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r z_k}. The s_i
+    are the scores of the positives, the z_k those of the negatives; the weights p and q each sum to 1; r is `push`. r L
+    is the logarithm of Σ_k q_k (Σ_i p_i e^{-(s_i - z_k)})^r. r = 1 is RankBoost's loss over all pairs. As r grows, only
+    the highest negative counts, as in `TopPush`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one.
     intercept_ : float
-        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     objective_ : float
         The minimum of the objective.
     n_iter_ : int
-        Newton steps of the last fit.
+        Number of Newton steps of the last fit.
 
     Notes
     -----
-    The paper minimises the sum itself, without a penalty, by coordinate descent, which is `RankBoost(push=…)`. Its
-    logarithm has the same minimum without a penalty, is convex, and never overflows. Features are coded as by `AUCSVM`.
-    A fit takes tens of Newton steps. A fit that StopFit ends keeps its last step, or the best C so far.
+    The paper minimises the sum itself, without a penalty, by coordinate descent; `RankBoost(push=...)` does that.
+    Without a penalty the logarithm has the same minimum; it is convex and never overflows. Features are coded as in
+    `AUCSVM`. A fit takes tens of Newton steps. A fit that StopFit ends keeps its last step, or the best C so far.
 
     References
     ----------
@@ -406,6 +419,7 @@ class PNormPush(PushParameters, LinearRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import PNormPush
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = PNormPush(C=1.0, push=8.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)

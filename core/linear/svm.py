@@ -64,9 +64,9 @@ MIN_KERNEL_COST = 0.1
 Cost = Annotated[
     Annotated[float, Gt(0), Le(1e6)] | Literal["auto"],
     Doc(
-        "Weight of the risk relative to ½‖w‖². auto: the value from 1e-5 to 1e4 (0.1 to 1e4 with fourier and "
-        "nystroem) with the best partial AUC in the window, on held-out training rows. All values are fitted along "
-        "one path."
+        'Weight of the loss relative to ½‖w‖². "auto" takes the value from 1e-5 to 1e4 (0.1 to 1e4 with "fourier" '
+        'and "nystroem") with the best partial AUC in the window on held-out training rows. One fit covers all '
+        "values."
     ),
 ]
 Tolerance = Annotated[
@@ -74,8 +74,8 @@ Tolerance = Annotated[
     Ge(1e-9),
     Le(0.1),
     Doc(
-        "Stop when the objective is provably within tol · C of its minimum. While C is being chosen: within 10 tol · "
-        "C, or after 100 iterations."
+        "Stop when the objective is provably within tol · C of its minimum. While C is chosen, stop within 10 tol "
+        "· C or after 100 iterations."
     ),
 ]
 MaxIter = Annotated[int, Ge(1), Le(100_000), Doc("Maximum iterations of the solver for one C.")]
@@ -85,18 +85,17 @@ Standardize = Annotated[
 SurrogateName = Annotated[
     Literal["tight", "naive", "sigmoid"],
     Doc(
-        "tight: pairs with negatives below the window do not count. naive: they count, without a "
-        "margin. sigmoid: the area itself with smooth steps, which is not convex; minimised by L-BFGS "
-        "from the machine for the whole AUC with the same C, with at most max_iter iterations."
+        '"tight": pairs with negatives below the window do not count. "naive": they count, without a margin. '
+        '"sigmoid": the area with smooth steps, which is not convex. L-BFGS minimises it from the solution for '
+        "the full AUC with the same C, in at most max_iter iterations."
     ),
 ]
 Anchor = Annotated[
     Annotated[float, Ge(0), Le(1e6)] | Literal["auto"] | None,
     Doc(
-        "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), v the solution for the whole "
-        "AUC. auto: κ = 1, but only if the window alone gives constant scores, or ranks the "
-        "validation rows, or all rows, worse than v; a C that is given is then the greatest of those tried. "
-        "None: never."
+        "κ: minimise ½‖w - κ v‖² + C R(w) instead of ½‖w‖² + C R(w), where v is the solution for the full AUC. "
+        '"auto": κ = 1, but only if the window by itself gives constant scores, or ranks the validation rows or '
+        "all rows worse than v. A given C is then the greatest of those tried. None: never."
     ),
 ]
 EvaluatedFprMin = Annotated[
@@ -104,7 +103,7 @@ EvaluatedFprMin = Annotated[
     Ge(0),
     Lt(1),
     Doc(
-        "Lower end of the window whose partial AUC on held-out rows chooses C; not part of the loss."
+        "Lower end of the window whose partial AUC on held-out rows chooses C. It is not part of the loss."
     ),
 ]
 EvaluatedFprMax = Annotated[
@@ -112,23 +111,23 @@ EvaluatedFprMax = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Upper end of the window whose partial AUC on held-out rows chooses C; not part of the loss."
+        "Upper end of the window whose partial AUC on held-out rows chooses C. It is not part of the loss."
     ),
 ]
 HeldFraction = Annotated[
     float,
     Gt(0),
     Lt(1),
-    Doc("Fraction of each class's weight held out to choose C; not used if C is given."),
+    Doc("Fraction of each class's weight that is held out to choose C. Not used if C is given."),
 ]
-RandomState = Annotated[Seed, Doc("Seed of the draw of the rows held out to choose C.")]
+RandomState = Annotated[Seed, Doc("Seed of the rows that are held out to choose C.")]
 FeatureMapName = Annotated[
     MapName | None,
     Doc(
-        "Features in which the score is linear. None: the columns. fourier: random Fourier features of the Gaussian "
-        "kernel. nystroem: the Gaussian kernel with random rows as landmarks; exact if n_components is at least the "
-        "number of rows. bins: the bins of each column, so that the score is a sum of step functions; only for dense "
-        "tables."
+        'Features in which the score is linear. None: the columns. "fourier": random Fourier features of the '
+        'Gaussian kernel. "nystroem": the Gaussian kernel with random rows as landmarks, which is exact if '
+        'n_components is at least the number of rows. "bins": the bins of each column, so that the score is a sum '
+        "of step functions; only for dense tables."
     ),
 ]
 Components = Annotated[
@@ -136,18 +135,23 @@ Components = Annotated[
     Ge(1),
     Le(4096),
     Doc(
-        "Number of features of fourier (they come in pairs), or of landmarks of nystroem. Not used otherwise."
+        'Number of features of "fourier" (they come in pairs), or of landmarks of "nystroem". Not used otherwise.'
     ),
 ]
 Bandwidth = Annotated[
     Annotated[float, Ge(1e-6), Le(1e6)] | Literal["auto"],
     Doc(
-        "h of the Gaussian kernel exp(-‖x - x'‖²/2h²) over standardised features, of fourier and "
-        "nystroem. auto: the median distance of rows drawn by seed."
+        'h of the Gaussian kernel exp(-‖x - x\'‖²/2h²) over standardised features, for "fourier" and "nystroem". '
+        '"auto": the median distance between random rows.'
     ),
 ]
 MapBins = Annotated[
-    int, Gt(1), Le(MAX_BINS), Doc("Maximum bins per column for bins, the missing one not counted.")
+    int,
+    Gt(1),
+    Le(MAX_BINS),
+    Doc(
+        'Maximum number of bins per column for feature_map "bins", not counting the bin of missing values.'
+    ),
 ]
 
 
@@ -389,19 +393,22 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
 
 class AUCSVM(SupportVectorRanker):
-    """Rank by a linear score with the lowest hinge loss over all pairs of a positive and a negative.
+    """Linear ranking SVM: minimises the hinge loss over all pairs of a positive and a negative.
 
-    Minimises ½‖w‖² + C R(w) over standardised features, R the mean of (1 - (s - z))₊ over pairs, s the score of the
-    positive and z that of the negative: an upper bound of 1 - AUC.
+    Use it for a fast, small model with a proven optimum, or for sparse matrices of text. Feature maps (`feature_map`)
+    make the score nonlinear. If only low false positive rates matter, use `PAUCSVM`.
+
+    It minimises ½‖w‖² + C R(w) over standardised features. R is the mean of (1 - (s - z))₊ over pairs, with s the score
+    of the positive and z that of the negative. R is an upper bound of 1 - AUC.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,), float64
         Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
     bandwidth_ : float or None
-        h of the Gaussian kernel, as given or as chosen; None without one.
+        h of the Gaussian kernel, as given or chosen; None without one.
     intercept_ : float
-        Chosen so that `predict`, which flags scores above 0, cuts at the Youden point of the training rows.
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
     C_ : float
         As given, or as chosen.
     objective_ : float
@@ -409,28 +416,30 @@ class AUCSVM(SupportVectorRanker):
     gap_ : float
         Upper bound of the objective's distance from its minimum.
     n_iter_ : int
-        Iterations of the last program.
+        Number of iterations of the last optimisation.
     collapsed_ : bool
-        Whether the classes have the same mean, so that constant scores are the optimum for every C.
+        Whether both classes have the same mean, so that constant scores are optimal for every C.
 
     Notes
     -----
-    Numeric features are standardised. A missing value stands at the mean, and has a coordinate of its own if any was
-    missing at fit. Each category is a coordinate of 0 and 1. Sparse matrices are not made dense. An iteration of the
-    solver is O(n_samples · n_features + n_samples log n_samples); about ten are enough. The solver keeps at most 500
-    planes, each with a number per coordinate. If max_iter iterations are not enough, the fit emits a
-    `sklearn.exceptions.ConvergenceWarning`, which is a `SupportWarning`, too.
+    Numeric features are standardised. A missing value is replaced by the mean, and has its own coordinate if any value
+    was missing in `fit`. Each category is a coordinate of 0 and 1. Sparse matrices stay sparse. An iteration of the
+    solver is O(n_samples · n_features + n_samples log n_samples); about ten suffice. The solver keeps at most 500
+    planes, each with a number per coordinate. If max_iter iterations do not suffice, the fit emits a
+    `sklearn.exceptions.ConvergenceWarning`, which is also a `SupportWarning`.
 
-    A constraint of `monotone` bounds the column's coefficient, also in the choice of C and in an anchor. It needs
-    feature_map None.
+    A constraint of `monotone` bounds the column's coefficient, also in the choice of C and in an anchor. It requires
+    feature_map=None.
 
     With a feature map the score is linear in the features of the map. "fourier" and "nystroem" approximate the Gaussian
     kernel exp(-‖x - x'‖²/2h²) over the coordinates above. Their n_components features per row are kept in memory up to
-    512 MB; beyond that they are computed again for each product, which is about twenty times slower. Sparse rows are
-    made dense in blocks. With n_components at least the number of distinct rows "nystroem" is the exact kernel machine,
-    at O(n_components³). "bins" makes the score a sum of one step function per column: at most max_bins quantile bins of
-    a column of numbers, one bin per category (the rarest share the last), one for missing values. Contributions are
-    then available as without a map, and the training rows take a byte per value.
+    512 MB; above that they are recomputed for each product, which is about twenty times slower. Sparse rows are made
+    dense in blocks. With n_components at least the number of distinct rows, "nystroem" is the exact kernel machine, at
+    O(n_components³).
+
+    "bins" makes the score a sum of one step function per column: at most max_bins quantile bins for a numeric column,
+    one bin per category (the rarest share the last), and one bin for missing values. Contributions are then available
+    as without a map, and the training rows take one byte per value.
 
     References
     ----------
@@ -440,6 +449,7 @@ class AUCSVM(SupportVectorRanker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import AUCSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = AUCSVM(C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
@@ -477,43 +487,55 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PAUCSVM(WindowSVM):
-    """Rank by a linear score that minimises a convex bound on the area above the ROC curve in a window.
+    """Linear SVM for the partial AUC in a window of false positive rates.
 
-    Minimises ½‖w‖² + C R(w) over standardised features, R the structural surrogate of 1 - pAUC on [fpr_min, fpr_max].
-    If the positives score too low among the negatives, w = 0 is the minimum for every C. The fit then sets
-    `collapsed_`, and minimises ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC. It does the same if C is
-    chosen and v ranks the validation rows better; `anchor_cost_` is then a number, and the fit warns.
+    Use it if only low false positive rates matter and you want a small linear model. If `collapsed_` is True on your
+    data, the window is too narrow for it: prefer boosted trees, or `surrogate="sigmoid"`.
+
+    It minimises ½‖w‖² + C R(w) over standardised features. R is the structural surrogate, a convex upper bound of 1 -
+    pAUC on [fpr_min, fpr_max]. If the positives score too low among the negatives, w = 0 is the minimum for every C.
+    The fit then sets `collapsed_` and minimises ½‖w - v‖² + C R(w) instead, where v is the solution for the full AUC.
+    It does the same if C is chosen and v ranks the validation rows better. `anchor_cost_` is then a number, and the fit
+    emits a warning.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (n_features_in_,), float64
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
+    bandwidth_ : float or None
+        h of the Gaussian kernel, as given or chosen; None without one.
+    intercept_ : float
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
+    C_ : float
+        As given, or as chosen.
     anchor_cost_ : float or None
-        C of the machine for the whole AUC that the fit was anchored at; None if it was not anchored.
+        C of the solution for the full AUC that anchored the fit; None without an anchor.
     objective_ : float
-        The objective that was minimised, the anchored one if the fit was anchored, at the solution.
+        The minimised objective at the solution; the anchored one if the fit was anchored.
     gap_ : float or None
         Upper bound of the objective's distance from its minimum; None with the sigmoid surrogate, whose minimum is
-        not known.
+        unknown.
+    n_iter_ : int
+        Number of iterations of the last optimisation.
     collapsed_ : bool
-        Whether w = 0, constant scores, is the optimum for every C; with the sigmoid surrogate, whether no better
-        point than w = 0 was found.
+        Whether constant scores (w = 0) are optimal for every C. With the sigmoid surrogate, whether no better point was
+        found.
     critical_fpr_ : float or None
-        If it collapsed, the least `fpr_max` with which it would not, to 2 %; None if there is none.
-    coef_, bandwidth_, intercept_, C_, n_iter_
-        As of `AUCSVM`.
+        If the fit collapsed, the smallest `fpr_max` with which it would not, to 2 %; None if there is none.
 
     Notes
     -----
-    A window with a single negative is the Infinite Push (Agarwal 2011): set `fpr_max` to 1/n for n
-    negatives. For a window of the FROC curve see `core.metrics.froc_window`.
+    A window with a single negative gives the Infinite Push (Agarwal 2011): set `fpr_max` to 1/n for n negatives. For a
+    window of the FROC curve see `core.metrics.froc_window`.
 
-    Features are coded and mapped as by `AUCSVM`. An iteration of the solver is O(n_samples · n_features), and a sort of
+    Features are coded and mapped as in `AUCSVM`. An iteration of the solver is O(n_samples · n_features) plus a sort of
     the highest negatives.
 
-    surrogate = "sigmoid" decreases the mean of 2σ(θ_b - s_i) over the positives' scores s_i and thresholds θ_b, by
-    L-BFGS from `AUCSVM` with the same C. The θ_b are the mean scores of up to 100 blocks of equal mass into which the
-    window's negatives are divided. The factor 2 makes R(0) = 1, as for the other surrogates; C alone controls how steep
-    the steps are. Outliers have bounded influence, so it often finds a solution where the convex surrogates collapse;
-    the solution is a local minimum, the best point seen.
+    surrogate="sigmoid" decreases the mean of 2σ(θ_b - s_i) over the positives' scores s_i and thresholds θ_b, by L-BFGS
+    from `AUCSVM` with the same C. The θ_b are the mean scores of up to 100 blocks of equal mass, into which the
+    negatives of the window are divided. The factor 2 makes R(0) = 1, as for the other surrogates; only C controls how
+    steep the steps are. The influence of outliers is bounded, so it often finds a solution where the convex surrogates
+    collapse. The solution is a local minimum, the best point found.
 
     References
     ----------
@@ -522,6 +544,7 @@ class PAUCSVM(WindowSVM):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import PAUCSVM
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = PAUCSVM(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
@@ -548,30 +571,41 @@ class PAUCSVM(WindowSVM):
 
 
 class PAUCSVMDC(WindowSVM):
-    """Rank by a linear score with a low hinge loss over the pairs with negatives in a window.
+    """Linear SVM for the partial AUC with a tighter, nonconvex bound (difference of convex functions).
 
-    Decreases ½‖w‖² + C R(w), R the mean of (1 - (s - z))₊ over the pairs of a positive, of score s, and a negative, of
-    score z, that ranks between fpr_min and fpr_max. R is a tighter bound of 1 - pAUC than that of `PAUCSVM`, but a
-    difference of convex functions. The fit starts from the machine for the whole AUC with the same C, and ends in a
-    local minimum.
+    Use it to check whether a tighter bound than that of `PAUCSVM` helps on your data. It solves several convex problems
+    and finds a local minimum.
+
+    It decreases ½‖w‖² + C R(w). R is the mean of (1 - (s - z))₊ over the pairs of a positive of score s and a negative
+    of score z that ranks between fpr_min and fpr_max. R is a tighter bound of 1 - pAUC than that of `PAUCSVM`. The fit
+    starts from the solution for the full AUC with the same C.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (n_features_in_,), float64
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
+    bandwidth_ : float or None
+        h of the Gaussian kernel, as given or chosen; None without one.
+    intercept_ : float
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
+    C_ : float
+        As given, or as chosen.
+    anchor_cost_ : float or None
+        C of the solution for the full AUC that anchored the fit; None without an anchor.
     objective_ : float
         The objective at the best point found.
     gap_ : float
-        Upper bound of the last convex program's distance from its own minimum.
+        Upper bound of the distance of the last convex problem from its own minimum.
     n_iter_ : int
-        Steps, each of which solves a convex program.
+        Number of steps. Each solves one convex problem.
     collapsed_ : bool
-        Whether no better point than w = 0, constant scores, was found.
+        Whether no better point than constant scores (w = 0) was found.
     critical_fpr_ : None
-    coef_, bandwidth_, intercept_, C_, anchor_cost_
-        As of `PAUCSVM`.
+        Not computed.
 
     Notes
     -----
-    Features are coded and mapped as by `AUCSVM`; a collapse is handled as by `PAUCSVM`. C = "auto" tries 1e-2 to 1e4.
+    Features are coded and mapped as in `AUCSVM`. A collapse is handled as in `PAUCSVM`. C="auto" tries 1e-2 to 1e4.
 
     References
     ----------
@@ -580,6 +614,7 @@ class PAUCSVMDC(WindowSVM):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import PAUCSVMDC
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = PAUCSVMDC(fpr_max=0.1, C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)
@@ -611,23 +646,42 @@ class TopPushParameters:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TopPush(TopPushParameters, WindowSVM):
-    """Rank by a linear score that lifts the positives above the highest negative.
+    """Linear ranker that lifts the positives above the highest-scoring negative (TopPush).
 
-    Minimises ½‖w‖² + C R(w) over standardised features, R the mean over the positives of (1 + t - s)₊², s the score of
-    the positive and t the highest score of a negative: an upper bound of the fraction of positives that do not score
-    above every negative. If no linear score lifts the mean of the positives above the highest negative, w = 0 is the
-    minimum for every C, which is so on most tables of many rows. The fit then sets `collapsed_`, and minimises
-    ½‖w - v‖² + C R(w) instead, v the machine for the whole AUC. It does the same if C is chosen and v ranks the
-    validation rows better; `anchor_cost_` is then a number, and the fit warns.
+    Use it if only the very top of the list matters and labels are clean. A single mislabelled negative spoils the fit.
+    With noisy labels, use `PAUCSVM` or `PNormPush`.
+
+    It minimises ½‖w‖² + C R(w) over standardised features. R is the mean over the positives of (1 + t - s)₊², with s
+    the score of the positive and t the highest score of a negative. R is an upper bound of the fraction of positives
+    that do not score above every negative.
+
+    If no linear score lifts the mean of the positives above the highest negative, w = 0 is the minimum for every C.
+    This happens on most tables with many rows. The fit then sets `collapsed_` and minimises ½‖w - v‖² + C R(w) instead,
+    where v is the solution for the full AUC. It does the same if C is chosen and v ranks the validation rows better.
+    `anchor_cost_` is then a number, and the fit emits a warning.
 
     Attributes
     ----------
-    critical_fpr_ : float or None
-        If it collapsed, the least `fpr_max` with which `PAUCSVM` would not, to 2 %; None if there is none.
+    coef_ : ndarray of shape (n_features_in_,), float64
+        Change of the score per unit of a numeric feature; 0 for a categorical one. Only without a feature map.
+    bandwidth_ : float or None
+        h of the Gaussian kernel, as given or chosen; None without one.
+    intercept_ : float
+        Chosen so that `predict` has the threshold with the greatest TPR - FPR on the training rows (Youden's index).
+    C_ : float
+        As given, or as chosen.
+    anchor_cost_ : float or None
+        C of the solution for the full AUC that anchored the fit; None without an anchor.
+    objective_ : float
+        The minimised objective at the solution; the anchored one if the fit was anchored.
     gap_ : float
         Upper bound of the objective's distance from its minimum.
-    coef_, bandwidth_, intercept_, C_, anchor_cost_, objective_, n_iter_, collapsed_
-        As of `PAUCSVM`.
+    n_iter_ : int
+        Number of iterations of the last optimisation.
+    collapsed_ : bool
+        Whether constant scores (w = 0) are optimal for every C.
+    critical_fpr_ : float or None
+        If the fit collapsed, the smallest `fpr_max` with which `PAUCSVM` would not, to 2 %; None if there is none.
 
     Notes
     -----
@@ -647,6 +701,7 @@ class TopPush(TopPushParameters, WindowSVM):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from core import TopPush
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> ranker = TopPush(C=1.0).fit(X, X[:, 0] + 0.5 * X[:, 1] > 0.5)

@@ -45,33 +45,34 @@ NLayers = Annotated[
     Ge(1),
     Le(200),
     Doc(
-        "T: the number of layers of the program. Layer t has t nodes; each is a weak ranker with a threshold."
+        "T, the number of layers of the program. Layer t has t nodes, and each node is a weak ranker with a "
+        "threshold."
     ),
 ]
 WeakRankerOption = Annotated[
     Literal["stump"] | ClassifierName | BaseEstimator,
     Doc(
         "The weak ranker of a node: a stump (a threshold on one feature, or a set of its categories), or a "
-        "classifier, fitted to the rows at the node. In Python also any scikit-learn estimator that takes sample "
-        "weights."
+        "classifier that is fitted to the rows at the node. In Python it can also be any scikit-learn estimator "
+        "that takes sample weights."
     ),
 ]
 BalanceClasses = Annotated[
     bool,
     Doc(
-        "Whether both classes have the same total weight when a classifier is fitted at a node. If false, each row "
-        "has the weight with which it reaches the node; the theory needs no balance. It makes no difference for "
-        "stumps."
+        "Whether both classes have the same total weight when a classifier is fitted at a node. If false, each "
+        "row has the weight with which it reaches the node. The theory needs no balance, and stumps do not depend "
+        "on it."
     ),
 ]
 OutputOption = Annotated[
     Output,
     Doc(
-        "The score of a row. 'position': its expected position after the last layer, divided by T. 'vote': the "
+        'The score of a row. "position": its expected position after the last layer, divided by T. "vote": the '
         "probability that the position is at least T/2, which is the majority vote of the paper."
     ),
 ]
-RandomState = Annotated[Seed, Doc("Seed of what is drawn: rows, and the draws of random forests.")]
+RandomState = Annotated[Seed, Doc("Seed of the random draws: of rows, and in random forests.")]
 
 ProgramGrower = Callable[[Noise, Draw | None, Report], Any]
 """Grows a program on all rows, or on those that are drawn for each layer."""
@@ -90,7 +91,7 @@ class ProgramParameters:
 
 
 class ProgramRanker(ProgramParameters, Ranker):
-    """Rows walk through layered branching programs; the position that they reach on average is their score.
+    """Base class of MartiRank: rows move through branching programs, and their mean position is the score.
 
     Attributes
     ----------
@@ -109,25 +110,26 @@ class ProgramRanker(ProgramParameters, Ranker):
     programs_: Sequence[Any]
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._mean_output(X) + self.intercept_
 
     def expected_position(self, X: Any) -> Floats:
-        """Return E[j]/T of each row, or with output='vote' P(j >= T/2).
+        """Return the expected final position of each row, E[j]/T; with output="vote" P(j >= T/2).
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
+            Rows with the columns of `fit`.
 
         Returns
         -------
         ndarray of shape (n_samples,), float64
-            In [0, 1]; decision_function(X) - intercept_.
+            In [0, 1]; equal to decision_function(X) - intercept_.
         """
         return self._mean_output(self.checked_rows(X))
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs: layers of nodes, each a rule in words with its masses and error."""
+        """Describe the programs: layers of nodes, each a rule in words with its class masses and error."""
         return {
             "type": "branching_programs",
             "layers": self.n_rounds,
@@ -139,12 +141,23 @@ class ProgramRanker(ProgramParameters, Ranker):
         }
 
     def to_svg(self, title: str = "Branching program") -> str:
-        """Draw the first program; see `draw_program`."""
+        """Draw the first program as an SVG image.
+
+        Parameters
+        ----------
+        title : str
+            Title above the drawing.
+
+        Returns
+        -------
+        str
+            An SVG document.
+        """
         first = self.programs_[0].describe(self._feature_name, self.categories_)
         return draw_program(first, title)
 
     def takes_categories(self) -> bool:
-        """Whether its weak rankers can be fitted on categorical columns."""
+        """Return whether the weak rankers can use categorical columns."""
         return isinstance(self.weak_ranker, str)
 
     def check_parameters(self) -> None:
@@ -240,34 +253,34 @@ class ProgramRanker(ProgramParameters, Ranker):
 
 
 class MartiRank(ProgramRanker):
-    """Rank rows by their path through a layered branching program of weak rankers.
+    """Branching program of weak rankers that resists label noise (MartiRank).
 
-    A row starts at position 0. In each of T layers the node where it is, a weak ranker cut in two by
-    Lemma 4, sends it one position up or leaves it; positives drift up, negatives stay. Nodes are
-    shared by all rows that get to a position, whatever their path, so that there are T(T+1)/2 of
-    them. Labels choose the nodes but never a row's way, so that flipped labels stay flips, of the
-    same rate, at every node: that is why noise in the labels does less harm than to a booster, which
-    gives most weight to the rows that are wrong.
+    Use it if you suspect many wrong labels. If you know or want to estimate the noise rate, use `SampledMartiRank`.
+    With clean labels, `RankBoost` with trees is more accurate.
+
+    A row starts at position 0. In each of T layers, the node at its position moves it up one position or leaves it in
+    place. A node is a weak ranker with a threshold (Lemma 4). Positives drift up, negatives stay. All rows that reach a
+    position share its node, whatever their path, so there are T(T+1)/2 nodes. Labels choose the nodes but never a row's
+    path. So flipped labels have the same rate at every node. A booster, in contrast, gives most weight to the rows with
+    wrong labels.
 
     Attributes
     ----------
     nodes_ : structured ndarray of shape (T(T+1)/2,)
-        Layer by layer, by position within each; see `program.NODE`.
+        The nodes by layer, and by position within each; see `program.NODE`.
     loss_ : ndarray of shape (T,), float64
-        Each layer's mean error; see `program.mean_error`.
+        Mean error of each layer; see `program.mean_error`.
     intercept_ : float
-        What every score holds alike: less the score that best parts the training classes (greatest
-        TPR - FPR), where `predict` cuts.
+        Part of every score: minus the threshold with the greatest TPR - FPR on the training rows.
 
     Notes
     -----
-    Departures from the paper. Coins are not tossed: a row carries the probability of each position,
-    at fit and at scoring, so that scores are deterministic and finer. By default rows are ranked by
-    E[j]/T rather than by the vote j >= T/2, which ties all rows on a side and ranked worse or alike
-    nearly everywhere. With a known noise rate use `SampledMartiRank`, which corrects Lemma 4's coin.
+    Differences from the paper: coins are not tossed. A row carries the probability of each position, in training and in
+    scoring, so scores are deterministic and finer. By default rows are ranked by E[j]/T and not by the vote j >= T/2.
+    The vote ties all rows on one side, and its ranking was equal or worse almost everywhere. With a known noise rate
+    use `SampledMartiRank`, which corrects the coin of Lemma 4.
 
-    O(T² (n_features + 1) n_samples / 4) additions after one sort of each column; 8 (T + 1) bytes
-    a row.
+    Time: O(T² (n_features + 1) n_samples / 4) additions after one sort of each column. Memory: 8 (T + 1) bytes per row.
 
     References
     ----------
@@ -285,13 +298,13 @@ class MartiRank(ProgramRanker):
     """
 
     def reads_columns(self) -> str | None:
-        """Return None if its nodes are stumps, which are learnt from codes alone; else why not. See `Ranker`."""
+        """Return None if the nodes are stumps, which are learned from column codes; else why not."""
         if isinstance(self.weak_ranker, str) and self.weak_ranker == "stump":
             return None
         return f"weak_ranker {self.weak_ranker!r} reads the rows"
 
     def reads_shards(self) -> str | None:
-        """Return None if its nodes are stumps, which need sums over shards alone; else why not. See `Ranker`."""
+        """Return None if the nodes are stumps, which need only sums over shards; else why not."""
         return self.reads_columns()
 
     def _fit(

@@ -188,7 +188,7 @@ class SampledParameters(ProgramParameters):
         float | None,
         Ge(0),
         Lt(0.5),
-        Doc("Probability that a label is flipped; None: guessed, by AUC on held-out rows."),
+        Doc("Probability that a label is flipped. None: estimated from the AUC on held-out rows."),
     ] = None
     class_prior: Annotated[
         float | None,
@@ -205,42 +205,45 @@ class SampledParameters(ProgramParameters):
 
 
 class SampledMartiRank(SampledParameters, ProgramRanker):
-    """MartiRank with label noise, sampling of rows, and bagging.
+    """MartiRank with a correction for label noise, sampled rows and bagging.
 
-    Each layer of each program is grown on a draw of the rows without replacement, so that no row is
-    asked twice at a node. With labels flipped at rate η, an estimate of a class's mass is corrected
-    to (M_b - η M)/(1 - 2η), both where a node is frozen and where Lemma 4 tosses its coin. A node
-    that hardly any of one class reaches is frozen: it has too few of them to learn from. Scores are
-    means over `n_bags` programs.
+    Use it if a known or estimated fraction of the labels is flipped. The fit estimates the noise rate if you do not
+    give it. With clean labels, `RankBoost` with trees is more accurate.
+
+    Each layer of each program is grown on rows drawn without replacement, so a node uses a row only once. With labels
+    flipped at rate η, an estimate of a class's mass is corrected to (M_b - η M)/(1 - 2η), both in the test that freezes
+    a node and in the coin of Lemma 4. A node is frozen if hardly any rows of one class reach it. Scores are means over
+    `n_bags` programs.
 
     Attributes
     ----------
     nodes_ : structured ndarray of shape (n_bags · T(T+1)/2,)
-        Program by program, layer by layer, by position; see `program.NODE`.
+        The nodes by program, layer and position; see `program.NODE`.
     intercept_ : float
-        See `MartiRank`.
+        Part of every score: minus the threshold with the greatest TPR - FPR on the training rows.
     loss_ : ndarray of shape (n_bags,), float64
-        Each program's mean error of its nodes; see `program.mean_error`.
+        Mean error of the nodes of each program; see `program.mean_error`.
     noise_rate_ : float
-        η as given, or as guessed.
-    noise_rate_range_ : tuple of float
-        Where η is guessed, what the data leave open: from 0 to the share of the rarer label among
-        the rows that hold the purest labels, with its 95 % upper limit. Where classes overlap η
-        cannot be told from the overlap: the upper end is a bound, not an estimate. (η, η) if given.
+        η, as given or estimated.
+    noise_rate_range_ : tuple of (float, float)
+        Values of an estimated η that the data allow: from 0 to the fraction of the rarer label among the rows with the
+        purest labels, with its upper 95 % limit. Overlapping classes look like noise, so the upper end is a bound, not
+        an estimate. (η, η) if η was given.
     noise_rate_auc_ : ndarray of shape (n_guesses, 2), float64
-        Each guess with the AUC on held-out rows, by their labels as they are; empty if η was given.
+        Each candidate η with the AUC on held-out rows, by their uncorrected labels; empty if η was given.
     class_prior_ : float
-        Share of positives, noise taken out.
+        Fraction of positives, corrected for the noise.
 
     Notes
     -----
-    The theorem's T is 8 ln(1/ε)/γ² (from Azuma's inequality); far fewer layers are of use.
-    Departures from the paper: coins are not tossed, see `MartiRank`; Lemma 4's coin is corrected for
-    noise too, without which Theorem 8's proof has a gap: at a node with 10 % positives, η = .3, true
-    errors p₊ = .4, p₋ = 0, the plain coin leaves an advantage of .04 of the .21 that is there; rows
-    are used again by other nodes, which the paper's fresh draws are not.
+    The theorem's T is 8 ln(1/ε)/γ² (from Azuma's inequality); far fewer layers are useful in practice.
 
-    Guessing η costs one fit of a single program per guess.
+    Differences from the paper: coins are not tossed, as in `MartiRank`. The coin of Lemma 4 is corrected for noise,
+    too; otherwise the proof of Theorem 8 has a gap. At a node with 10 % positives, η = 0.3 and true errors p₊ = 0.4, p₋
+    = 0, the plain coin leaves an advantage of 0.04 instead of 0.21. Other nodes use the rows again, whereas the paper
+    draws fresh rows.
+
+    Estimating η costs one fit of a single program per candidate.
 
     References
     ----------
@@ -270,33 +273,33 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         *,
         demand: Demand = DEMAND,
     ) -> Self:
-        """Learn from rows as they come by, each asked once: memory does not grow with their number.
+        """Fit on a batch of rows; each row is used once, so memory does not grow with their number.
 
-        Each layer of each program takes rows until each of its nodes has seen enough of both
-        classes; what is kept is a histogram per node. Scores are those of the layers finished so far.
+        Each layer of each program takes rows until each of its nodes has seen enough of both classes, and keeps a
+        histogram per node. Scores are those of the layers that are complete.
 
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            The bins, the columns and their categories are those of the first batch: give it a few
-            thousand rows.
+            Rows. The first batch determines the bins, the columns and their categories, so give it a few thousand rows.
         y : array-like of shape (n_samples,)
-            The first batch holds both labels, unless `classes` tells them; a later one may hold one.
+            Labels. The first batch needs both labels, unless you pass `classes`. Later batches may have one.
         classes : array-like of shape (2,), optional
-            The two labels. Taken from the first call.
+            The two labels. Used in the first call only.
         sample_weight : array-like of shape (n_samples,), optional
-        demand : Demand
-            How many rows a layer is shown. Taken from the first call.
+            As for `fit`.
+        demand : Demand, optional
+            How many rows a layer needs. Used in the first call only.
 
         Returns
         -------
         self
-            With `is_complete_`: whether all layers are finished; rows beyond that are not looked at.
+            `is_complete_` tells whether all layers are complete; further rows are ignored.
 
         Raises
         ------
         InvalidParameter, InvalidData
-            As `fit`; and for a weak ranker that is no stump, which alone can be read off a histogram.
+            As for `fit`, or the weak ranker is not a stump: only stumps can be found from a histogram.
 
         Warns
         -----
@@ -400,7 +403,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs, and the noise rate of the labels."""
+        """Describe the programs and the noise rate of the labels."""
         low, high = self.noise_rate_range_
         noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
         if self.noise_rate is None:

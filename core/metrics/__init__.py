@@ -1,7 +1,16 @@
-"""How good a ranking is: the ROC curve, the areas under it, their confidence intervals, and thresholds.
+"""Metrics of rankings: ROC curve, AUC and partial AUC, thresholds and costs, with confidence intervals.
 
-Functions take labels and scores. The methods of `RocCurve`, and functions whose names end in `_on_curve`, need a stored
-curve only. `summarise` returns the curve, the areas and the counts at once.
+Functions take labels and scores. Functions whose names end in `_on_curve`, and the methods of `RocCurve`, need only a
+stored curve. `summarise` returns the curve, the areas and the counts at once.
+
+Examples
+--------
+>>> from core.metrics import auc, auc_interval, operating_point
+>>> y, scores = [0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6]
+>>> round(auc(y, scores), 3)
+0.889
+>>> operating_point(y, scores, fpr=0.4).threshold
+3.0
 """
 
 from typing import TYPE_CHECKING
@@ -50,7 +59,6 @@ if TYPE_CHECKING:
         roc_curve,
         tpr_at_fpr,
     )
-    from .decision_curve import NetBenefit, decision_curve
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .functionals.area import (

@@ -107,7 +107,21 @@ MAX_PARTS = 10
 
 
 class Price(NamedTuple):
-    """What one row costs: `fixed` + `rate` · its amount."""
+    """Cost of one row: `fixed` + `rate` · its amount.
+
+    Attributes
+    ----------
+    fixed : float
+        Cost of every row, in the unit of the amounts.
+    rate : float
+        Cost per unit of the amount.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, Price
+    >>> AmountCosts(false_negative=Price(fixed=5.0, rate=0.8), review=2.0).need_amounts
+    True
+    """
 
     fixed: float = 0.0
     rate: float = 0.0
@@ -115,23 +129,27 @@ class Price(NamedTuple):
 
 @dataclass(frozen=True)
 class AmountCosts:
-    """What decisions cost, in the unit of the amounts.
-
-    InvalidParameter: a number is neither 0 nor from 1e-100 to 1e100, or no decision makes a difference.
+    """Costs of decisions, which may depend on the amount of a row.
 
     Parameters
     ----------
     false_positive : Price or float
-        Cost of flagging a negative, besides its review. A number is a fixed cost.
+        Cost of flagging a negative, in addition to its review. A number is a fixed cost.
     false_negative : Price or float
         Cost of a positive that is not flagged.
     benefit : Price or float
-        What a flagged positive brings in.
+        Benefit of a flagged positive.
     review : float
         Cost of each flagged row.
 
+    Raises
+    ------
+    InvalidParameter
+        A number is neither 0 nor from 1e-100 to 1e100, or no decision makes a difference.
+
     Examples
     --------
+    >>> from core.metrics import AmountCosts, Price
     >>> AmountCosts(false_positive=2, false_negative=Price(rate=1), review=5).need_amounts
     True
     """
@@ -158,12 +176,23 @@ class AmountCosts:
 
     @property
     def need_amounts(self) -> bool:
-        """Return True if a price depends on the amount."""
+        """Whether a price depends on the amount."""
         prices = (self.false_positive, self.false_negative, self.benefit)
         return any(_price(each).rate for each in prices)
 
     def of(self, amounts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the cost of a false negative and of a false positive, and the benefit, at each amount."""
+        """Return the cost of a false negative, that of a false positive, and the benefit, at each amount.
+
+        Parameters
+        ----------
+        amounts : ndarray of shape (n_samples,), float64
+            Amounts of the rows.
+
+        Returns
+        -------
+        tuple of three ndarray of shape (n_samples,), float64
+            Costs and benefit.
+        """
         prices = (_price(self.false_negative), _price(self.false_positive), _price(self.benefit))
         missed, wrong, gain = (price.fixed + price.rate * amounts for price in prices)
         return missed, wrong, gain
@@ -183,97 +212,217 @@ def _check_cost(name: str, value: float) -> float:
 
 
 class ValueCurve(NamedTuple):
-    """The share of the positives' amount by the share of what is flagged for it."""
+    """Share of the positives' amount that is caught, by the share of what is flagged.
+
+    Attributes
+    ----------
+    shares, values : ndarray of shape (n_points,), float64
+        From (0, 0) to (1, 1), joined by straight lines (a tie is taken in random order).
+    thresholds : ndarray of shape (n_points,), float64
+        Rows with score ≥ threshold are flagged; the first is +inf.
+
+    Examples
+    --------
+    >>> from core.metrics import value_curve
+    >>> value_curve([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60]).values.tolist()
+    [0.0, 0.75, 0.75, 1.0, 1.0]
+    """
 
     shares: FloatArray
     values: FloatArray
-    """From (0, 0) to (1, 1), joined by straight lines (a tie is taken at random). Shape (n_points,), float64."""
     thresholds: FloatArray
-    """Rows with score ≥ threshold are flagged; the first is +inf. Shape (n_points,), float64."""
 
 
 class ValueRecall(NamedTuple):
-    """The share of the positives' amount that is caught by flagging a share of the rows or of the negatives."""
+    """Share of the positives' amount that is caught by flagging a share of the rows.
+
+    Attributes
+    ----------
+    share : float
+        Share of the rows, of the negatives, or of the negatives' amount that is flagged.
+    threshold : float
+        Lowest score among the flagged rows. Of a tie there, a part is flagged.
+    recall : Interval
+        Share of the positives' amount that is caught.
+
+    Examples
+    --------
+    >>> from core.metrics import value_caught
+    >>> found = value_caught([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60], at=[0.5])
+    >>> found.recalls[0].threshold, round(found.recalls[0].recall.value, 3)
+    (3.0, 0.75)
+    """
 
     share: float
     threshold: float
-    """The lowest score among the flagged; of a tie there, a part is flagged."""
     recall: Interval
 
 
 @dataclass(frozen=True)
 class ValueCaught:
-    """How much of the positives' amount a ranking catches."""
+    """How much of the positives' amount a ranking catches.
+
+    Attributes
+    ----------
+    over : {"rows", "negatives", "amount_of_negatives"}
+        What is flagged to catch the amount.
+    area : Interval
+        Mean height of the value curve; ½ for a random ranking.
+    recalls : tuple of ValueRecall
+        One per requested share.
+    amount : float
+        Total weighted amount of the positives.
+    effective : float
+        Effective number of positives by amount, (Σv)² / Σv²: the number of equal amounts with the same variance.
+    curve : ValueCurve
+        One point per distinct score.
+
+    Examples
+    --------
+    >>> from core.metrics import value_caught
+    >>> found = value_caught([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60])
+    >>> found.amount, round(found.area.value, 3)
+    (80.0, 0.75)
+    """
 
     over: Over
     area: Interval
-    """Mean height of the value curve; ½ if scores say nothing."""
     recalls: tuple[ValueRecall, ...]
     amount: float
-    """Total amount of the positives, weighted."""
     effective: float
-    """Effective number of positives by amount, (Σv)² / Σv²: equal amounts that would vary as much."""
     curve: ValueCurve
-    """A point per distinct score."""
 
 
 @dataclass(frozen=True)
 class DecisionCost:
-    """What a way to decide costs per row, on rows that it was not chosen on."""
+    """Cost per row of a way to decide, on rows that did not choose it.
+
+    Attributes
+    ----------
+    cost : Interval
+        Mean cost of a row; below 0 if benefits exceed the costs.
+    flagged : float
+        Fraction of the rows' weight that is flagged.
+    saved_to_none, saved_to_all : Interval
+        Mean cost of a row if no row, or every row, is flagged, minus `cost`. Above 0: this way costs less.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, cost_report
+    >>> y, scores = [0, 0, 1, 0, 1, 1] * 10, [1, 2, 3, 4, 5, 6] * 10
+    >>> found = cost_report(y, scores, AmountCosts(false_positive=1.0, false_negative=5.0), threshold=3.0)
+    >>> round(found.at.cost.value, 3), round(found.at.flagged, 3)
+    (0.167, 0.667)
+    """
 
     cost: Interval
-    """Mean cost of a row; below 0 if benefits outweigh the costs."""
     flagged: float
-    """Fraction of the rows' weight that is flagged."""
     saved_to_none: Interval
     saved_to_all: Interval
-    """Mean cost of a row if no row, or every row, is flagged, minus `cost`: above 0 if this way costs less."""
 
 
 @dataclass(frozen=True)
 class LeastCost:
-    """The cut of least cost on the rows, and what it is worth."""
+    """The threshold with the lowest cost on the rows, and its cost on other rows.
+
+    Attributes
+    ----------
+    threshold : float
+        Rows with score ≥ threshold are flagged; +inf flags none.
+    flagged : float
+        Fraction of the rows' weight with such scores.
+    in_sample : float
+        Mean cost of a row on the rows that chose the threshold; it is too low.
+    held_out : DecisionCost or None
+        Cost of each row by the threshold that the other parts of the rows choose. None if there is only one unit.
+    parts : int
+        Number of parts.
+    threshold_low, threshold_high : float
+        Lowest and highest threshold that the parts chose.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, cost_report
+    >>> y, scores = [0, 0, 1, 0, 1, 1] * 10, [1, 2, 3, 4, 5, 6] * 10
+    >>> found = cost_report(y, scores, AmountCosts(false_positive=1.0, false_negative=5.0)).least
+    >>> found.threshold, round(found.in_sample, 3)
+    (3.0, 0.167)
+    """
 
     threshold: float
-    """Rows with score ≥ threshold are flagged; +inf flags none."""
     flagged: float
-    """Fraction of the rows' weight with such scores."""
     in_sample: float
-    """Mean cost of a row by this cut, on the rows that chose it: too low."""
     held_out: DecisionCost | None
-    """Each row is judged by the cut that the other parts of the rows choose. None if there is one unit only."""
     parts: int
     threshold_low: float
     threshold_high: float
-    """The least and the greatest cut that the parts have chosen."""
 
 
 @dataclass(frozen=True)
 class CostReport:
-    """What errors cost by a ranking, per row."""
+    """Costs of the errors of a ranking, per row.
+
+    Attributes
+    ----------
+    rows : float
+        Weight of all rows; a cost per row times this is the total.
+    flag_none, flag_all : Interval
+        Mean cost of a row if no row, or every row, is flagged.
+    least : LeastCost
+        The threshold with the lowest cost.
+    at : DecisionCost or None
+        Cost at the given threshold.
+    by_probability : DecisionCost or None
+        Cost if the probability and the amount of each row decide whether it is flagged.
+    probability_saves : Difference or None
+        Held-out cost of the best threshold minus that by probability. Above 0: probabilities cost less.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, cost_report
+    >>> y, scores = [0, 0, 1, 0, 1, 1] * 10, [1, 2, 3, 4, 5, 6] * 10
+    >>> found = cost_report(y, scores, AmountCosts(false_positive=1.0, false_negative=5.0))
+    >>> found.rows, round(found.flag_none.value, 3), round(found.flag_all.value, 3)
+    (60.0, 2.5, 0.5)
+    """
 
     rows: float
-    """Weight of all rows: a cost per row times this is the total."""
     flag_none: Interval
     flag_all: Interval
     least: LeastCost
     at: DecisionCost | None
-    """At the threshold that was given."""
     by_probability: DecisionCost | None
-    """If each row is flagged by its own probability and amount."""
     probability_saves: Difference | None
-    """The held-out cost of the cut minus that by probability: above 0 if probabilities cost less."""
     level: float
 
 
 @dataclass(frozen=True)
 class CostComparison:
-    """What errors cost by several rankings of the same rows, each by its own cut of least cost, held out."""
+    """Costs of the errors of several rankings of the same rows, each with its own best threshold.
+
+    Attributes
+    ----------
+    reports : tuple of LeastCost
+        One per scorer, in their order.
+    differences : tuple of Difference
+        Cost per row of the first minus that of the second, for every pair of scorers.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, compare_costs
+    >>> y = [0, 0, 1, 0, 1, 1] * 10
+    >>> scores = [[1, 2, 3, 4, 5, 6] * 10, [2, 1, 4, 3, 6, 5] * 10]
+    >>> found = compare_costs(y, scores, AmountCosts(false_positive=1.0, false_negative=5.0))
+    >>> [round(each.in_sample, 3) for each in found.reports]
+    [0.167, 0.0]
+    """
 
     reports: tuple[LeastCost, ...]
-    """In the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Cost per row of the first minus that of the second, for every pair of scorers."""
     level: float
 
 
@@ -473,12 +622,36 @@ def value_curve(
     over: Over = "rows",
     sample_weight: ArrayLike | None = None,
 ) -> ValueCurve:
-    """Return the share of the positives' amount that is caught, for every threshold. O(n log n).
+    """Compute the share of the positives' amount that is caught, for every threshold.
 
-    InvalidData: as `value_caught`. InvalidParameter: `over` is none of the three.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    amount : array_like of float, shape (n_samples,)
+        Amount of each row, from 0 to 1e100.
+    over : {"rows", "negatives", "amount_of_negatives"}
+        As for `value_caught`.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+
+    Returns
+    -------
+    ValueCurve
+        The curve. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `value_caught`.
+    InvalidParameter
+        `over` is unknown.
 
     Examples
     --------
+    >>> from core.metrics import value_curve
     >>> curve = value_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1])
     >>> curve.shares, curve.values
     (array([0.  , 0.25, 0.75, 1.  ]), array([0.  , 0.75, 1.  , 1.  ]))
@@ -497,27 +670,46 @@ def value_caught(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> ValueCaught:
-    """Return how much of the positives' amount a ranking catches, with intervals.
+    """Compute how much of the positives' amount a ranking catches, with intervals.
 
-    InvalidData: as `auc`; an amount is missing, negative or above 1e100; or no positive, or with
-    `over="amount_of_negatives"` no negative, has an amount above 0. InvalidParameter: a parameter is out of range.
-    O(n log n + n · len(at)).
+    Use it if rows have amounts, such as transactions or claims, and large positives matter more.
 
     Parameters
     ----------
-    y, scores, sample_weight, group
-        As `auc_interval`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     amount : array_like of float, shape (n_samples,)
-        The amount of each row, from 0 to 1e100.
+        Amount of each row, from 0 to 1e100.
     over : {"rows", "negatives", "amount_of_negatives"}
-        What is flagged for the value: a share of all rows, of the negatives (an FPR), or of the negatives' amount.
+        What is flagged to catch the amount: a share of all rows, of the negatives (an FPR), or of the negatives'
+        amount.
     at : sequence of float in (0, 1]
-        Shares at which the value that is caught is reported.
+        Shares at which the caught amount is reported.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    ValueCaught
+        The area, the recall at each share, and the curve. O(n log n + n · len(at)).
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`; an amount is missing, negative or above 1e100; or no positive, or with
+        `over="amount_of_negatives"` no negative, has an amount above 0.
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import value_caught
     >>> found = value_caught([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1], at=[0.25, 0.5])
     >>> found.area.value, [each.recall.value for each in found.recalls], found.effective
     (0.78125, [0.75, 0.875], 1.5999999999999999)
@@ -733,30 +925,49 @@ def cost_report(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> CostReport:
-    """Return the cut of least cost and what it costs on other rows; also at a threshold, and by probabilities.
+    """Find the threshold with the lowest cost and estimate its cost on other rows.
 
-    InvalidData: as `auc`, or an amount is missing, negative or above 1e100, or a probability is not in [0, 1].
-    InvalidParameter: a price depends on amounts, and there are none; or a parameter is out of range. O(n log n).
+    It also reports the cost at a given threshold, and of decisions by probability.
 
     Parameters
     ----------
-    y, scores, sample_weight, group
-        As `auc_interval`. The prevalence is that of these rows, weighted.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     costs : AmountCosts
+        Costs and benefits of the decisions.
     amount : array_like of float, shape (n_samples,), optional
-        The amount of each row, from 0 to 1e100.
+        Amount of each row, from 0 to 1e100.
     threshold : float, optional
-        A cut that was not chosen on these rows; infinite is allowed.
+        A threshold that was not chosen on these rows; infinite is allowed.
     probability : array_like of float, shape (n_samples,), optional
-        The probability that each row is positive, learnt on other rows.
+        Probability that each row is positive, fitted on other rows.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
     random_state : int
         Seed of the parts, not negative.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. The prevalence is that of the weighted rows.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    CostReport
+        Costs per row. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`, an amount is missing, negative or above 1e100, or a probability is not in [0, 1].
+    InvalidParameter
+        A price depends on amounts but there are none, or a parameter is out of range.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import AmountCosts, Price, cost_report
     >>> rng = np.random.default_rng(0)
     >>> y, amount = rng.integers(0, 2, 500), rng.lognormal(size=500)
     >>> costs = AmountCosts(false_negative=Price(rate=1), review=0.5)
@@ -814,23 +1025,47 @@ def compare_costs(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> CostComparison:
-    """Return what errors cost by several rankings of the same rows, each by its own cut, and test every pair.
+    """Compare the costs of several rankings of the same rows, each with its own best threshold.
 
-    The parts of the rows are the same for all scorers, and the tests are paired. InvalidData, InvalidParameter: as
-    `cost_report`, or there are fewer than two scorers, or one unit of rows only. O(n_scorers · n log n).
+    The parts of the rows are the same for all scorers, and the tests are paired.
 
     Parameters
     ----------
-    scores : sequence of array_like of float, shape (n_samples,)
-        Scores of two or more scorers.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    costs : AmountCosts
+        Costs and benefits of the decisions.
+    amount : array_like of float, shape (n_samples,), optional
+        Amount of each row, from 0 to 1e100.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    random_state : int
+        Seed of the parts, not negative.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. The prevalence is that of the weighted rows.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     names : sequence of str, optional
-        Names of the scorers.
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     adjust : {"holm", "none"}
-        How p-values are adjusted, over all pairs.
+        Adjustment of the p-values over all pairs.
+
+    Returns
+    -------
+    CostComparison
+        Costs and their differences. O(n_scorers · n log n).
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `cost_report`, or there are fewer than two scorers, or only one unit of rows.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import AmountCosts, Price, compare_costs
     >>> rng = np.random.default_rng(0)
     >>> y, amount = rng.integers(0, 2, 500), rng.lognormal(size=500)
     >>> good, bad = rng.normal(size=500) + 2 * y, rng.normal(size=500) + y

@@ -57,17 +57,32 @@ BANDS = ("pointwise", "simultaneous")
 
 @dataclass(frozen=True, eq=False)
 class RocBand:
-    """Limits of a ROC curve's height at false positive rates."""
+    """Confidence limits of a ROC curve at false positive rates.
+
+    Attributes
+    ----------
+    fpr : ndarray of shape (n,), float64
+        False positive rates.
+    low, high : ndarray of shape (n,), float64
+        Limits of the TPR. Both are 1 at an FPR of 1, because flagging all rows finds all positives.
+    kind : {"pointwise", "simultaneous"}
+        "pointwise": the level holds for each rate separately. "simultaneous": for the entire curve.
+    level : float in (0, 1)
+        Confidence level.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_band
+    >>> band = roc_band([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], [0.5])
+    >>> band.low.round(2), band.high.round(2)
+    (array([0.]), array([1.]))
+    """
 
     fpr: FloatArray
-    """Shape (n,), in [0, 1]."""
     low: FloatArray
     high: FloatArray
-    """Shape (n,), in [0, 1]. Both are 1 at an FPR of 1: flagging all rows finds all positives."""
     kind: BandKind
-    """`pointwise`: the level holds for each height by itself. `simultaneous`: for the whole curve."""
     level: float
-    """In (0, 1)."""
 
 
 def roc_band(
@@ -80,24 +95,37 @@ def roc_band(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> RocBand:
-    """Return a confidence band of the ROC curve of scores.
-
-    InvalidData: as `auc`. InvalidParameter: a rate, the kind or the level is out of range.
+    """Compute a confidence band of the ROC curve.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     fpr : array_like of float in [0, 1], shape (n,)
         False positive rates at which to compute the band.
     kind : {"pointwise", "simultaneous"}
-        "pointwise": covers the height at each single rate with probability about `level`. "simultaneous": covers the
-        whole curve with probability at least `level`.
+        "pointwise": covers the height at each single rate with probability of about `level`. "simultaneous": covers the
+        entire curve with probability of at least `level`.
     level : float in (0, 1)
+        Confidence level.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. The classes then count with their effective numbers of rows, to first order.
+        Non-negative weights. The classes then count with their effective numbers of rows, to first order.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as those of a patient. The band then counts groups.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    RocBand
+        The limits.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A rate, the kind or the level is out of range.
 
     Notes
     -----
@@ -108,6 +136,7 @@ def roc_band(
 
     Examples
     --------
+    >>> from core.metrics import roc_band
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> band = roc_band(y, scores, [0.25, 0.5])
     >>> band.low.round(3), band.high.round(3)
@@ -126,11 +155,25 @@ def roc_band_on_curve(
     kind: BandKind = "pointwise",
     level: float = 0.95,
 ) -> RocBand:
-    """Return `roc_band` from a stored curve and the totals of its data. O(n log n_points).
+    """Compute `roc_band` from a stored curve and the totals of its data.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    fpr, kind, level
+        As for `roc_band`.
+
+    Returns
+    -------
+    RocBand
+        The limits. O(n log n_points).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, roc_band_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> roc_band_on_curve(curve, ClassTotals.of_counts(4, 4), [0.25]).high.round(3)
     array([0.954])
@@ -152,13 +195,29 @@ def roc_band_on_curve(
 def tpr_at_fpr_interval(
     curve: RocCurve, totals: ClassTotals, fpr: float, level: float = 0.95
 ) -> Interval:
-    """Return the curve's height at a false positive rate, interpolated, with its pointwise limits. O(log n_points).
+    """Compute the TPR at a false positive rate with pointwise confidence limits.
 
-    The interval allows for the population's threshold at this rate, which is not known.
+    The interval accounts for the unknown threshold of the population at this rate.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    fpr : float in [0, 1]
+        The false positive rate.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Returns
+    -------
+    Interval
+        The interpolated TPR. O(log n_points).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, roc_curve, tpr_at_fpr_interval
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> interval = tpr_at_fpr_interval(curve, ClassTotals.of_counts(4, 4), 0.25)
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
@@ -172,13 +231,29 @@ def tpr_at_fpr_interval(
 def fpr_at_tpr_interval(
     curve: RocCurve, totals: ClassTotals, tpr: float, level: float = 0.95
 ) -> Interval:
-    """Return the least FPR at which the curve reaches a TPR, interpolated, with its pointwise limits. O(n_points).
+    """Compute the lowest FPR at which the curve reaches a TPR, with pointwise confidence limits.
 
     It is `tpr_at_fpr_interval` with the two classes exchanged.
 
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    tpr : float in [0, 1]
+        The true positive rate.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Returns
+    -------
+    Interval
+        The interpolated FPR. O(n_points).
+
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, fpr_at_tpr_interval, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> fpr_at_tpr_interval(curve, ClassTotals.of_counts(4, 4), 0.75).value
     0.25

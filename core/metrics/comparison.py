@@ -119,34 +119,69 @@ from core.metrics.window import Window, check_level, check_window
 
 @dataclass(frozen=True)
 class WindowComparison:
-    """The scorers over one window of false positive rates."""
+    """Comparison of scorers over one window of false positive rates.
+
+    Attributes
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window.
+    values : tuple of Interval
+        Area of each scorer, divided by the width of the window, in the order of the scorers.
+    differences : tuple of Difference
+        Every pair of scorers, in the order (1, 2), (1, 3), …, (2, 3), ….
+    joint_p_value : float or None
+        For H₀: all areas over this window are equal. None if the window has too few rows for a test.
+
+    Examples
+    --------
+    >>> from core.metrics import compare
+    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> window = compare(y, [[1, 3, 2, 4, 3, 5, 6, 7], [2, 1, 4, 6, 3, 5, 7, 8]]).windows[0]
+    >>> [round(each.value, 3) for each in window.values]
+    [0.906, 0.812]
+    """
 
     fpr_min: float
     fpr_max: float
-    """In [0, 1]."""
     values: tuple[Interval, ...]
-    """The area of each scorer, divided by the window's width, in the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order: (1, 2), (1, 3), …, (2, 3), …."""
     joint_p_value: float | None
-    """Of H₀: all areas over this window are equal. In [0, 1]; None if the window holds too few rows for a test."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of scorers on the same rows."""
+    """Comparison of scorers on the same rows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the scorers.
+    windows : tuple of WindowComparison
+        One per window, in the requested order.
+    joint_p_value : float or None
+        For H₀: all areas are equal in every window that is tested. None if no window is.
+    n_tests : int
+        Pairs of scorers times tested windows: the number of tests that the adjusted p-values account for.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    warnings : tuple of str
+        Why windows have no p-values, and how many rows they need.
+
+    Examples
+    --------
+    >>> from core.metrics import compare
+    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> found = compare(y, [[1, 3, 2, 4, 3, 5, 6, 7], [2, 1, 4, 6, 3, 5, 7, 8]], names=["old", "new"])
+    >>> found.names, len(found.windows)
+    (('old', 'new'), 1)
+    """
 
     names: tuple[str, ...]
-    """Names of the scorers."""
     windows: tuple[WindowComparison, ...]
     joint_p_value: float | None
-    """Of H₀: all areas are equal in every window that is tested. In [0, 1]; None if no window is."""
     n_tests: int
-    """Pairs of scorers times windows that are tested: what the adjusted p-values are adjusted for."""
     level: float
-    """Level of each interval by itself. In (0, 1)."""
     warnings: tuple[str, ...] = ()
-    """Why windows have no p-values, and how many rows are needed."""
 
 
 def compare(
@@ -163,39 +198,51 @@ def compare(
     random_state: int = 0,
     adjust: Adjustment = "holm",
 ) -> Comparison:
-    """Compare the areas of two or more scorers on the same rows, over one or several windows.
+    """Compare the AUC or partial AUC of two or more scorers on the same rows, with paired tests.
 
-    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. InvalidParameter: there
-    are fewer than two scorers or no window, or a parameter is out of range. O(k n log n + k² n m) time and O(k n m)
-    memory for k scorers and m windows; the bootstrap adds O(k n m) per sample.
+    Use it to find out whether a new model ranks significantly better. For other metrics use `compare_figures`.
 
     Parameters
     ----------
-    y
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
     scores : sequence of array_like of float, each of shape (n_samples,)
-        Two or more scorers. Finite; higher means more likely positive. Their scales may differ.
+        Scores of two or more scorers. Their scales may differ.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. Only their ratios matter: doubling all of them changes nothing.
+        Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of a patient.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     names : sequence of str, optional
-        Names of the scorers, all different; "scores[0]", … by default.
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     method : {"analytic", "bootstrap"}
-        Whether covariances come from influences, or from replicates of all areas on the same draws.
+        Whether covariances come from influence functions, or from replicates of all areas on the same draws.
     n_bootstrap : int
-        Number of samples, at least 2.
+        Number of bootstrap samples, at least 2.
     random_state : int
-        Seed of the samples, not negative.
+        Seed of the bootstrap samples, not negative.
     adjust : {"holm", "none"}
         Adjustment of the p-values over all pairs and windows.
 
+    Returns
+    -------
+    Comparison
+        Areas, differences and p-values. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows; the
+        bootstrap adds O(k n m) per sample.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        There are fewer than two scorers or no window, or a parameter is out of range.
+
     Examples
     --------
+    >>> from core.metrics import compare
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> comparison = compare(y, [first, second], [(0.0, 1.0), (0.0, 0.8)], names=["first", "second"])
@@ -232,10 +279,25 @@ class Options(TypedDict, total=False):
 def compare_auc(
     y: ArrayLike, scores: Sequence[ArrayLike], **options: Unpack[Options]
 ) -> Comparison:
-    """Compare the AUCs; see `compare`.
+    """Compare the AUC of two or more scorers on the same rows; `compare` for the window (0, 1).
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    **options
+        Keyword arguments of `compare` other than `windows`.
+
+    Returns
+    -------
+    Comparison
+        With one window.
 
     Examples
     --------
+    >>> from core.metrics import compare_auc
     >>> comparison = compare_auc([1, 0, 1, 0], [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]])
     >>> comparison.windows[0].differences[0].value
     0.25
@@ -250,10 +312,27 @@ def compare_partial_auc(
     fpr_max: float = 1.0,
     **options: Unpack[Options],
 ) -> Comparison:
-    """Compare the partial AUCs over one window; see `compare`.
+    """Compare the partial AUC of two or more scorers over one window; see `compare`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+    **options
+        Keyword arguments of `compare` other than `windows`.
+
+    Returns
+    -------
+    Comparison
+        With one window.
 
     Examples
     --------
+    >>> from core.metrics import compare_partial_auc
     >>> scores = [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]]
     >>> comparison = compare_partial_auc([1, 0, 1, 0], scores, 0.0, 0.5)
     >>> [area.value for area in comparison.windows[0].values]
@@ -274,41 +353,45 @@ def cross_validated_areas(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> tuple[Interval, ...]:
-    """Return the mean of the folds' areas over each window, with an interval.
-
-    InvalidData: lengths differ, a value is not finite, or no fold has rows of both classes. InvalidParameter: a
-    parameter is out of range, or there are repeats but neither `row` nor `group`. O(n log n + n · n_windows) for n
-    out-of-fold rows.
+    """Compute the mean over folds of the AUC or partial AUC, with a confidence interval.
 
     Parameters
     ----------
     y : array_like, shape (n_out_of_fold,)
-        Labels of the out-of-fold rows: one entry each time that a row was scored by a ranker not fitted on it. Exactly
-        two distinct values; the greater one is positive.
+        Labels of the out-of-fold rows, with one entry each time that a ranker that was not fitted on the row scored it.
+        Two distinct values, of which the greater is positive.
     scores : array_like of float, shape (n_out_of_fold,)
-        Finite; higher means more likely positive, within a fold.
+        Finite scores; higher means more likely positive, within a fold.
     fold : array_like, shape (n_out_of_fold,)
-        The fold of each out-of-fold row: numbers or text.
+        Fold of each out-of-fold row: numbers or text.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates; (0, 1) is the AUC.
     repeat : array_like, shape (n_out_of_fold,), optional
-        The repeat of cross-validation that each out-of-fold row belongs to.
+        Repeat of cross-validation that each out-of-fold row belongs to.
     row : array_like, shape (n_out_of_fold,), optional
-        The row that each out-of-fold row is of; required if there are repeats and no `group`.
+        Identifies the row behind each out-of-fold row. Required if there are repeats and no `group`.
     level : float in (0, 1)
         Probability that an interval covers the mean area of these rankers in the population.
     sample_weight : array_like of float, shape (n_out_of_fold,), optional
-        Non-negative; within a fold only their ratios matter.
+        Non-negative weights. Within a fold only their ratios matter.
     group : array_like, shape (n_out_of_fold,), optional
         Rows with equal values were drawn together, whatever their folds.
 
     Returns
     -------
     tuple of Interval
-        One per window, as `partial_auc_interval`.
+        One per window, as from `partial_auc_interval`. O(n log n + n · n_windows) for n out-of-fold rows.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or no fold has rows of both classes.
+    InvalidParameter
+        A parameter is out of range, or there are repeats but neither `row` nor `group`.
 
     Examples
     --------
+    >>> from core.metrics import cross_validated_areas
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> area, = cross_validated_areas(y, scores, fold=[0, 1, 0, 1, 0, 1, 0, 1])
     >>> area.value
@@ -342,22 +425,30 @@ def cross_validated_compare(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> Comparison:
-    """Compare two or more scorers that were cross-validated on the same folds; see `compare`.
-
-    InvalidData, InvalidParameter: as `cross_validated_areas` and `compare`. O(k n log n + k² n m) time for k scorers, n
-    out-of-fold rows and m windows.
+    """Compare two or more scorers that were cross-validated on the same folds.
 
     Parameters
     ----------
     y, fold, windows, repeat, row, level, sample_weight, group
-        As `cross_validated_areas`.
+        As for `cross_validated_areas`.
     scores : sequence of array_like of float, each of shape (n_out_of_fold,)
-        Two or more scorers.
+        Scores of two or more scorers.
     names, adjust
-        As `compare`.
+        As for `compare`.
+
+    Returns
+    -------
+    Comparison
+        As from `compare`. O(k n log n + k² n m) time for k scorers, n out-of-fold rows and m windows.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `cross_validated_areas` and `compare`.
 
     Examples
     --------
+    >>> from core.metrics import cross_validated_compare
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> comparison = cross_validated_compare(y, [first, second], fold)

@@ -43,19 +43,24 @@ RATE_ROUNDING = np.finfo(np.float64).eps
 class RocCurve:
     """A ROC curve: the points (FPR, TPR) of all thresholds, joined by straight lines.
 
-    Point k flags the rows with score ≥ thresholds[k]. A diagonal step is a tie between the classes.
-
-    InvalidData: the arrays do not form such a curve.
+    Point k flags the rows with score ≥ thresholds[k]. A diagonal step is a tie between the classes. `roc_curve` makes
+    one from scores.
 
     Parameters
     ----------
     fpr, tpr : array_like of float64, shape (n_points,), in [0, 1]
-        Non-decreasing, from (0, 0) to (1, 1), no point twice.
+        Rates, non-decreasing, from (0, 0) to (1, 1), no point twice.
     thresholds : array_like of float64, shape (n_points,)
-        Strictly decreasing; the first is +inf (flag nothing), the others are scores.
+        Strictly decreasing. The first is +inf (flag nothing); the others are scores.
+
+    Raises
+    ------
+    InvalidData
+        The arrays do not form such a curve.
 
     Examples
     --------
+    >>> from core.metrics import RocCurve
     >>> curve = RocCurve([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0], [float("inf"), 0.9, 0.4, 0.1])
     >>> len(curve), curve.area(), curve.partial_area(0.0, 0.5)
     (4, 0.875, 0.75)
@@ -89,22 +94,36 @@ class RocCurve:
         return int(self.fpr.size)
 
     def area(self) -> float:
-        """Return the area under the curve, in [0, 1]: the AUC with ties counted half. O(n_points)."""
+        """Return the area under the curve: the AUC, with ties counted half.
+
+        Returns
+        -------
+        float in [0, 1]
+            The area. O(n_points).
+        """
         return self.partial_area(0.0, 1.0)
 
     def partial_area(
         self, fpr_min: float = 0.0, fpr_max: float = 1.0, *, standardize: bool = False
     ) -> float:
-        """Return the mean height of the curve over a window of false positive rates, in [0, 1].
-
-        InvalidParameter: the window is empty or leaves [0, 1]. O(log n_points + points in the window).
+        """Return the mean height of the curve over a window of false positive rates.
 
         Parameters
         ----------
         fpr_min, fpr_max : float in [0, 1]
-            The window; the area is divided by its width.
+            The window of false positive rates, fpr_min < fpr_max.
         standardize : bool
             Rescale so that the chance diagonal has ½ and the perfect curve 1 (McClish).
+
+        Returns
+        -------
+        float in [0, 1]
+            The area divided by the width of the window.
+
+        Raises
+        ------
+        InvalidParameter
+            The window is empty or leaves [0, 1].
 
         References
         ----------
@@ -115,17 +134,24 @@ class RocCurve:
         return mcclish(value, low, high) if standardize else value
 
     def tpr_at(self, fpr: ArrayLike) -> FloatArray:
-        """Return the height of the curve at false positive rates, interpolated; the top of a vertical step.
+        """Return the height of the curve at false positive rates, interpolated.
 
-        InvalidParameter: a rate lies outside [0, 1].
+        At a vertical step it is the top of the step.
 
         Parameters
         ----------
         fpr : array_like of float in [0, 1], any shape
+            False positive rates.
 
         Returns
         -------
         ndarray of float64, the shape of `fpr`
+            True positive rates.
+
+        Raises
+        ------
+        InvalidParameter
+            A rate lies outside [0, 1].
         """
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):
@@ -133,12 +159,9 @@ class RocCurve:
         return top_at(self.fpr, self.tpr, rates)
 
     def locate(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Return the FPR and the TPR of the thresholds at the given scores: of flagging all rows that score as high.
+        """Return the FPR and TPR of the thresholds at given scores.
 
-        Exact on a full curve. On a thinned curve the point may lie earlier, see `thin`.
-
-        InvalidData: a score is NaN. O(n_scores · log n_points) at worst, O(n_scores) if the curve's thresholds are
-        spread evenly.
+        Exact on a full curve. On a thinned curve the point may lie earlier; see `thin`.
 
         Parameters
         ----------
@@ -148,6 +171,16 @@ class RocCurve:
         Returns
         -------
         fpr, tpr : ndarray of float64, the shape of `scores`
+            Rates of flagging all rows with at least this score.
+
+        Raises
+        ------
+        InvalidData
+            A score is NaN.
+
+        Notes
+        -----
+        O(n_scores · log n_points) at worst; O(n_scores) if the thresholds are spread evenly.
         """
         values = np.asarray(scores, dtype=np.float64)
         if np.isnan(values).any():
@@ -156,7 +189,18 @@ class RocCurve:
         return self.fpr[points], self.tpr[points]
 
     def locate_one(self, score: float) -> tuple[float, float]:
-        """Return the FPR and the TPR at one score; quicker than `locate`, without numpy's cost per call."""
+        """Return the FPR and TPR of one threshold; faster than `locate` for a single score.
+
+        Parameters
+        ----------
+        score : float
+            The score.
+
+        Returns
+        -------
+        (float, float)
+            FPR and TPR.
+        """
         if math.isnan(score):
             raise InvalidData("score must not be NaN")
         ascending, fpr, tpr = self._lookup
@@ -176,13 +220,18 @@ class RocCurve:
     def ks(self) -> float:
         """The Kolmogorov–Smirnov distance: the greatest |TPR - FPR| over all thresholds. In [0, 1].
 
-        A vertex of the hull has it if the ranking is better than chance, so a thinned curve has it, too. It is biased
-        upwards in few rows; `ks_interval` has an interval, from the rows.
+        A thinned curve has the same value if the ranking is better than chance. The value is biased upwards for few
+        rows; `ks_interval` computes an interval from the rows.
         """
         return float(np.abs(self.tpr - self.fpr).max())
 
     def hull(self) -> RocCurve:
-        """Return the upper hull: the points that have the least cost for some costs and prevalence. O(n_points).
+        """Return the upper convex hull: the points with the lowest cost for some costs and prevalence.
+
+        Returns
+        -------
+        RocCurve
+            The hull. O(n_points).
 
         References
         ----------
@@ -191,26 +240,34 @@ class RocCurve:
         return self._subset(upper_hull(self.fpr, self.tpr))
 
     def thin(self, max_points: int, *, n_first: int = 0) -> RocCurve:
-        """Return the curve through at most `max_points` of its points: the hull first, then evenly along the curve.
+        """Return a curve through at most `max_points` of the points.
 
-        The end points are always kept. If all vertices of the upper hull fit, all are kept; otherwise half of
-        the points are hull vertices, spread evenly along the curve. The K others are spread evenly too.
-
-        InvalidParameter: `max_points` is less than 2, or `n_first` leaves fewer than 2 of them.
+        The end points are always kept. If all vertices of the upper hull fit, all are kept; otherwise half of the
+        points are hull vertices. The other points are spread evenly along the curve.
 
         Parameters
         ----------
         max_points : int
             At least 2.
         n_first : int
-            So many points from the start are kept as well: the top of the list stays as it is.
+            Number of points from the start that are also kept, so that the top of the list stays exact.
+
+        Returns
+        -------
+        RocCurve
+            The thinned curve.
+
+        Raises
+        ------
+        InvalidParameter
+            `max_points` is less than 2, or `n_first` leaves fewer than 2 of them.
 
         Notes
         -----
         The length along the curve is FPR + TPR, 2 in all. With K = `max_points` minus the hull vertices kept, every
         point of the full curve has a kept point before it within h = 2 / (K + 1). So FPR + TPR of `locate` on the
         thinned curve is too low by less than h, and no point of either curve is further than h from the other curve.
-        `max_points` is without the first points here. O(n_points).
+        `max_points` does not count the first points here. O(n_points).
         """
         _check_size(max_points, n_first)
         if len(self) <= max_points:
@@ -228,20 +285,33 @@ def roc_curve(
     *,
     drop_collinear: bool = False,
 ) -> RocCurve:
-    """Return the ROC curve of scores, one point per distinct score after (0, 0).
-
-    InvalidData: as `auc`. O(n log n).
+    """Compute the ROC curve of scores, with one point per distinct score after (0, 0).
 
     Parameters
     ----------
-    y, scores, sample_weight
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
     drop_collinear : bool
-        Leave out the points inside straight stretches. The line is the same, but `RocCurve.locate` then knows only the
-        thresholds that are left.
+        Leave out points inside straight stretches. The line is the same, but `RocCurve.locate` then knows only the
+        remaining thresholds.
+
+    Returns
+    -------
+    RocCurve
+        The curve. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------
+    >>> from core.metrics import roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> curve.fpr, curve.tpr
     (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
@@ -374,21 +444,25 @@ def _line_of(groups: ScoreGroups) -> _Line:
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """The weights of the two classes, which intervals and operating points need beside a curve.
-
-    InvalidData: a number is not positive and finite.
+    """Weights of the two classes, which intervals and operating points need in addition to a curve.
 
     Parameters
     ----------
     positive, negative : float > 0
-        Total weight of each class; the numbers of rows when unweighted.
+        Total weight of each class; the numbers of rows if unweighted.
     positive_effective, negative_effective : float > 0
-        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows when unweighted. If rows were drawn in
-        groups, the effective numbers of groups: as if the rows of a group were all flagged or none, which makes
-        intervals too wide rather than too narrow.
+        Kish's effective numbers of rows, (Σw)² / Σw²; the numbers of rows if unweighted. If rows were drawn in groups,
+        the effective numbers of groups. This treats the rows of a group as all flagged or none, so intervals are too
+        wide rather than too narrow.
+
+    Raises
+    ------
+    InvalidData
+        A number is not positive and finite.
 
     Examples
     --------
+    >>> from core.metrics import ClassTotals
     >>> ClassTotals.of_counts(30, 70).prevalence
     0.3
     """
@@ -405,12 +479,23 @@ class ClassTotals:
 
     @classmethod
     def of_counts(cls, positives: int, negatives: int) -> ClassTotals:
-        """Return the totals of unweighted rows."""
+        """Return the totals of unweighted rows.
+
+        Parameters
+        ----------
+        positives, negatives : int
+            Numbers of rows.
+
+        Returns
+        -------
+        ClassTotals
+            The totals.
+        """
         return cls(positives, negatives, positives, negatives)
 
     @property
     def prevalence(self) -> float:
-        """Fraction of the weight that is of positives."""
+        """Fraction of the weight that belongs to positives."""
         return self.positive / (self.positive + self.negative)
 
 
@@ -424,26 +509,33 @@ def totals_of(rows: EvaluatedRows, groups: ScoreGroups) -> ClassTotals:
 
 
 def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Return the area under the ROC curve: the fraction of positive–negative pairs in order, ties counted half.
+    """Compute the AUC, the area under the ROC curve.
 
-    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. O(n log n). Without
-    weights the count of pairs is exact while 2 · positives · negatives < 2**53.
+    It is the fraction of pairs of a positive and a negative that the scores put in order, with ties counted half. A
+    random ranking has 0.5. `auc_interval` adds a confidence interval.
 
     Parameters
     ----------
     y : array_like, shape (n_samples,)
-        Exactly two distinct values; the greater one is positive.
+        Labels: two distinct values, of which the greater is positive.
     scores : array_like of float, shape (n_samples,)
-        Finite; higher means more likely positive.
+        Finite scores; higher means more likely positive.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative; a weight k counts as k rows.
+        Non-negative weights; a weight k counts as k rows.
 
     Returns
     -------
     float in [0, 1]
+        The AUC. O(n log n). Without weights the count of pairs is exact while 2 · positives · negatives < 2**53.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------
+    >>> from core.metrics import auc
     >>> auc([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])  # 3 of 4 pairs in order, one tied
     0.875
     """
@@ -462,14 +554,26 @@ def auc_of(groups: ScoreGroups) -> float:
 def misrank_fraction(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the fraction of discordant positive–negative pairs; a tie counts as discordant.
+    """Compute the fraction of discordant pairs of a positive and a negative; ties are discordant.
 
-    Parameters, errors and cost as `auc`.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
 
     Returns
     -------
     float in [0, 1]
         1 − AUC + half the fraction of ties.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     References
     ----------
@@ -478,6 +582,7 @@ def misrank_fraction(
 
     Examples
     --------
+    >>> from core.metrics import misrank_fraction
     >>> misrank_fraction([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.25
     """
@@ -509,32 +614,41 @@ def partial_auc(
     standardize: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the area under the ROC curve between two false positive rates, divided by their distance.
+    """Compute the partial AUC: the area under the ROC curve in a window of false positive rates.
 
-    InvalidData: as `auc`. InvalidParameter: the window is empty or leaves [0, 1], or the definition is unknown.
-    O(n log n).
+    Use it if only low false positive rates matter. The area is divided by the width of the window.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     fpr_min, fpr_max : float in [0, 1]
-        The window, fpr_min < fpr_max.
+        The window of false positive rates, fpr_min < fpr_max.
     definition : {"interpolated", "empirical"}
-        "interpolated": the area under straight lines between the points; ties are diagonals, so constant scores have
-        the diagonal's area. "empirical": the fraction of pairs strictly in order, of all positives with the negatives
-        ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉; constant scores have 0.
+        "interpolated": the area under straight lines between the points. Ties are diagonals, so constant scores have
+        the area of the diagonal. "empirical": the fraction of pairs strictly in order, of all positives with the
+        negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉; constant scores have 0.
     standardize : bool
-        Rescale so that the chance diagonal has ½ and the perfect curve 1 (McClish). With the empirical definition the
+        Rescale so that the chance diagonal has ½ and the perfect curve 1 (McClish). With the empirical definition, the
         window is the one that the ranks span.
-    sample_weight
-        As `auc`. With the empirical definition and weights of negatives that are not all whole numbers, the window ends
-        at the weights n·fpr_min and n·fpr_max themselves, without rounding to ranks.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows. With the empirical definition and weights of negatives that
+        are not all whole numbers, the window ends at n·fpr_min and n·fpr_max without rounding to ranks.
 
     Returns
     -------
     float
-        In [0, 1]; a standardised value can be as low as ½ − ½·c/(1 − c), c the middle of the window.
+        In [0, 1]. A standardised value can be as low as ½ − ½·c/(1 − c), where c is the middle of the window. O(n log
+        n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        The window is empty or leaves [0, 1], or the definition is unknown.
 
     References
     ----------
@@ -543,6 +657,7 @@ def partial_auc(
 
     Examples
     --------
+    >>> from core.metrics import partial_auc
     >>> y, scores = [1, 0, 1, 1, 0], [0.9, 0.8, 0.6, 0.4, 0.2]
     >>> round(partial_auc(y, scores, 0.0, 0.5), 3)
     0.333
@@ -571,22 +686,26 @@ def area_of(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float:
 
 
 def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max: float) -> float:
-    """Return the partial AUC by the empirical definition, from a curve with a point per distinct score.
+    """Compute the partial AUC of the empirical definition from a full curve.
 
     Parameters
     ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
     negative : float
-        Total weight of the negatives; their number when unweighted.
+        Total weight of the negatives; their number if unweighted.
     fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
 
     Returns
     -------
     float in [0, 1]
-        As `partial_auc`, unless the weights are not whole but their sums at each score are: a curve knows the sums
-        only, so the window then ends at ranks.
+        As `partial_auc` with definition="empirical". It may differ if weights are not whole numbers but their sums at
+        each score are, because a curve only has the sums. The window then ends at ranks.
 
     Examples
     --------
+    >>> from core.metrics import empirical_area_of, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> empirical_area_of(curve, 2, 0.0, 0.5)  # 1 of 2 positives scores above the highest negative
     0.5
@@ -605,24 +724,37 @@ def empirical_area_of(curve: RocCurve, negative: float, fpr_min: float, fpr_max:
 def tpr_at_fpr(
     y: ArrayLike, scores: ArrayLike, fpr: float, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the height of the ROC curve at one false positive rate, interpolated; the top of a vertical step.
+    """Compute the TPR at a false positive rate: the height of the ROC curve, interpolated.
 
-    Between two points it is the TPR of choosing one of their thresholds at random; `operating_point` returns the best
-    single threshold.
-
-    InvalidParameter: `fpr` lies outside [0, 1].
+    Between two points it is the TPR of choosing one of their thresholds at random. `operating_point` returns the best
+    single threshold. At a vertical step it is the top of the step.
 
     Parameters
     ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     fpr : float in [0, 1]
-        The other parameters, the errors and the cost as `auc`.
+        The false positive rate.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
 
     Returns
     -------
     float in [0, 1]
+        The TPR. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        `fpr` lies outside [0, 1].
 
     Examples
     --------
+    >>> from core.metrics import tpr_at_fpr
     >>> tpr_at_fpr([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], 0.25)
     0.75
     """

@@ -146,10 +146,18 @@ ONE_ROW = 1.5
 
 
 class Interval(NamedTuple):
-    """An estimate and the ends of its confidence interval.
+    """An estimate with the ends of its confidence interval.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    low, high : float
+        Ends of the interval.
 
     Examples
     --------
+    >>> from core.metrics import Interval
     >>> Interval(0.8, 0.7, 0.9).low
     0.7
     """
@@ -389,14 +397,12 @@ def mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None
 
 
 def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
-    """Return Wilson's score interval of a proportion.
-
-    InvalidParameter: an argument is out of range.
+    """Compute Wilson's score interval of a proportion.
 
     Parameters
     ----------
     value : float in [0, 1]
-        The proportion observed.
+        The observed proportion.
     n : float > 0
         Number of independent trials; with weights, the effective number.
     level : float in (0, 1)
@@ -407,12 +413,18 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     Interval
         0 ≤ low ≤ value ≤ high ≤ 1.
 
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
+
     References
     ----------
     Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
 
     Examples
     --------
+    >>> from core.metrics import wilson_interval
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*wilson_interval(0.9, 50)))
     0.900, from 0.786 to 0.957
     """
@@ -469,20 +481,38 @@ MAX_RESIDUAL = 1e-3
 
 @dataclass(frozen=True)
 class Difference:
-    """The metric of `first` minus that of `second`."""
+    """Difference of a metric between two scorers, with interval and p-value.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the scorers.
+    value : float
+        Figure of `first` minus that of `second`. For areas, which are divided by the window's width, in [-1, 1].
+    low, high : float
+        Ends of its confidence interval.
+    p_value : float or None
+        Two-sided, for H₀: both are equal. None if there are too few rows for a test.
+    adjusted_p_value : float or None
+        Adjusted over all differences of the comparison that have a p-value. None without `p_value`.
+
+    Examples
+    --------
+    >>> from core.metrics import compare
+    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> found = compare(y, [[1, 3, 2, 4, 3, 5, 6, 7], [2, 1, 4, 6, 3, 5, 7, 8]], names=["old", "new"])
+    >>> difference = found.windows[0].differences[0]
+    >>> difference.first, difference.second, round(difference.value, 3)
+    ('old', 'new', 0.094)
+    """
 
     first: str
     second: str
-    """Names of the scorers."""
     value: float
-    """The difference. Of areas, which are divided by the window's width, in [-1, 1]."""
     low: float
     high: float
-    """Ends of its confidence interval."""
     p_value: float | None
-    """Two-sided, of H₀: both are equal. In [0, 1]; None if there are too few rows for a test."""
     adjusted_p_value: float | None
-    """Adjusted over all differences of the comparison that have a p-value. In [0, 1]; None without `p_value`."""
 
 
 def check_scorers(

@@ -205,19 +205,47 @@ class WorstGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """One ranking by groups."""
+    """Quality of one ranking in each group of rows, and tests of equality.
+
+    Attributes
+    ----------
+    groups : tuple of GroupQuality
+        One per group, by value. Rows without a value are the last group.
+    cross_areas : tuple of CrossArea
+        The AUC of each group's positives against each group's negatives, row by row of the matrix.
+    tests : tuple of GroupTest
+        Joint tests of equality across groups.
+    worst : tuple of WorstGroup
+        The worst group by each metric; empty if fewer than two groups have a value.
+    threshold : float or None
+        The common threshold, as given.
+    cuts : Cutoffs or None
+        How the groups' own thresholds were chosen, as given.
+    rate : float or None
+        The FPR or TPR that the groups' own thresholds aim at.
+    windows : tuple of (fpr_min, fpr_max)
+        Windows of the partial AUCs.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import compare_groups
+    >>> rng = np.random.default_rng(0)
+    >>> y, by = rng.integers(0, 2, 200), np.repeat(["a", "b"], 100)
+    >>> found = compare_groups(y, rng.normal(size=200) + y, by)
+    >>> [group.value for group in found.groups]
+    ['a', 'b']
+    """
 
     groups: tuple[GroupQuality, ...]
-    """By value; the rows without a value are the last group."""
     cross_areas: tuple[CrossArea, ...]
-    """Every group's positives against every group's negatives, row by row of the matrix."""
     tests: tuple[GroupTest, ...]
     worst: tuple[WorstGroup, ...]
-    """Empty if fewer than two groups have a figure."""
     threshold: float | None
     cutoffs: Cutoffs | None
     rate: float | None
-    """The FPR or TPR that the groups' own cuts aim at."""
     windows: tuple[Window, ...]
     level: float
 
@@ -304,10 +332,12 @@ def compare_groups(
 
     Parameters
     ----------
-    y, scores, sample_weight
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     by : array_like, shape (n_samples,)
-        The group of each row: numbers, booleans or text. NaN and None are a group of their own.
+        Group of each row: numbers, booleans or text. NaN and None form their own group.
     windows : sequence of (fpr_min, fpr_max)
         Windows of partial AUCs; the FPR is that within the group.
     threshold : float, optional
@@ -318,15 +348,32 @@ def compare_groups(
     rate : float in [0, 1], optional
         The rate of `cutoffs`; that of all rows at `threshold` by default.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of a patient; as `auc_interval`.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     probability : array_like of float, shape (n_samples,), in [0, 1], optional
-        The probability of each row, whose calibration is compared.
+        Probability of each row, to compare calibration.
+
+    Returns
+    -------
+    GroupComparison
+        Metrics by group, across groups, and tests. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups)
+        memory.
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`, a probability is not in [0, 1], or `by` is not a vector of numbers, booleans or text with one
+        value per row, or has more than `MAX_GROUPS` values.
+    InvalidParameter
+        A parameter is out of range, or thresholds by group are requested with neither a rate nor a threshold.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.metrics import compare_groups
     >>> rng = np.random.default_rng(0)
     >>> y, region = rng.integers(0, 2, 400), rng.choice(["north", "south"], 400)
     >>> scores = rng.normal(size=400) + 1.5 * y * (region == "north")

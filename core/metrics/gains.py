@@ -43,24 +43,43 @@ SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
 
 @dataclass(frozen=True)
 class Gain:
-    """The first rows of a list."""
+    """What the first rows of a list catch.
+
+    Attributes
+    ----------
+    share : float in (0, 1]
+        The first rows as a fraction of all rows.
+    size : float
+        Their weight; their number if unweighted.
+    threshold : float
+        Lowest score among them. If rows beyond have the same score, this threshold flags more rows.
+    tied : float
+        Weight of all rows with that score.
+    taken : float
+        Weight of those of them that are among the first rows.
+    positives : float
+        Weight of the positives among the first rows; the mean over all orders of a tie at the end.
+    precision, recall, lift : Interval
+        Fraction of positives among the first rows, fraction of the positives that are among them, and precision divided
+        by the prevalence.
+
+    Examples
+    --------
+    >>> from core.metrics import gains_table
+    >>> (gain,) = gains_table([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], counts=[2])
+    >>> gain.positives, round(gain.recall.value, 3), round(gain.lift.value, 3)
+    (2.0, 0.667, 2.0)
+    """
 
     share: float
-    """Their fraction of all rows. In (0, 1]."""
     size: float
-    """Their weight; their number when unweighted."""
     threshold: float
-    """The lowest score among them. If it is tied beyond the cut, flagging by it would flag more rows."""
     tied: float
-    """Weight of all rows with that score."""
     taken: float
-    """Weight of those of them that are among the first rows."""
     positives: float
-    """Weight of the positives among the first rows; the mean over all orders of a tie at the cut."""
     precision: Interval
     recall: Interval
     lift: Interval
-    """Precision divided by the prevalence."""
 
 
 def gains_table(
@@ -74,36 +93,45 @@ def gains_table(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> tuple[Gain, ...]:
-    """Return what a list catches down to several sizes: precision, recall and lift, with intervals.
+    """Compute precision, recall and lift of the first rows of a list, for several sizes.
 
-    InvalidData: as `auc`. InvalidParameter: a size is out of range, counts are given with a prevalence, or a parameter
-    is out of range. O(n log n).
+    Use it if you can call, review or mail only part of the list.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     shares : sequence of float in [1e-9, 1]
-        Sizes, as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
+        Sizes as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
     counts : sequence of float > 0
-        Sizes, as numbers of rows (their weight, if rows are weighted); at most all rows.
+        Sizes as numbers of rows (their weight, if rows are weighted), at most all rows.
     level : float in (0, 1)
-        Level of each interval by itself. It covers the figure of the population at that share of a list.
-    prevalence : float in [1e-9, 1 − 1e-9]
-        Fraction of positives among future rows, which the intervals take as known. By default it is estimated: that of
-        the sample, and the intervals include its variance.
+        Confidence level of each interval. It covers the value of the population at that share of a list.
+    prevalence : float in [1e-9, 1 − 1e-9], optional
+        Fraction of positives among future rows, taken as known. Default: that of the sample; the intervals then include
+        its variance.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative.
+        Non-negative weights.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together. Intervals then count groups.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     tuple of Gain
-        The shares, then the counts, in the order given.
+        The shares, then the counts, in the given order. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A size is out of range, counts are given with a prevalence, or a parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import gains_table
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2]
     >>> gain, = gains_table(y, scores, counts=[2])
     >>> round(gain.positives, 4), gain.tied, gain.taken, round(gain.precision.value, 4), round(gain.lift.value, 4)
@@ -130,13 +158,25 @@ def gains_on_curve(
     level: float = 0.95,
     prevalence: float | None = None,
 ) -> tuple[Gain, ...]:
-    """Return `gains_table` from a stored full curve and the totals of its data.
+    """Compute `gains_table` from a stored full curve and the totals of its data.
 
-    O(n_points + n_sizes · log n_points).
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    shares, counts, level, prevalence
+        As for `gains_table`.
+
+    Returns
+    -------
+    tuple of Gain
+        The shares, then the counts. O(n_points + n_sizes · log n_points).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, gains_on_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> [gain.recall.value for gain in gains_on_curve(curve, ClassTotals.of_counts(2, 2), shares=[0.25, 0.5])]
     [0.5, 0.75]
@@ -222,23 +262,50 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
 
 
 class GainsCurve(NamedTuple):
-    """The recall by the share of the list that is worked off: the cumulative gains, or Lorenz curve from the top."""
+    """Cumulative gains curve: recall by the share of the list, from its top.
 
-    shares: FloatArray
-    recalls: FloatArray
-    """From (0, 0) to (1, 1), joined by straight lines (a tie is taken at random). Shape (n_points,), float64."""
-
-
-def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
-    """Return the gains curve of a ROC curve at a prevalence. O(n_points).
-
-    Twice the area between it and the diagonal, divided by 1 − prevalence, is the accuracy ratio 2 AUC − 1.
-
-    InvalidParameter: the prevalence is not in (0, 1).
+    Attributes
+    ----------
+    shares, recalls : ndarray of shape (n_points,), float64
+        From (0, 0) to (1, 1), joined by straight lines (a tie is taken in random order).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import gains_curve, roc_curve
+    >>> curve = gains_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
+    >>> curve.shares.tolist(), curve.recalls.tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    """
+
+    shares: FloatArray
+    recalls: FloatArray
+
+
+def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
+    """Compute the cumulative gains curve of a ROC curve at a prevalence.
+
+    Twice the area between it and the diagonal, divided by 1 − prevalence, is the accuracy ratio 2 AUC − 1.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows.
+
+    Returns
+    -------
+    GainsCurve
+        The curve. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        `prevalence` is not in (0, 1).
+
+    Examples
+    --------
+    >>> from core.metrics import gains_curve, roc_curve
     >>> gains_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
     GainsCurve(shares=array([0.  , 0.25, 0.75, 1.  ]), recalls=array([0. , 0.5, 1. , 1. ]))
     """
@@ -247,25 +314,53 @@ def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
 
 
 class PrecisionRecallCurve(NamedTuple):
-    """The precision and the recall of every threshold, from the greatest score on.
+    """Precision and recall of every threshold, from the highest score on.
 
-    Between two points the curve is no straight line: read it at its points, or interpolate the ROC curve.
+    Between two points the curve is not a straight line: read it at its points, or interpolate the ROC curve.
+
+    Attributes
+    ----------
+    recalls, precisions : ndarray of shape (n_points,), float64
+        Values at each threshold.
+    thresholds : ndarray of shape (n_points,), float64
+        Rows with score ≥ threshold are flagged.
+
+    Examples
+    --------
+    >>> from core.metrics import precision_recall_curve, roc_curve
+    >>> curve = precision_recall_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
+    >>> curve.recalls.tolist(), curve.precisions.round(2).tolist()
+    ([0.5, 0.5, 1.0, 1.0], [1.0, 0.5, 0.67, 0.5])
     """
 
     recalls: FloatArray
     precisions: FloatArray
     thresholds: FloatArray
-    """Scores of at least the threshold are flagged. Shape (n_points,), float64 each."""
 
 
 def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecallCurve:
-    """Return the points of the precision–recall curve of a ROC curve at a prevalence. O(n_points).
+    """Compute the precision–recall curve of a ROC curve at a prevalence.
 
-    InvalidParameter: the prevalence is not in (0, 1).
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows.
+
+    Returns
+    -------
+    PrecisionRecallCurve
+        One point per threshold. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        `prevalence` is not in (0, 1).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import precision_recall_curve, roc_curve
     >>> precision_recall_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5).precisions
     array([1.        , 0.66666667, 0.5       ])
     """
@@ -275,27 +370,49 @@ def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecal
 
 
 class CostCurve(NamedTuple):
-    """The least expected cost of a ranking, by how costs and prevalence are."""
+    """Cost curve: the lowest expected cost of a ranking by the weight of a missed positive.
 
-    weights: FloatArray
-    """π c₊ / (π c₊ + (1 − π) c₋): 0 if only flagged negatives cost, 1 if only missed positives do."""
-    costs: FloatArray
-    """Cost of the best threshold, as a fraction of that of the worst; a constant decision costs min(w, 1 − w)."""
-
-
-def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
-    """Return the lower envelope of the costs of all thresholds. O(n_points + n_weights · n_hull).
-
-    InvalidParameter: a weight is not in [0, 1].
-
-    Parameters
+    Attributes
     ----------
-    weights : array_like of float in [0, 1], shape (n_weights,)
-        0, .01, …, 1 by default.
+    weights : ndarray of shape (n_weights,), float64
+        π c₊ / (π c₊ + (1 − π) c₋): 0 if only flagged negatives cost, 1 if only missed positives do.
+    costs : ndarray of shape (n_weights,), float64
+        Cost of the best threshold as a fraction of the worst. A constant decision costs min(w, 1 − w).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import cost_curve, roc_curve
+    >>> cost_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), weights=[0.25, 0.5]).costs.round(3)
+    array([0.125, 0.25 ])
+    """
+
+    weights: FloatArray
+    costs: FloatArray
+
+
+def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
+    """Compute the cost curve: the lower envelope of the costs of all thresholds.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    weights : array_like of float in [0, 1], shape (n_weights,), optional
+        Weights of a missed positive. Default: 0, 0.01, …, 1.
+
+    Returns
+    -------
+    CostCurve
+        The lowest cost at each weight. O(n_points + n_weights · n_hull).
+
+    Raises
+    ------
+    InvalidParameter
+        A weight is not in [0, 1].
+
+    Examples
+    --------
+    >>> from core.metrics import cost_curve, roc_curve
     >>> cost_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), [0.25, 0.5]).costs
     array([0.125, 0.25 ])
     """
@@ -312,19 +429,49 @@ ListCurveKind = Literal["precision_recall", "gains", "cost"]
 
 
 class ListCurve(NamedTuple):
-    """A curve of a list that is cut at every threshold; x never falls."""
+    """A curve over the thresholds of a list; x never decreases.
+
+    Attributes
+    ----------
+    x, y : ndarray of shape (n_points,), float64
+        The points.
+    thresholds : ndarray of shape (n_points,), float64
+        Threshold of each point: rows with at least this score are flagged.
+    spread : tuple of two ndarray of shape (n_points,), float64
+        Two measures of length along the curve by which `thin` spreads its points. Neither decreases.
+
+    Examples
+    --------
+    >>> from core.metrics import list_curve, roc_curve
+    >>> curve = list_curve("gains", roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
+    >>> curve.x.tolist(), curve.y.tolist()
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
+    """
 
     x: FloatArray
     y: FloatArray
     thresholds: FloatArray
-    """Cut of each point: scores of at least this are flagged. Shape (n_points,), float64 each."""
     spread: tuple[FloatArray, FloatArray]
-    """Two ways along the curve by which `thin` spreads its points; neither falls. Shape (n_points,), float64."""
 
     def thin(self, max_points: int) -> ListCurve:
-        """Return the curve of at most `max_points` of its points: the ends, and others spread along both ways.
+        """Return the curve with at most `max_points` of its points.
 
-        InvalidParameter: `max_points` is less than 2. O(n_points).
+        The ends are kept, and the others are spread by both measures of length.
+
+        Parameters
+        ----------
+        max_points : int
+            At least 2.
+
+        Returns
+        -------
+        ListCurve
+            The thinned curve. O(n_points).
+
+        Raises
+        ------
+        InvalidParameter
+            `max_points` is less than 2.
         """
         if max_points < 2:
             raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
@@ -345,17 +492,32 @@ class ListCurve(NamedTuple):
 
 
 def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListCurve:
-    """Return a curve of a list at a prevalence, from a ROC curve.
+    """Compute a precision–recall, gains or cost curve at a prevalence from a ROC curve.
 
-    `precision_recall` has the recall and the precision of every threshold: points, between which the curve is no
-    straight line. `gains` has the share of the list and the recall from (0, 0) on, joined by straight lines. `cost` has
-    the corners of the cost curve, joined by straight lines; its thresholds are the best cuts from the corner on.
+    Parameters
+    ----------
+    kind : {"precision_recall", "gains", "cost"}
+        "precision_recall": recall and precision of every threshold, as points that no straight line joins. "gains":
+        share of the list and recall from (0, 0) on, joined by straight lines. "cost": the corners of the cost curve,
+        joined by straight lines; its thresholds are the best ones from the corner on.
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows.
 
-    InvalidParameter: the prevalence is not in (0, 1). O(n_points).
+    Returns
+    -------
+    ListCurve
+        The curve. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        `prevalence` is not in (0, 1).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import list_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> list_curve("precision_recall", curve, 0.5).y
     array([1.        , 0.66666667, 0.5       ])
@@ -388,14 +550,25 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
 
 
 class ScoreHistogram(NamedTuple):
-    """How the scores of each class are spread over bins of equal width."""
+    """Histogram of the scores of each class, in bins of equal width.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,), float64
+        Ends of the bins, ascending. The outermost bins include all scores beyond them.
+    positives, negatives : ndarray of shape (n_bins,), float64
+        Fraction of the class in each bin; each sums to 1.
+
+    Examples
+    --------
+    >>> from core.metrics import roc_curve, score_histogram
+    >>> score_histogram(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), n_bins=3).positives
+    array([0. , 0.5, 0.5])
+    """
 
     edges: FloatArray
-    """Ends of the bins, ascending, shape (n_bins + 1,). The outermost bins also have all scores beyond them."""
     positives: FloatArray
-    """Fraction of the positives in each bin, shape (n_bins,), float64; they sum to 1."""
     negatives: FloatArray
-    """Fraction of the negatives in each bin."""
 
 
 MAX_TAIL = 0.005
@@ -404,16 +577,31 @@ would leave all others in a single bin."""
 
 
 def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
-    """Return the histogram of the scores of each class, from a ROC curve. O(n_points).
+    """Compute the histogram of the scores of each class from a ROC curve.
 
-    Each point of the curve adds the rows between it and the point before, as if their score were its threshold: exact
-    where the curve has a point for each score. If all scores are equal, there is one bin, of width 1 around them.
+    Each point of the curve stands for the rows between it and the previous point, as if their score were its threshold.
+    That is exact if the curve has a point per score. If all scores are equal, there is one bin of width 1 around them.
 
-    InvalidParameter: `n_bins` is less than 1.
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    n_bins : int
+        Number of bins, at least 1.
+
+    Returns
+    -------
+    ScoreHistogram
+        The histogram. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        `n_bins` is less than 1.
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import roc_curve, score_histogram
     >>> found = score_histogram(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 2)
     >>> found.edges, found.positives, found.negatives
     (array([0.1, 0.5, 0.9]), array([0.5, 0.5]), array([1., 0.]))

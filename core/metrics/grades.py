@@ -69,32 +69,70 @@ MAX_VOLUME_GRADES = 8
 
 @dataclass(frozen=True)
 class GradedSummary:
-    """Figures of scores of rows with grades."""
+    """Metrics of the scores of rows with grades.
+
+    Attributes
+    ----------
+    c_index : Interval
+        Fraction of the pairs of different grades that are in order.
+    mean_auc : Interval
+        Mean of the AUCs between all pairs of grades.
+    volume : Interval or None
+        Volume under the ROC surface; None with more than `MAX_VOLUME_GRADES` grades.
+    grades : tuple of int
+        Distinct grades, ascending.
+    counts : tuple of int
+        Rows of positive weight of each grade.
+    pairwise : tuple of tuple of float or None
+        AUC between the lower grade (row) and the higher grade (column); None elsewhere.
+    level : float in (0, 1)
+        Confidence level of the intervals.
+
+    Examples
+    --------
+    >>> from core.metrics import measure_graded
+    >>> found = measure_graded([0, 0, 1, 1, 2, 2], [1, 2, 3, 2, 5, 6])
+    >>> found.grades, round(found.c_index.value, 3), round(found.mean_auc.value, 3)
+    ((0, 1, 2), 0.958, 0.958)
+    """
 
     c_index: Interval
     mean_auc: Interval
     volume: Interval | None
-    """None with more than `MAX_VOLUME_GRADES` grades."""
     grades: tuple[int, ...]
-    """Distinct grades, ascending."""
     counts: tuple[int, ...]
-    """Rows of weight above 0 of each grade."""
     pairwise: tuple[tuple[float | None, ...], ...]
-    """Area between the lower grade (row) and the higher grade (column); None elsewhere."""
     level: float
 
 
 @dataclass(frozen=True)
 class GradedComparison:
-    """The scorers by one figure of graded rows."""
+    """Comparison of scorers by one metric of graded rows.
+
+    Attributes
+    ----------
+    figure : GradedFigure
+        "c_index", "mean_auc" or "volume".
+    values : tuple of Interval
+        Its value for each scorer, in their order.
+    differences : tuple of Difference
+        Every pair of scorers, in their order.
+    joint_p_value : float or None
+        For H₀: all scorers have the same value.
+
+    Examples
+    --------
+    >>> from core.metrics import compare_graded
+    >>> y = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    >>> found = compare_graded(y, [[1, 2, 3, 2, 4, 5, 6, 5, 8], [3, 1, 2, 4, 2, 6, 5, 7, 8]])
+    >>> [round(each.value, 3) for each in found[0].values]
+    [0.926, 0.907]
+    """
 
     metric: GradedMetric
     values: tuple[Interval, ...]
-    """In the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order."""
     joint_p_value: float | None
-    """Of H₀: all scorers have the same figure. In [0, 1]."""
 
 
 class _GradedRows(NamedTuple):
@@ -117,12 +155,30 @@ class _GradedEstimate(NamedTuple):
 
 
 def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Return the fraction of the pairs of different grades that the scores put in order, ties counted half.
+    """Compute the C-index: the fraction of pairs of different grades in order, ties counted half.
 
-    Parameters and errors as `measure_graded`.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Grades: whole numbers from 0 to 31.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means a higher grade.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. A pair has the product of the weights of its rows.
+
+    Returns
+    -------
+    float in [0, 1]
+        The C-index.
+
+    Raises
+    ------
+    InvalidData
+        As for `measure_graded`.
 
     Examples
     --------
+    >>> from core.metrics import c_index
     >>> c_index([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
     0.8
     """
@@ -139,26 +195,36 @@ def measure_graded(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> GradedSummary:
-    """Return C-index, mean area and volume of scores of graded rows, each with an interval.
-
-    InvalidData: lengths differ, a label is no grade, all are equal, or a score or weight is not finite.
-    InvalidParameter: `level` is not strictly between 0 and 1. O(n log n + n · n_grades).
+    """Compute C-index, mean AUC and volume under the ROC surface for graded rows, with intervals.
 
     Parameters
     ----------
     y : array_like, shape (n_samples,)
-        Whole numbers from 0 to 31.
+        Grades: whole numbers from 0 to 31.
     scores : array_like of float, shape (n_samples,)
-        Finite; higher means a higher grade.
+        Finite scores; higher means a higher grade.
     level : float in (0, 1)
-        Probability that an interval covers the figure of the population.
+        Probability that an interval covers the value of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative; a pair weighs the product of its rows' weights.
+        Non-negative weights. A pair has the product of the weights of its rows.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    GradedSummary
+        The metrics. O(n log n + n · n_grades).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a label is not a grade, all are equal, or a score or weight is not finite.
+    InvalidParameter
+        `level` is not strictly between 0 and 1.
 
     Examples
     --------
+    >>> from core.metrics import measure_graded
     >>> found = measure_graded([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
     >>> found.c_index.value, round(found.mean_auc.value, 4), found.volume.value
     (0.8, 0.8333, 0.5)
@@ -191,12 +257,38 @@ def compare_graded(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> tuple[GradedComparison, ...]:
-    """Compare scorers on the same graded rows by C-index, mean area and volume, with paired tests.
+    """Compare scorers on the same graded rows by C-index, mean AUC and volume, with paired tests.
 
-    InvalidData, InvalidParameter: as `compare` and `measure_graded`. P-values are adjusted over all pairs and figures.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Grades: whole numbers from 0 to 31.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. A pair has the product of the weights of its rows.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    names : sequence of str, optional
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
+    adjust : {"holm", "none"}
+        Adjustment of the p-values over all pairs and metrics.
+
+    Returns
+    -------
+    tuple of GradedComparison
+        One per metric.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `compare` and `measure_graded`.
 
     Examples
     --------
+    >>> from core.metrics import compare_graded
     >>> found = compare_graded([0, 1, 2, 1], [[0.1, 0.4, 0.8, 0.9], [0.1, 0.4, 0.9, 0.8]])
     >>> found[0].metric, round(found[0].differences[0].value, 4)
     ('c_index', -0.2)

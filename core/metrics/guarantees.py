@@ -51,7 +51,17 @@ CLASS_OF = {"fpr": "negatives", "tpr": "positives"}
 
 
 class TooFewRows(InvalidParameter):
-    """No cut can be promised: there are fewer rows than `needed`."""
+    """No threshold can be guaranteed: there are fewer rows than `needed`.
+
+    Examples
+    --------
+    >>> from core.metrics import TooFewRows, promised_point
+    >>> try:
+    ...     promised_point([0, 0, 1, 1], [1, 2, 3, 4], fpr=0.1)
+    ... except TooFewRows as error:
+    ...     print(error.code)
+    too_few_rows
+    """
 
     code = "too_few_rows"
 
@@ -71,18 +81,12 @@ class Guarantee:
     """What a cut promises of its rate in the population."""
 
     rate: Rate
-    """The FPR stays at `limit` or below, or the TPR at `limit` or above."""
     limit: float
     confidence: float
-    """Least probability, over samples such as this one, that the promise is kept."""
     rows: int
-    """Number of negatives (of positives for the TPR) that the promise rests on."""
     needed: int
-    """Least number of them with which a cut can be promised at all."""
     errors: int
-    """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
     broken: float
-    """Greatest probability that the promise is broken; at most 1 − confidence."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,7 @@ class GroupGuarantee:
 
     group: Any
     threshold: float | None
-    """Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows."""
     rows: int
-    """Negatives (positives for the TPR) in the group."""
     needed: int
     """Least number of them with which the cut can be promised."""
     guarantee: Guarantee | None = None
@@ -115,17 +117,30 @@ class GroupGuarantees:
     groups: tuple[GroupGuarantee, ...]
     """One per group, in ascending order of the groups."""
     threshold: float | None
-    """The single cut that keeps the promise in every group. None if a group has too few rows."""
     together: bool
-    """True if `confidence` is that of all promises at once, False if it is that of each by itself."""
 
 
 def rows_to_guarantee(
     *, fpr: float | None = None, tpr: float | None = None, confidence: float = 0.95
 ) -> int:
-    """Return the least number of negatives that can promise an FPR, or of positives that can promise a TPR.
+    """Return the minimum number of rows that can guarantee a rate.
 
-    InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
+    Parameters
+    ----------
+    fpr, tpr : float in [1e-9, 1 - 1e-9]
+        The limit of one of the two.
+    confidence : float in (0, 1)
+        Minimum probability that the guarantee holds.
+
+    Returns
+    -------
+    int
+        Number of negatives for an FPR, of positives for a TPR.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
 
     Examples
     --------
@@ -157,19 +172,39 @@ def guaranteed_point(
 
     Parameters
     ----------
-    y, scores
-        As `auc`: of rows that the ranker has not learnt from, drawn independently.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of held-out rows that were drawn independently; higher means more likely positive.
     fpr, tpr : float in [1e-9, 1 - 1e-9]
         The limit of one of the two.
     confidence : float in (0, 1)
-        Least probability that the promise is kept in the population.
+        Minimum probability that the guarantee holds in the population.
     costs, prevalence, level
-        As `operating_point`, for the figures of the cut on the sample.
+        As for `operating_point`, for the rates of the threshold on the sample.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Equal within the class that the promise is about; the other class may have any.
+        Equal within the class that the guarantee is about; any weights in the other class.
+
+    Returns
+    -------
+    PromisedPoint
+        The threshold, its rates on the sample, and the guarantee. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    TooFewRows
+        There are fewer rows than a guarantee needs.
+    NoPromise
+        The weights of the class differ.
+    InvalidParameter
+        Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import promised_point
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [100, 400])
     >>> found = guaranteed_point(y, rng.normal(size=500) + 2 * y, fpr=0.05, confidence=0.95)
@@ -209,7 +244,8 @@ def guaranteed_point_on_curve(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> import numpy as np
+    >>> from core.metrics import ClassTotals, promised_point_on_curve, roc_curve
     >>> y, scores = np.repeat([1, 0], [10, 100]), np.concatenate([np.full(10, 200.0), np.arange(100.0)])
     >>> found = guaranteed_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(10, 100), (10, 100), fpr=0.05)
     >>> found.guarantee.errors, found.point.threshold
@@ -258,15 +294,29 @@ def guarantees_by_group(
     y, scores
         As `guaranteed_point`; rows count alike.
     by : array_like, shape (n_samples,)
-        The group of each row; none may be missing.
+        Group of each row; no value may be missing.
     fpr, tpr, confidence
         As `guaranteed_point`.
     together : bool
-        True: all promises hold at once with this confidence. Each of G groups then has confidence^(1/G), since their
-        rows are independent. False: each group has the confidence by itself.
+        True: all guarantees hold at once with this confidence. Each of G groups then has confidence^(1/G), because
+        their rows are independent. False: each group separately has the confidence.
+
+    Returns
+    -------
+    GroupPromises
+        The threshold of each group, and a single one for all. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`, or `by` is not a vector of numbers, booleans or text.
+    InvalidParameter
+        As for `promised_point`.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import promises_by_group
     >>> y = np.tile([1, 0], 100)
     >>> found = guarantees_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
     >>> [(each.rows, each.needed) for each in found.groups], found.threshold

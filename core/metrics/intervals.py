@@ -124,7 +124,22 @@ UNSEEN_KIND = 0.2
 
 
 class PartialArea(NamedTuple):
-    """A window of false positive rates and the partial AUC over it (interpolated, divided by the width)."""
+    """A window of false positive rates and the partial AUC over it.
+
+    Attributes
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window.
+    interval : Interval
+        The interpolated partial AUC, divided by the width of the window.
+
+    Examples
+    --------
+    >>> from core.metrics import summarise
+    >>> found = summarise([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], windows=[(0.0, 0.5)])
+    >>> round(found.partial_aucs[0].interval.value, 3)
+    0.778
+    """
 
     fpr_min: float
     fpr_max: float
@@ -133,27 +148,47 @@ class PartialArea(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """Curve, areas and counts of one ranking."""
+    """Curve, areas and counts of one ranking.
+
+    Attributes
+    ----------
+    curve : RocCurve
+        The full curve, with one point per distinct score.
+    auc : Interval
+        The AUC, with ties counted half and DeLong's interval.
+    partial_aucs : tuple of PartialArea
+        One per requested window, in that order.
+    misrank_fraction : float in [0, 1]
+        Fraction of discordant pairs of a positive and a negative, ties included.
+    ties : float in [0, 1]
+        Fraction of pairs of a positive and a negative with equal scores.
+    positives, negatives : int
+        Rows of each class with positive weight.
+    totals : ClassTotals
+        Total weight and effective number of rows of each class.
+    level : float in (0, 1)
+        Confidence level of the intervals.
+    groups : ScoreGroups
+        The rows by score, from which other metrics of the same ranking are computed.
+
+    Examples
+    --------
+    >>> from core.metrics import summarise
+    >>> found = summarise([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6])
+    >>> found.positives, round(found.auc.value, 3)
+    (3, 0.889)
+    """
 
     curve: RocCurve
-    """The full curve, a point per distinct score."""
     auc: Interval
-    """Ties counted half; DeLong."""
     partial_aucs: tuple[PartialArea, ...]
-    """One per window asked for, in that order."""
     misrank_fraction: float
-    """Fraction of discordant positive–negative pairs, ties included. In [0, 1]."""
     ties: float
-    """Fraction of positive–negative pairs with equal scores. In [0, 1]."""
     positives: int
     negatives: int
-    """Rows of each class with positive weight."""
     totals: ClassTotals
-    """Total weight and effective number of rows of each class; an operating point needs these and the curve."""
     level: float
-    """Level of the intervals. In (0, 1)."""
     groups: ScoreGroups
-    """The rows by score: what other figures of the same ranking are computed from."""
 
 
 def summarise(
@@ -165,19 +200,38 @@ def summarise(
     *,
     group: ArrayLike | None = None,
 ) -> Summary:
-    """Return the curve, the areas with intervals and the counts of a ranking, from one sort.
-
-    InvalidData, InvalidParameter: as `partial_auc_interval`. O(n log n + n · len(windows)).
+    """Compute the ROC curve, the areas with intervals and the counts of a ranking, with one sort.
 
     Parameters
     ----------
-    y, scores, sample_weight, level, group
-        As `auc_interval`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
     windows : sequence of (fpr_min, fpr_max)
         Windows of false positive rates for partial AUCs.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    Summary
+        The results. O(n log n + n · len(windows)).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import summarise
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> summary = summarise(y, scores, windows=[(0.0, 0.5)])
     >>> summary.auc.value, summary.misrank_fraction, summary.positives
@@ -263,31 +317,38 @@ def auc_interval(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Interval:
-    """Return the AUC with an interval from DeLong's variance; see the module.
-
-    InvalidData: lengths differ, a value is not finite, or a class is empty or has no weight. InvalidParameter: `level`
-    is not strictly between 0 and 1. O(n log n).
+    """Compute the AUC with a confidence interval (DeLong).
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     level : float in (0, 1)
         Probability that the interval covers the AUC of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. For the interval only their ratios matter: doubling all of them changes nothing.
+        Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of a patient; they may be of both classes. The
-        variance is then that of units, and Student's t replaces the normal distribution; see the module `intervals`.
+        Rows with equal values were drawn together, such as several rows of one patient. They may be of both classes.
+        The variance is then that of groups, and Student's t replaces the normal distribution.
 
     Returns
     -------
     Interval
-        0 ≤ low ≤ value ≤ high ≤ 1. If the sample does not show its variance (see the module), Wilson's interval for
-        the greatest possible variance.
+        0 ≤ low ≤ value ≤ high ≤ 1. O(n log n). If the sample does not show its variance, it is Wilson's interval for
+        the greatest possible variance; see the module `intervals`.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import auc_interval
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*auc_interval(y, scores)))
     0.750, from 0.319 to 1.000
@@ -308,34 +369,48 @@ def partial_auc_interval(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Interval:
-    """Return the partial AUC (interpolated, divided by the window's width) with an interval.
+    """Compute the partial AUC with a confidence interval.
 
-    InvalidData: as `auc_interval`. InvalidParameter: a parameter is out of range. O(n log n), with the bootstrap
-    O(n log n + n · n_bootstrap). `area_warnings` says where the analytic interval may miss more often than it should.
+    The area is interpolated and divided by the width of the window. `area_warnings` says where the analytic interval
+    may miss the true value more often than it should.
 
     Parameters
     ----------
-    y, scores, sample_weight, group
-        As `auc_interval`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     fpr_min, fpr_max : float in [0, 1]
-        The window, fpr_min < fpr_max.
+        The window of false positive rates, fpr_min < fpr_max.
     level : float in (0, 1)
         Probability that the interval covers the partial AUC of the population.
     method : {"analytic", "bootstrap"}
-        "analytic": placement values. "bootstrap": percentiles over samples drawn with replacement
-        within each class, or of whole groups (see `bootstrap`).
+        "analytic": from placement values. "bootstrap": percentiles over samples drawn with replacement within each
+        class, or of entire groups.
     n_bootstrap : int
-        Number of samples, at least 2.
+        Number of bootstrap samples, at least 2.
     random_state : int
-        Seed of the samples, not negative.
+        Seed of the bootstrap samples, not negative.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     Interval
-        As `auc_interval`.
+        0 ≤ low ≤ value ≤ high ≤ 1. O(n log n), with the bootstrap O(n log n + n · n_bootstrap).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import partial_auc_interval
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*partial_auc_interval(y, scores, 0.0, 0.5)))
     0.625, from 0.143 to 1.000

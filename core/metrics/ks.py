@@ -37,20 +37,39 @@ def ks_interval(
     group: ArrayLike | None = None,
     random_state: int = 0,
 ) -> Interval:
-    """Return the greatest |TPR − FPR| over all thresholds, with an interval. O(n log n).
-
-    InvalidData: as `auc`. InvalidParameter: a parameter is out of range.
+    """Compute the Kolmogorov–Smirnov distance, the greatest |TPR − FPR|, with a confidence interval.
 
     Parameters
     ----------
-    y, scores, sample_weight, group
-        As `auc_interval`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     level : float in (0, 1)
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     random_state : int
-        Seed by which the rows are dealt into parts.
+        Seed of the split of the rows into parts.
+
+    Returns
+    -------
+    Interval
+        The distance in [0, 1]. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import ks_interval
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [200, 1000])
     >>> found = ks_interval(y, rng.normal(size=1200) + y)

@@ -104,17 +104,22 @@ LIST_METRICS: MetricNames[ListMetric] = MetricNames("a figure of lists")
 @LIST_METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class ListAuc:
-    """The area within a list: the fraction of its pairs in order, or a partial area of two classes.
-
-    InvalidParameter: the window is out of range. `of` refuses more than two grades if the window is not [0, 1].
+    """AUC or partial AUC within a list, as a metric for `measure_lists`.
 
     Parameters
     ----------
     fpr_min, fpr_max : float in [0, 1]
-        Window of false positive rates; the partial area is divided by its width.
+        Window of false positive rates; the partial area is divided by its width. With more than two grades it must be
+        [0, 1].
+
+    Raises
+    ------
+    InvalidParameter
+        The window is out of range.
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, measure_lists
     >>> measure_lists([1, 0, 1, 0], [0.9, 0.4, 0.2, 0.3], [1, 1, 2, 2], [ListAuc()])[0].interval.value
     0.5
     """
@@ -132,7 +137,18 @@ class ListAuc:
         return "auc" if whole else f"pauc:{self.fpr_min:g},{self.fpr_max:g}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the area of each list."""
+        """Return the area of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
         out = _empty(lists)
         if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
             _order_pairs(*lists[:4], out)
@@ -151,17 +167,23 @@ class ListAuc:
 @LIST_METRICS.named("ndcg", "ndcg@{count}")
 @dataclass(frozen=True)
 class ListNdcg:
-    """NDCG of the first rows of a list, with the gain 2^g − 1; without a row of a grade above 0 it has no value.
+    """NDCG of the first rows of a list, with the gain 2^g − 1 of grade g.
 
-    InvalidParameter: `count` is not a whole number from 1 to 1,000,000,000.
+    A list without a row of a grade above 0 has no value.
 
     Parameters
     ----------
     count : int, optional
-        Number of first rows; all rows by default.
+        Number of first rows, from 1 to 1,000,000,000. Default: all rows.
+
+    Raises
+    ------
+    InvalidParameter
+        `count` is out of range.
 
     Examples
     --------
+    >>> from core.metrics import ListNdcg, measure_lists
     >>> found, = measure_lists([2, 0, 1], [0.9, 0.5, 0.1], [7, 7, 7], [ListNdcg(10)], graded=True)
     >>> round(found.interval.value, 4)
     0.9639
@@ -179,7 +201,18 @@ class ListNdcg:
         return "ndcg" if self.count is None else f"ndcg@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the NDCG of each list."""
+        """Return the NDCG of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
         out = _empty(lists)
         longest = int(np.diff(lists.starts).max())
         count = longest if self.count is None else min(int(self.count), longest)
@@ -191,10 +224,13 @@ class ListNdcg:
 @LIST_METRICS.named("map")
 @dataclass(frozen=True)
 class ListAveragePrecision:
-    """Average precision of a list; its mean over lists is MAP. A tie is one threshold, as for `AveragePrecision`.
+    """Average precision of a list; its mean over lists is MAP.
+
+    A tie is one threshold, as for `AveragePrecision`.
 
     Examples
     --------
+    >>> from core.metrics import ListAveragePrecision, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListAveragePrecision()])[0].interval.value
     0.75
     """
@@ -202,17 +238,29 @@ class ListAveragePrecision:
     name = "map"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the average precision of each list."""
+        """Return the average precision of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
         return _relevance(lists, 0, 0)
 
 
 @LIST_METRICS.named("mrr")
 @dataclass(frozen=True)
 class ListReciprocalRank:
-    """One over the rank of the first relevant row of a list; its mean over lists is MRR.
+    """Reciprocal rank of the first relevant row of a list; its mean over lists is MRR.
 
     Examples
     --------
+    >>> from core.metrics import ListReciprocalRank, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListReciprocalRank()])[0].interval.value
     0.75
     """
@@ -220,19 +268,39 @@ class ListReciprocalRank:
     name = "mrr"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the reciprocal rank of each list."""
+        """Return the reciprocal rank of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
         return _relevance(lists, 1, 0)
 
 
 @LIST_METRICS.named("precision@{count}")
 @dataclass(frozen=True)
 class ListPrecision:
-    """The fraction of relevant rows among the first `count` of a list, or among all rows of a shorter one.
+    """Precision at k of a list: the fraction of relevant rows among its first rows.
 
-    InvalidParameter: `count` is not a whole number from 1 to 1,000,000,000.
+    Parameters
+    ----------
+    count : int
+        Number of first rows, from 1 to 1,000,000,000. A shorter list counts all of its rows.
+
+    Raises
+    ------
+    InvalidParameter
+        `count` is out of range.
 
     Examples
     --------
+    >>> from core.metrics import ListPrecision, measure_lists
     >>> measure_lists([1, 0, 0, 1], [0.9, 0.4, 0.3, 0.2], [1, 1, 2, 2], [ListPrecision(1)])[0].interval.value
     0.5
     """
@@ -248,7 +316,18 @@ class ListPrecision:
         return f"precision@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the precision of each list."""
+        """Return the precision of each list.
+
+        Parameters
+        ----------
+        lists : Lists
+            The rows by list.
+
+        Returns
+        -------
+        ndarray of shape (n_lists,), float64
+            One value per list; NaN where it is not defined.
+        """
         return _relevance(lists, 2, int(self.count))
 
 
@@ -264,7 +343,20 @@ def _check_count(count: object) -> None:
 def list_metric_named(name: str) -> ListMetric:
     """Return the figure of a name: auc, pauc:0,0.1, ndcg, ndcg@10, map, mrr or precision@5.
 
-    InvalidParameter: no figure has this name, or a number in it is out of range.
+    Parameters
+    ----------
+    name : str
+        One of auc, ndcg, map, mrr, or a name with numbers such as pauc:0,0.1, ndcg@10 or precision@5.
+
+    Returns
+    -------
+    ListFigure
+        The metric, for `measure_lists` and `compare_lists`.
+
+    Raises
+    ------
+    InvalidParameter
+        No metric has this name, or a number in it is out of range.
 
     Examples
     --------
@@ -276,32 +368,68 @@ def list_metric_named(name: str) -> ListMetric:
 
 @dataclass(frozen=True)
 class ListMeasured:
-    """The mean of a figure over lists."""
+    """Mean of a metric over lists.
+
+    Attributes
+    ----------
+    figure : ListFigure
+        The metric.
+    interval : Interval
+        The mean with a confidence interval.
+    queries : int
+        Lists that have a value.
+    skipped : int
+        Lists without a value: those of one grade, or without a relevant row.
+    effective_queries : float
+        Number of lists of equal weight that would give the same variance.
+
+    Examples
+    --------
+    >>> from core.metrics import ListAuc, measure_lists
+    >>> (found,) = measure_lists([0, 1, 0, 1, 0, 1], [1, 2, 3, 2, 1, 4], [1, 1, 2, 2, 3, 3], [ListAuc()])
+    >>> found.queries, round(found.interval.value, 3)
+    (3, 0.667)
+    """
 
     metric: ListMetric
     interval: Interval
     queries: int
-    """Lists that have a value."""
     skipped: int
-    """Lists that have none: of one grade, or without a relevant row."""
     effective_queries: float
-    """Lists of equal weight that would give the same variance."""
 
 
 @dataclass(frozen=True)
 class ListComparison:
-    """The scorers by the mean of one figure over lists."""
+    """Comparison of scorers by the mean of one metric over lists.
+
+    Attributes
+    ----------
+    figure : ListFigure
+        The metric.
+    values : tuple of Interval
+        Mean for each scorer, in their order.
+    differences : tuple of Difference
+        Every pair of scorers, in their order.
+    joint_p_value : float or None
+        For H₀: all scorers have the same mean.
+    queries, skipped : int
+        Lists with and without a value.
+
+    Examples
+    --------
+    >>> from core.metrics import ListAuc, compare_lists
+    >>> y, query = [0, 1, 0, 1, 0, 1], [1, 1, 2, 2, 3, 3]
+    >>> (found,) = compare_lists(y, [[1, 2, 3, 2, 1, 4], [2, 1, 1, 3, 1, 2]], query, [ListAuc()])
+    >>> [round(each.value, 3) for each in found.values]
+    [0.667, 0.667]
+    """
 
     metric: ListMetric
     values: tuple[Interval, ...]
-    """In the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order."""
     joint_p_value: float | None
-    """Of H₀: all scorers have the same mean. In [0, 1]."""
     queries: int
     skipped: int
-    """As in `ListMeasured`."""
 
 
 def measure_lists(
@@ -315,17 +443,14 @@ def measure_lists(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[ListMeasured, ...]:
-    """Return the means of figures over lists, each with an interval whose unit is the list.
-
-    InvalidData: lengths differ, a value is missing or not finite, labels break their rule, or no list has a value of a
-    figure. InvalidParameter: there is no figure, or a parameter is out of range. O(n log n + n · n_grades).
+    """Compute means of metrics over lists (queries), with intervals that count lists.
 
     Parameters
     ----------
     y : array_like, shape (n_samples,)
         Two values, of which the greater is positive; or grades, see `graded`.
     scores : array_like of float, shape (n_samples,)
-        Finite; higher comes first.
+        Finite scores; the highest comes first.
     query : array_like, shape (n_samples,)
         Numbers, booleans or text: rows with equal values are one list.
     metrics : sequence of ListMetric
@@ -333,14 +458,27 @@ def measure_lists(
     graded : bool
         Whether y holds grades, whole numbers from 0 to 31; 0 is not relevant.
     relevant : int
-        Least grade of a relevant row, for the figures that know no grades. At least 1; 1 if not `graded`.
+        Lowest grade of a relevant row, at least 1, for the metrics that do not use grades. 1 unless `graded`.
     level : float in (0, 1)
         Probability that an interval covers the mean over the population of lists.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. A list weighs as much as its rows do on average; rows of weight 0 count as absent.
+        Non-negative weights. A list has the mean weight of its rows; rows of weight 0 count as absent.
+
+    Returns
+    -------
+    tuple of ListMeasured
+        In the order of the metrics. O(n log n + n · n_grades).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is missing or not finite, labels break their rule, or no list has a value of a metric.
+    InvalidParameter
+        There is no metric, or a parameter is out of range.
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, measure_lists
     >>> y, query = [1, 0, 0, 1, 1, 0], ["a", "a", "a", "b", "b", "b"]
     >>> found, = measure_lists(y, [3, 2, 1, 1, 2, 3], query, [ListAuc()])
     >>> found.interval.value, found.queries
@@ -376,19 +514,32 @@ def compare_lists(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> tuple[ListComparison, ...]:
-    """Compare scorers on the same lists: every pair's difference of means, with interval and paired p-value.
-
-    InvalidData, InvalidParameter: as `compare` and `measure_lists`. P-values are adjusted over all pairs and figures.
+    """Compare scorers on the same lists: differences of means with intervals and paired tests.
 
     Parameters
     ----------
     y, query, figures, graded, relevant, level, sample_weight
-        As `measure_lists`.
-    scores, names, adjust
-        As `compare`.
+        As for `measure_lists`.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    names : sequence of str, optional
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
+    adjust : {"holm", "none"}
+        Adjustment of the p-values over all pairs and metrics.
+
+    Returns
+    -------
+    tuple of ListComparison
+        In the order of the metrics.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `compare` and `measure_lists`.
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, compare_lists
     >>> y, query = [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 3, 3]
     >>> found, = compare_lists(y, [[1, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 1]], query, [ListAuc()])
     >>> round(found.differences[0].value, 4)
@@ -425,10 +576,24 @@ def list_values(
 ) -> FloatArray:
     """Return figures of each list, NaN where a list has no value, shape (n_metrics, n_queries), float64.
 
-    Queries ascend, without those of weight 0. Parameters and errors as `measure_lists`.
+    Parameters
+    ----------
+    y, scores, query, figures, graded, relevant, sample_weight
+        As for `measure_lists`.
+
+    Returns
+    -------
+    ndarray of shape (n_metrics, n_queries), float64
+        NaN where a list has no value. Queries ascend; those of weight 0 are left out.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `measure_lists`.
 
     Examples
     --------
+    >>> from core.metrics import ListAuc, list_values
     >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
     [[1.0, 1.0, nan]]
     """

@@ -90,7 +90,21 @@ def metric_named(name: str) -> Metric:
     """Return the figure of a name: auc, pauc:0,0.05, empirical:0,0.05, two_way:0.1,0.8, average_precision,
     precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg, ndcg@10 or ndcg@1%.
 
-    InvalidParameter: no figure has this name, or a number in it is out of range.
+    Parameters
+    ----------
+    name : str
+        One of auc, gini, average_precision, ndcg, or a name with numbers such as pauc:0,0.05, empirical:0,0.05,
+        two_way:0.1,0.8, precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg@10 or ndcg@1%.
+
+    Returns
+    -------
+    Figure
+        The metric, for `measure` and `compare_figures`.
+
+    Raises
+    ------
+    InvalidParameter
+        No metric has this name, or a number in it is out of range.
 
     Examples
     --------
@@ -107,12 +121,8 @@ class MetricEstimate:
     metric: Metric
     interval: Interval
     chance: float | None
-    """The figure of scores that say nothing; None if that is 0."""
     p_value: float | None
-    """One-sided, of H₀: the scores say nothing. None without `chance`, or if a class has fewer than `MIN_CLASS_ROWS`
-    effective rows, or fewer than three in the window of an area."""
     adjusted_p_value: float | None
-    """Adjusted by Holm over all figures that were asked for together. None without `p_value`."""
 
 
 def measure(
@@ -137,18 +147,30 @@ def measure(
     metrics : sequence of Metric
         Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
-        Probability that an interval covers the figure of the population.
+        Probability that an interval covers the value of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. NDCG needs whole numbers.
+        Non-negative weights. NDCG needs whole numbers.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
     fixed_prevalence : bool
-        Whether the population has the prevalence of these rows; by default the intervals include its variance, as for
-        rows that were drawn one by one.
+        Whether the population has the prevalence of these rows. By default rows were drawn one by one, and the
+        intervals include the variance of the prevalence.
+
+    Returns
+    -------
+    tuple of FigureEstimate
+        In the order of the metrics. O(n log n + n · n_metrics).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        There is no metric, or a parameter is out of range.
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision, PrecisionAt
+    >>> from core.metrics import AveragePrecision, PrecisionAt, measure
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> found = measure(y, scores, [AveragePrecision(), PrecisionAt(count=2)])
     >>> [round(each.interval.value, 4) for each in found]
@@ -182,12 +204,30 @@ def measure_on_curve(
 ) -> tuple[MetricEstimate, ...]:
     """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_metrics).
 
-    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class, and
+    With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class and
     each group had rows of one class.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    figures : sequence of Figure
+        As for `measure`.
+    level : float in (0, 1)
+        As for `measure`.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of FigureEstimate
+        In the order of the metrics. O(n_points · n_metrics).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, figure_named, measure_on_curve, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [metric_named("precision@50%")])[0].interval.value
     0.75
@@ -346,7 +386,28 @@ def scaled_interval(
 def value_of_metric(
     metric: Metric, y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the figure of a ranking. InvalidData, InvalidParameter: as `measure`. O(n log n).
+    """Compute the value of one metric for a ranking.
+
+    Parameters
+    ----------
+    figure : Figure
+        Such as `AveragePrecision()`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+
+    Returns
+    -------
+    float
+        The value. O(n log n).
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `measure`.
 
     Examples
     --------
@@ -388,13 +449,9 @@ class MetricComparison:
 
     metric: Metric
     values: tuple[Interval, ...]
-    """In the order of the scorers."""
     differences: tuple[Difference, ...]
-    """Every pair of scorers, in their order."""
     joint_p_value: float | None
-    """Of H₀: all scorers have the same figure. In [0, 1]; None if its window holds too few rows for a test."""
     warning: str | None = None
-    """Why there are no p-values, and how many rows are needed; None if there are p-values."""
 
 
 def compare_metrics(
@@ -411,19 +468,42 @@ def compare_metrics(
 ) -> tuple[MetricComparison, ...]:
     """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
 
-    InvalidData, InvalidParameter: as `compare` and `measure`. P-values are adjusted over all pairs and figures.
-    O(k n log n + k² n m) time and O(k n m) memory for k scorers and m figures.
+    For the AUC and partial AUC, `compare` offers more.
 
     Parameters
     ----------
-    y, scores, level, sample_weight, group, names, adjust
-        As `compare`.
-    figures, fixed_prevalence
-        As `measure`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : sequence of array_like of float, each of shape (n_samples,)
+        Scores of two or more scorers. Their scales may differ.
+    figures : sequence of Figure
+        As for `measure`.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights. For intervals and tests only their ratios matter.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    names : sequence of str, optional
+        Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
+    adjust : {"holm", "none"}
+        Adjustment of the p-values over all pairs and metrics.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of FigureComparison
+        In the order of the metrics. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m metrics.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `compare` and `measure`.
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision
+    >>> from core.metrics import AveragePrecision, compare_figures
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = compare_metrics(y, [first, second], [AveragePrecision()])
@@ -476,7 +556,7 @@ def cross_validated_compare_metrics(
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision
+    >>> from core.metrics import AveragePrecision, cross_validated_compare_figures
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = cross_validated_compare_metrics(y, [first, second], fold, [AveragePrecision()])

@@ -44,17 +44,21 @@ COST_ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of the two kinds of error, in any unit.
-
-    InvalidParameter: a cost is out of range, or both are 0.
+    """Costs of a false positive and of a false negative, in any unit.
 
     Parameters
     ----------
     false_positive, false_negative : float
         Cost of flagging a negative, and of missing a positive: 0, or between 1e-100 and 1e100; not both 0.
 
+    Raises
+    ------
+    InvalidParameter
+        A cost is out of range, or both are 0.
+
     Examples
     --------
+    >>> from core.metrics import Costs
     >>> Costs(false_positive=1, false_negative=5).a_row(prevalence=0.1)
     (0.9, 0.5)
     """
@@ -76,50 +80,96 @@ class Costs:
             )
 
     def a_row(self, prevalence: float) -> tuple[float, float]:
-        """Return the cost per row of an FPR of 1, and of a TPR of 0."""
+        """Return the cost per row of an FPR of 1, and of a TPR of 0.
+
+        Parameters
+        ----------
+        prevalence : float in (0, 1)
+            Fraction of positives among all rows.
+
+        Returns
+        -------
+        (float, float)
+            The two costs.
+        """
         return self.false_positive * (1.0 - prevalence), self.false_negative * prevalence
 
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """The cost per row of a threshold."""
+    """Expected cost per row of a threshold.
+
+    Attributes
+    ----------
+    a_row : Interval
+        Mean cost of a row.
+    flag_none, flag_all : float
+        Cost per row of flagging no row, and of flagging all rows. A useful threshold costs less than both.
+    costs : Costs
+        The costs of the two kinds of error.
+
+    Examples
+    --------
+    >>> from core.metrics import Costs, operating_point
+    >>> found = operating_point([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], costs=Costs(1.0, 5.0))
+    >>> round(found.cost.a_row.value, 3), round(found.cost.flag_all, 3)
+    (0.167, 0.5)
+    """
 
     a_row: Interval
-    """Mean cost of a row."""
     flag_none: float
     flag_all: float
-    """Cost per row of flagging no row, and of flagging all rows. A useful threshold costs less than both."""
     costs: Costs
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A threshold and the rates of the rows that it flags, each with an interval."""
+    """A threshold and the rates of the rows that it flags, each with an interval.
+
+    Attributes
+    ----------
+    threshold : float
+        Rows with score ≥ threshold are flagged; +inf flags none.
+    threshold_low, threshold_high : float
+        The population's threshold for the requested rate, or for the lowest cost, is above `threshold_low` and at most
+        `threshold_high`. Infinite if the sample sets no limit. If you gave a threshold or a share, both equal it.
+    fpr, tpr : Interval
+        Fractions of the negatives and of the positives that are flagged.
+    precision : Interval
+        Fraction of positives among the flagged rows; NaN in [0, 1] if no row is flagged.
+    lift : Interval
+        Precision divided by the prevalence. The interval includes the variance of the prevalence unless you gave it.
+    flagged : Interval
+        Fraction of all rows that are flagged at this prevalence; the two rates combined by MOVER.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows: that of the sample, unless you gave another.
+    tpr_at_fpr : Interval or None
+        If you gave an FPR: the population's TPR at exactly this FPR, whose threshold is unknown.
+    fpr_at_tpr : Interval or None
+        If you gave a TPR: the population's FPR at exactly this TPR.
+    cost : ExpectedCost or None
+        Cost per row, if you gave costs.
+
+    Examples
+    --------
+    >>> from core.metrics import operating_point
+    >>> found = operating_point([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], fpr=0.4)
+    >>> found.threshold, round(found.tpr.value, 3), round(found.precision.value, 3)
+    (3.0, 1.0, 0.75)
+    """
 
     threshold: float
-    """Rows with score ≥ threshold are flagged; +inf flags none."""
     threshold_low: float
     threshold_high: float
-    """The population's threshold of the rate asked for, or of the least cost, lies above `threshold_low` and at most at
-    `threshold_high`. Infinite if the sample sets no limit. If a threshold or a share of the rows was asked for, both
-    are that threshold."""
     fpr: Interval
     tpr: Interval
-    """Fractions of the negatives and of the positives that are flagged."""
     precision: Interval
-    """Fraction of positives among the flagged rows; NaN in [0, 1] if no row is flagged."""
     lift: Interval
-    """Precision divided by the prevalence; the interval includes the variance of the prevalence unless it was given."""
     flagged: Interval
-    """Fraction of all rows that are flagged, at this very prevalence: the two rates combined by MOVER."""
     prevalence: float
-    """Fraction of positives among all rows: the sample's, unless another was given. In (0, 1)."""
     tpr_at_fpr: Interval | None = None
-    """If an FPR was asked for: the population's TPR at exactly this FPR, whose threshold is not known."""
     fpr_at_tpr: Interval | None = None
-    """If a TPR was asked for: the population's FPR at exactly this TPR."""
     cost: ExpectedCost | None = None
-    """Cost per row, if costs were given."""
 
 
 def operating_point(
@@ -136,45 +186,61 @@ def operating_point(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """Return the best operating point for a rate, a share of the rows or costs, or that at a threshold.
+    """Find the best threshold for a rate, a share of the rows or costs, with the rates that it has.
 
-    InvalidData: as `auc`. InvalidParameter: none of `fpr`, `tpr`, `threshold`, `flagged` and `costs` is given, or two
-    of the first four are, or one is out of range.
+    The intervals do not account for the choice of the threshold on the same rows. For a rate that holds in the
+    population with a given confidence, use `promised_point`.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
-    fpr : float in [0, 1]
-        Choose the greatest TPR with an FPR of at most this; among equals the least FPR.
-    tpr : float in [0, 1]
-        Choose the least FPR with a TPR of at least this; among equals the greatest TPR.
-    threshold : float
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    fpr : float in [0, 1], optional
+        Choose the greatest TPR with an FPR of at most this; among equals the lowest FPR.
+    tpr : float in [0, 1], optional
+        Choose the lowest FPR with a TPR of at least this; among equals the greatest TPR.
+    threshold : float, optional
         Flag the rows with score ≥ threshold; infinite is allowed.
-    flagged : float in [0, 1]
-        Choose the lowest threshold that flags at most this fraction of all rows; with `costs` the least cost of those
+    flagged : float in [0, 1], optional
+        Choose the lowest threshold that flags at most this fraction of all rows. With `costs`, the lowest cost of those
         that do.
-    costs : Costs
-        Report the cost. If none of the four above is given, choose the least cost; among equals the one that flags
+    costs : Costs, optional
+        Report the cost. Without the four arguments above, choose the lowest cost; among equals the one that flags the
         fewest rows.
-    prevalence : float in (0, 1)
-        Fraction of positives among future rows, taken as known; the sample's by default.
+    prevalence : float in (0, 1), optional
+        Fraction of positives among future rows, taken as known. Default: that of the sample.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative.
+        Non-negative weights.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as those of a patient. The intervals then count groups.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    OperatingPoint
+        The threshold and its rates. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        None of `fpr`, `tpr`, `threshold`, `flagged` and `costs` is given, two of the first four are, or one is out of
+        range.
 
     Notes
     -----
-    O(n log n). `fpr`, `tpr` and what follows from them have Wilson's intervals for this threshold; they do not account
-    for its choice on the same data. `tpr_at_fpr` and `fpr_at_tpr` are for the rate asked for, and include the variance
-    of the threshold (`bands`). With weights, all intervals use effective numbers of rows; for the flagged rows it is
-    computed as if weights were spread evenly within each class, so that the curve and the class totals suffice. If
-    `prevalence` is given, the precision follows from TPR / FPR, whose interval is Donner & Zou's, and so does the lift;
-    otherwise the lift has another interval: theirs at the sample's prevalence, and to each end of its logarithm the
-    error of the log odds of the prevalence is added by MOVER.
+    `fpr`, `tpr` and what follows from them have Wilson's intervals for this threshold. `tpr_at_fpr` and `fpr_at_tpr`
+    are for the requested rate and include the variance of the threshold (`bands`). With weights, all intervals use
+    effective numbers of rows. For the flagged rows these are computed as if weights were spread evenly within each
+    class, so that the curve and the class totals suffice.
+
+    If `prevalence` is given, precision and lift follow from TPR / FPR, with the interval of Donner & Zou. Otherwise the
+    lift has another interval: theirs at the sample's prevalence, and MOVER adds the error of the log-odds of the
+    prevalence to each end of its logarithm.
 
     References
     ----------
@@ -183,6 +249,7 @@ def operating_point(
 
     Examples
     --------
+    >>> from core.metrics import Costs, operating_point
     >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2]
     >>> point = operating_point(y, scores, fpr=0.25)
     >>> point.threshold, point.fpr.value, point.tpr.value
@@ -218,11 +285,30 @@ def operating_point_on_curve(
     prevalence: float | None = None,
     level: float = 0.95,
 ) -> OperatingPoint:
-    """Return `operating_point` from a stored curve and the totals of its data. O(n_points).
+    """Find an `operating_point` on a stored curve.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    fpr, tpr, threshold, flagged, costs, prevalence, level
+        As for `operating_point`.
+
+    Returns
+    -------
+    OperatingPoint
+        The threshold and its rates. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        As for `operating_point`.
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, operating_point_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> operating_point_on_curve(curve, ClassTotals.of_counts(3, 2), tpr=0.6).threshold
     0.8
@@ -275,18 +361,20 @@ def operating_points_on_curve(
     prevalence: float | None = None,
     level: float = 0.95,
 ) -> list[OperatingPoint]:
-    """Return the operating points at some points of a curve, each as `operating_point_on_curve` at its threshold. O(n).
-
-    InvalidParameter: as `operating_point_on_curve`, or an index is out of range.
+    """Return the operating points at several points of a curve.
 
     Parameters
     ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
     points : array_like of int, shape (n,)
         Indices of points of the curve, such as those of `cutoffs_along`.
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import ClassTotals, operating_points_on_curve, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> points = operating_points_on_curve(curve, ClassTotals.of_counts(3, 2), [1, 3])
     >>> [point.threshold for point in points]
@@ -309,15 +397,31 @@ def operating_points_on_curve(
 def cutoffs_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> NDArray[np.intp]:
     """Return the indices, ascending, of at most `max_points` points that represent a curve's thresholds. O(n_points).
 
-    Both ends and the points `kept` are included. Half of the others are spread evenly along the curve, by FPR + TPR,
-    and half evenly by the logarithm of the FPR, so that the highest scores are represented, too. If the curve has at
-    most `max_points` points, all are returned.
+    Both ends and the points `kept` are included. Half of the others are spread evenly along the curve by FPR + TPR, and
+    half evenly by the logarithm of the FPR, so that the highest scores are represented, too.
 
-    InvalidParameter: `max_points` is less than the number of the ends and the points `kept`.
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    max_points : int
+        Greatest number of points. If the curve has no more, all are returned.
+    kept : sequence of int
+        Indices of points to include.
+
+    Returns
+    -------
+    ndarray of shape (n,), intp
+        Indices of points, ascending. O(n_points).
+
+    Raises
+    ------
+    InvalidParameter
+        `max_points` is less than the number of the ends and the points `kept`.
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import cuts_along, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> cutoffs_along(curve, 4)
     array([0, 4, 5, 8])
@@ -490,13 +594,28 @@ def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
 
 
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,), float64.
+    """Return the share of all rows that each threshold of a ROC curve flags.
 
-    InvalidParameter: `prevalence` is not between 0 and 1.
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows.
+
+    Returns
+    -------
+    ndarray of shape (n_points,), float64
+        Shares in [0, 1].
+
+    Raises
+    ------
+    InvalidParameter
+        `prevalence` is not between 0 and 1.
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import roc_curve, share_of_list
     >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
     array([0.  , 0.25, 0.75, 1.  ])
     """
@@ -515,13 +634,27 @@ def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float)
 
 
 def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
-    """Return the index of the curve's point of least cost; among equals, the one that flags fewest rows. O(n_points).
+    """Return the index of the point of a curve with the lowest cost.
 
-    The curve touches a line of Metz's slope (1978) there.
+    Among equals it is the point that flags the fewest rows. The curve touches a line of Metz's slope (1978) there.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    costs : Costs
+        Costs of the two kinds of error.
+    prevalence : float in (0, 1)
+        Fraction of positives among all rows.
+
+    Returns
+    -------
+    int
+        Index of the point. O(n_points).
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import Costs, least_costly, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5])
     >>> least_costly(curve, Costs(false_positive=1, false_negative=1), prevalence=0.5)
     2

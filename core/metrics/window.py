@@ -75,22 +75,22 @@ def check_level(level: float) -> float:
 
 
 def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int, int]:
-    """Return the first and the last rank of the negatives in a window: j_α = ⌊nα⌋ and j_β = ⌈nβ⌉.
+    """Return the ranks of the negatives in a window: j_α = ⌊nα⌋ and j_β = ⌈nβ⌉.
 
-    A rate is a rounded decimal or fraction, so a product within rounding of a whole number is that number: in floating
+    A product within rounding of a whole number counts as that number, because rates are rounded decimals. In floating
     point ⌈100 · 0.07⌉ is 8, and ⌊9 · (1 / 3)⌋ of the exact product is 2.
 
     Parameters
     ----------
     n_negatives : int
-        At least 1.
+        Number of negatives, at least 1.
     fpr_min, fpr_max : float
         A window as `check_window` returns it.
 
     Returns
     -------
     (int, int)
-        The window holds the negatives ranked j_α + 1 … j_β, at least one.
+        The window has the negatives ranked j_α + 1 … j_β, at least one.
 
     References
     ----------
@@ -98,6 +98,7 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
 
     Examples
     --------
+    >>> from core.metrics import window_counts
     >>> window_counts(100, 0.0, 0.07)
     (0, 7)
     >>> window_counts(9, 1 / 3, 2 / 3)
@@ -130,24 +131,27 @@ def window_weights(
 def froc_window(
     per_image_min: float, per_image_max: float, n_images: int, n_negatives: int
 ) -> tuple[float, float]:
-    """Return the window of false positive rates that corresponds to a window of false positives per image.
+    """Convert a window of false positives per image (FROC) to a window of false positive rates.
 
-    The FROC curve has false positives per image on its axis, the ROC curve the fraction of all negatives: the two axes
-    differ by a constant factor.
-
-    InvalidParameter: a number is not positive, or the rates are not a window (`check_window`).
+    The two axes differ by a constant factor: the FROC curve counts false positives per image, the ROC curve the
+    fraction of all negatives.
 
     Parameters
     ----------
     per_image_min, per_image_max : float
-        False positives per image, on average; not above n_negatives / n_images.
+        Mean false positives per image, at most n_negatives / n_images.
     n_images, n_negatives : int
-        Images, and candidate regions without a finding in all of them; at least 1.
+        Number of images, and of candidate regions without a finding in all of them; at least 1.
 
     Returns
     -------
     (float, float)
-        The rates times n_images / n_negatives: `fpr_min` and `fpr_max` of an estimator, or of a job's objective.
+        `fpr_min` and `fpr_max` for an estimator or for a job's objective.
+
+    Raises
+    ------
+    InvalidParameter
+        A number is not positive, or the rates are not a window.
 
     References
     ----------
@@ -156,6 +160,7 @@ def froc_window(
 
     Examples
     --------
+    >>> from core.metrics import froc_window
     >>> froc_window(0.2, 1.5, n_images=20, n_negatives=1000)
     (0.004, 0.03)
     """

@@ -1,7 +1,7 @@
-"""Probabilities from scores: calibrations, the pair of Venn and Abers, and how good probabilities are.
+"""Probabilities from scores: calibration, Venn–Abers pairs, and the quality of probabilities.
 
-A score orders rows. A calibration is a map of scores to probabilities that never decreases, learnt on rows that the
-ranker did not see, so it never changes the order.
+A score orders rows. A calibration maps scores to probabilities without changing their order. It is fitted on rows that
+the ranker was not fitted on.
 """
 
 from typing import TYPE_CHECKING

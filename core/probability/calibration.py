@@ -84,21 +84,28 @@ _TOLERANCE = 1e-10  # of the gradient per row
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A map of scores to probabilities that never decreases.
+    """A calibration: a non-decreasing map from scores to probabilities.
 
-    InvalidData: the parameters are not those of such a map.
+    `fit_calibration` and `choose_calibration` make one.
 
     Parameters
     ----------
     method : {"platt", "beta", "isotonic"}
+        Kind of map.
     parameters : array_like of float64
         Platt and beta, shape (5,): centre and scale of the scores, slope a below the centre and b above it (equal for
         Platt), and c. Isotonic, shape (2 · n_knots,): the scores of the knots, then the probabilities there.
     prevalence : float in (0, 1)
-        Share of the positives among the rows that it was learnt on, by mass.
+        Weighted fraction of positives among the rows that it was fitted on.
+
+    Raises
+    ------
+    InvalidData
+        The parameters do not describe such a map.
 
     Examples
     --------
+    >>> from core.probability import Calibration
     >>> calibration = Calibration("isotonic", [0.0, 2.0, 0.1, 0.7], prevalence=0.3)
     >>> calibration.probability([-1.0, 1.0, 5.0]).tolist()
     [0.1, 0.4, 0.7]
@@ -135,7 +142,18 @@ class Calibration:
         object.__setattr__(self, "prevalence", check_prevalence(self.prevalence))
 
     def probability(self, scores: ArrayLike) -> FloatArray:
-        """Return the probability of a positive at each score, in (0, 1), of the same shape. O(log n_knots) each."""
+        """Return the probability of a positive at each score.
+
+        Parameters
+        ----------
+        scores : array_like of float
+            Scores of the ranker.
+
+        Returns
+        -------
+        ndarray of float64, the shape of `scores`
+            Probabilities in (0, 1). O(log n_knots) each.
+        """
         values = np.asarray(scores, dtype=np.float64)
         if self.method != "isotonic":
             return self._parametric(values)
@@ -149,7 +167,18 @@ class Calibration:
         return np.where(at < 0, heights[0], np.where(at >= knots.size - 1, heights[-1], found))
 
     def probability_of(self, score: float) -> float:
-        """Return the probability at one score: the same bits as of `probability`, without the cost of arrays."""
+        """Return the probability at one score; faster than `probability` for a single score.
+
+        Parameters
+        ----------
+        score : float
+            Score of the ranker.
+
+        Returns
+        -------
+        float
+            The same bits as from `probability`.
+        """
         if self.method != "isotonic":
             return self._parametric_of(score)
         knots, heights, slopes = self._lists
@@ -229,18 +258,30 @@ def check_prevalence(prevalence: float) -> float:
 
 
 def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> FloatArray:
-    """Return probabilities for another share of positives, by Bayes' rule; 0 and 1 stay.
+    """Convert probabilities to another prevalence by Bayes' rule; 0 and 1 do not change.
 
-    InvalidParameter: one of the two prevalences is not strictly between 0 and 1.
+    Use it if the fraction of positives differs between training data and application.
 
     Parameters
     ----------
     probability : array_like of float in [0, 1]
-        Probabilities for rows of which a share `learnt` is positive.
+        Probabilities for rows of which a fraction `learnt` is positive.
     learnt, prevalence : float in (0, 1)
+        The old and the new fraction of positives.
+
+    Returns
+    -------
+    ndarray of float64, the shape of `probability`
+        Probabilities at the new prevalence.
+
+    Raises
+    ------
+    InvalidParameter
+        A prevalence is not strictly between 0 and 1.
 
     Examples
     --------
+    >>> from core.probability import at_prevalence
     >>> at_prevalence([0.0, 0.5, 1.0], learnt=0.5, prevalence=0.1).tolist()
     [0.0, 0.1, 1.0]
     """
@@ -259,20 +300,38 @@ def fit_calibration(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Calibration:
-    """Return the calibration of a method, learnt on rows that the ranker did not see. O(n log n).
+    """Fit a calibration of a given method on held-out rows.
 
-    InvalidData: as `core.metrics.auc`: there must be rows of both classes. InvalidParameter: an unknown method.
+    `choose_calibration` also chooses the method.
 
     Parameters
     ----------
-    y, scores, sample_weight
-        As `core.metrics.auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of rows that the ranker was not fitted on.
     method : {"platt", "beta", "isotonic"}
+        Kind of map.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as those of a patient: they count as fewer rows.
+        Rows with equal values were drawn together, such as several rows of one patient. They count as fewer rows.
+
+    Returns
+    -------
+    Calibration
+        The fitted map. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
+    InvalidParameter
+        The method is unknown.
 
     Examples
     --------
+    >>> from core.probability import fit_calibration
     >>> calibration = fit_calibration([0, 0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "platt")
     >>> calibration.probability([1.0, 3.5, 6.0]).round(3).tolist()
     [0.208, 0.5, 0.792]
@@ -297,17 +356,37 @@ class HeldOutProbabilities(NamedTuple):
 
 
 class ChosenCalibration(NamedTuple):
-    """A calibration, and the log losses that chose it."""
+    """A calibration and the log losses by which its method was chosen.
+
+    Attributes
+    ----------
+    calibration : Calibration
+        The calibration, fitted on all rows.
+    log_loss : dict of str to float
+        Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare.
+    masses : ScoreMasses
+        The rows that it was fitted on, by score.
+    held_out : HeldOutProbabilities or None
+        Held-out probabilities, to evaluate the calibration; None if there were too few rows.
+    periods : Periods or None
+        Level of each period relative to that of the calibration; None without periods, or with too few rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.probability import choose_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.normal(size=400)
+    >>> chosen = choose_calibration(scores > rng.normal(size=400), scores)
+    >>> chosen.calibration.method, sorted(chosen.log_loss)
+    ('platt', ['beta', 'isotonic', 'platt'])
+    """
 
     calibration: Calibration
     log_loss: dict[str, float]
-    """Mean log loss of each compared method on held-out folds; empty if there were too few rows to compare any."""
     masses: ScoreMasses
-    """The rows that it was learnt on, by score."""
     held_out: HeldOutProbabilities | None
-    """To judge the calibration by; None if there were too few rows."""
     periods: Periods | None
-    """The level of each period relative to that of the calibration; None without periods, or with too few rows."""
 
 
 def choose_calibration(
@@ -320,25 +399,41 @@ def choose_calibration(
     random_state: int = 0,
     masses: ScoreMasses | None = None,
 ) -> ChosenCalibration:
-    """Return the calibration with the least log loss on held-out folds; see the module. O(n log n).
-
-    InvalidData: as `core.metrics.auc`: there must be rows of both classes; or `period` has more than 100 values
-    (`periods.MAX_PERIODS`). InvalidParameter: `random_state` is no seed. `masses` are those of the rows, where they are
-    known (`isotonic.cells_of`): then nothing is sorted. They exclude periods.
+    """Choose and fit the calibration with the lowest log loss on held-out folds.
 
     Parameters
     ----------
-    y, scores, sample_weight
-        As `core.metrics.auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of rows that the ranker was not fitted on.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
-        As `fit_calibration`.
+        As for `fit_calibration`.
     period : array_like of float, shape (n_samples,), optional
-        The period of each row; a later one is greater. At most 100 distinct values: a month, say, not a time stamp.
+        Period of each row; a later one is greater. At most 100 distinct values, such as months, not time stamps.
     random_state : int
         Seed of the folds.
+    masses : ScoreMasses, optional
+        The rows by score, if you have them (`isotonic.cells_of`); nothing is sorted then. They exclude periods.
+
+    Returns
+    -------
+    ChosenCalibration
+        The calibration and how it was chosen. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `core.metrics.auc`, or `period` has more than 100 values.
+    InvalidParameter
+        `random_state` is not a seed.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.probability import choose_calibration
     >>> generator = np.random.default_rng(0)
     >>> y = generator.random(2000) < 0.2
     >>> scores = y + generator.normal(size=2000)

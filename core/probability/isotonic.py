@@ -123,19 +123,23 @@ def check_class_shares(groups: ScoreGroups) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """A non-decreasing function: linear between knots, and constant beyond the first and the last.
-
-    InvalidData: the knots are not such a function.
+    """A non-decreasing function: linear between knots, constant beyond the first and the last.
 
     Parameters
     ----------
     scores : array_like of float64, shape (n_knots,)
-        Strictly increasing.
+        Knots, strictly increasing.
     values : array_like of float64, shape (n_knots,)
-        Non-decreasing, in [0, 1].
+        Values at the knots, non-decreasing, in [0, 1].
+
+    Raises
+    ------
+    InvalidData
+        The knots do not describe such a function.
 
     Examples
     --------
+    >>> from core.probability import Isotonic
     >>> Isotonic([0.0, 2.0], [0.1, 0.4])([-1.0, 1.0]).tolist()
     [0.1, 0.25]
     """
@@ -167,15 +171,33 @@ class Isotonic:
 def fit_isotonic(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Isotonic:
-    """Return the isotonic regression of y (1: positive) on the scores. O(n log n).
+    """Fit the isotonic regression of the labels (1: positive) on the scores.
 
-    Its knots are the ends of the blocks. Between blocks it is linear: so it equals scikit-learn's
+    Its knots are the ends of the blocks, and it is linear between blocks. So it equals scikit-learn's
     `IsotonicRegression(out_of_bounds="clip")` at every score.
 
-    InvalidData: as `core.metrics.auc`.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+
+    Returns
+    -------
+    Isotonic
+        The function. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------
+    >>> from core.probability import fit_isotonic
     >>> fitted = fit_isotonic([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
     >>> fitted([0.1, 0.2, 0.3, 9.0]).tolist()
     [0.0, 0.5, 0.5, 1.0]
@@ -266,19 +288,23 @@ def _pool(mass, positive, starts, values):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, eq=False)
 class VennAbers:
-    """The pair of probabilities of every score, as two step functions.
-
-    InvalidData: the arrays are not such functions.
+    """Venn–Abers predictor: a pair of probabilities (p0, p1) for every score, as two step functions.
 
     Parameters
     ----------
     low_scores, low_values : array_like of float64, shape (n_low,)
-        p0 is `low_values[k]` from `low_scores[k]` on, up to the next; below the first it is 0.
+        p0 is `low_values[k]` from `low_scores[k]` on, up to the next. Below the first it is 0.
     high_scores, high_values : array_like of float64, shape (n_high,)
-        p1 is `high_values[k]` up to `high_scores[k]`, from after the one before; above the last it is 1.
+        p1 is `high_values[k]` up to `high_scores[k]`, from after the previous one. Above the last it is 1.
+
+    Raises
+    ------
+    InvalidData
+        The arrays do not describe such functions.
 
     Examples
     --------
+    >>> from core.probability import VennAbers
     >>> low, high = VennAbers([1.0], [0.3], [2.0], [0.6])([0.0, 2.0, 3.0])
     >>> low.tolist(), high.tolist()
     ([0.0, 0.3, 0.3], [0.6, 0.6, 1.0])
@@ -313,14 +339,32 @@ class VennAbers:
 def fit_venn_abers(
     y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> VennAbers:
-    """Return the inductive Venn–Abers pair for the scores of rows that the ranker did not see. O(n log n).
+    """Fit the inductive Venn–Abers predictor on scores of held-out rows.
 
-    With weights the new row counts as one of the effective number of rows; validity is proven without weights only.
+    With weights, the new row counts as one of the effective number of rows. Validity is proven without weights only.
 
-    InvalidData: as `core.metrics.auc`.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of rows that the ranker was not fitted on.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+
+    Returns
+    -------
+    VennAbers
+        The predictor. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty or has no weight.
 
     Examples
     --------
+    >>> from core.probability import fit_venn_abers
     >>> pair = fit_venn_abers([0, 0, 1, 0, 1, 1], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     >>> low, high = pair([0.0, 3.5, 7.0])
     >>> low.round(3).tolist(), high.round(3).tolist()

@@ -92,50 +92,109 @@ _MAX_ODDS = 700.0
 
 
 class Decomposition(NamedTuple):
-    """A mean score, lower is better, and its parts: score = miscalibration − discrimination + uncertainty."""
+    """A mean score (lower is better) and its parts: miscalibration − discrimination + uncertainty.
+
+    Attributes
+    ----------
+    score : float
+        The mean score.
+    miscalibration : float
+        What the isotonic regression would gain; 0 if calibrated on these rows.
+    discrimination : float
+        How much better than the prevalence the probabilities separate the rows.
+    uncertainty : float
+        The score of the prevalence.
+    interval : Interval or None
+        Confidence interval of the score; None if that is infinite.
+
+    Examples
+    --------
+    >>> from core.probability import brier_score
+    >>> found = brier_score([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.5, 0.8, 0.9])
+    >>> round(found.score, 3), round(found.uncertainty, 3)
+    (0.118, 0.25)
+    """
 
     score: float
     miscalibration: float
-    """What the isotonic regression would gain; 0: calibrated on these rows."""
     discrimination: float
-    """How much better than the prevalence the rows are told apart."""
     uncertainty: float
-    """The score of the prevalence."""
     interval: Interval | None = None
-    """Of the score; None if that is infinite."""
 
 
 class ReliabilityPoint(NamedTuple):
-    """A probability, and the share of positives that was observed there."""
+    """A point of a reliability diagram: a probability and the fraction of positives observed there.
+
+    Attributes
+    ----------
+    probability : float
+        The predicted probability.
+    observed : Interval
+        The isotonic regression, with its confidence interval.
+    consistent : (float, float)
+        Range of `observed` if the probabilities were right.
+
+    Examples
+    --------
+    >>> from core.probability import reliability
+    >>> y, p = [0, 0, 1, 0, 1, 1] * 10, [0.1, 0.2, 0.4, 0.5, 0.8, 0.9] * 10
+    >>> point = reliability(y, p, n_bootstrap=20).points[0]
+    >>> point.probability, point.observed.value
+    (0.1, 0.0)
+    """
 
     probability: float
     observed: Interval
-    """The isotonic regression, with its confidence interval."""
     consistent: tuple[float, float]
-    """Where it would lie if the probabilities were right."""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How good probabilities are on some rows."""
+    """How good probabilities are on some rows.
+
+    Attributes
+    ----------
+    points : list of ReliabilityPoint
+        From the lowest to the highest probability: at most 100, as quantiles of the rows.
+    brier : Decomposition
+        Brier score.
+    log : Decomposition
+        Log score with the natural logarithm; infinite if a probability of 0 or 1 was wrong.
+    in_the_large : Interval
+        Log-odds to add so that the predicted number of positives equals the observed one.
+    slope : Interval
+        Factor of the log-odds; NaN if all probabilities are equal.
+    shape : Shape or None
+        Distance of the log-odds of the outcome from a line; None if there are too few rows to test it.
+    predicted : float
+        Mean probability.
+    observed : float
+        Fraction of positives.
+    histogram : list of float
+        Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1].
+    n, n_positives : int
+        Numbers of rows and of positives.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Examples
+    --------
+    >>> from core.probability import reliability
+    >>> y, p = [0, 0, 1, 0, 1, 1] * 10, [0.1, 0.2, 0.4, 0.5, 0.8, 0.9] * 10
+    >>> found = reliability(y, p, n_bootstrap=20)
+    >>> round(found.predicted, 3), found.observed, found.n
+    (0.483, 0.5, 60)
+    """
 
     points: list[ReliabilityPoint]
-    """From the least to the greatest probability: at most 100, as quantiles of the rows."""
     brier: Decomposition
     log: Decomposition
-    """Log score, natural logarithm; infinite if a probability of 0 or 1 was wrong."""
     in_the_large: Interval
-    """Log odds to add so that as many positives are predicted as there are."""
     slope: Interval
-    """Factor of the log odds; NaN if the probabilities are all equal."""
     shape: Shape | None
-    """How far the log odds of the outcome are from a line; None if there are too few rows to test it."""
     predicted: float
-    """Mean probability."""
     observed: float
-    """Share of the positives."""
     histogram: list[float]
-    """Share of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
     n: int
     n_positives: int
     level: float
@@ -149,12 +208,35 @@ def brier_score(
     group: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Decomposition:
-    """Return the Brier score, the mean of (p − y)², with its parts and an interval. O(n log n).
+    """Compute the Brier score, the mean of (p − y)², with its decomposition and an interval.
 
-    InvalidData: as `core.metrics.auc`, or a probability is not in [0, 1].
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    probability : array_like of float, shape (n_samples,), in [0, 1]
+        Probability of being positive.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. The interval counts them as
+        fewer rows.
+    level : float in (0, 1)
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Decomposition
+        The score and its parts. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `core.metrics.auc`, or a probability is not in [0, 1].
 
     Examples
     --------
+    >>> from core.probability import brier_score
     >>> score, miscalibration, discrimination, uncertainty, _ = brier_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     >>> round(score, 4), round(miscalibration - discrimination + uncertainty, 4)
     (0.1425, 0.1425)
@@ -171,14 +253,30 @@ def log_score(
     group: ArrayLike | None = None,
     level: float = 0.95,
 ) -> Decomposition:
-    """Return the log score, the mean of −ln of the probability of the label, with parts and interval. O(n log n).
+    """Compute the log score, the mean of −ln of the label's probability, with its decomposition.
 
     It is infinite if a label had the probability 0.
 
-    InvalidData: as `brier_score`.
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    probability, sample_weight, group, level
+        As for `brier_score`.
+
+    Returns
+    -------
+    Decomposition
+        The score and its parts. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `brier_score`.
 
     Examples
     --------
+    >>> from core.probability import log_score
     >>> round(log_score([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8]).score, 4)
     0.4389
     """
@@ -196,25 +294,42 @@ def reliability(
     n_bootstrap: int = 300,
     random_state: int = 0,
 ) -> Reliability:
-    """Return how good probabilities are on rows that they were not learnt on. O(n log n).
-
-    InvalidData: as `brier_score`. InvalidParameter: level, n_bootstrap or random_state is out of range.
+    """Evaluate probabilities on held-out rows: reliability diagram, scores, calibration slope and tests.
 
     Parameters
     ----------
-    y, sample_weight
-        As `core.metrics.auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
     probability : array_like of float, shape (n_samples,), in [0, 1]
+        Probability of being positive, for rows that it was not fitted on.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights; a weight k counts as k rows.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together: the intervals count them as fewer rows.
+        Rows with equal values were drawn together, such as several rows of one patient. The intervals count them as
+        fewer rows.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
     n_bootstrap : int, 20 to 10,000
         Draws of labels for each kind of interval.
     random_state : int
+        Seed, not negative.
+
+    Returns
+    -------
+    Reliability
+        The results. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        As for `brier_score`.
+    InvalidParameter
+        `level`, `n_bootstrap` or `random_state` is out of range.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.probability import reliability
     >>> generator = np.random.default_rng(1)
     >>> p = generator.random(2000)
     >>> found = reliability(generator.random(2000) < p, p)

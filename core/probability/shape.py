@@ -51,16 +51,33 @@ _MAX_CELLS = 1 << 14  # distinct probabilities
 
 
 class Shape(NamedTuple):
-    """How far the log odds of the outcome are from a line in the log odds of its probability."""
+    """Distance between the log-odds of the outcome and a line in the log-odds of its probability.
+
+    Attributes
+    ----------
+    size : Interval
+        Root mean square distance in log-odds, corrected for chance. At least 0.
+    p_value : float
+        For H₀: they are on a line.
+    degrees : int
+        Degrees of freedom of the test: 4, or fewer if there are few distinct probabilities.
+    information : float
+        Σ p (1 − p) of the equivalent number of independent rows of equal weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.probability import reliability
+    >>> p = np.linspace(0.05, 0.95, 500)
+    >>> found = reliability(p > np.random.default_rng(0).random(500), p, n_bootstrap=20).shape
+    >>> found.degrees, found.p_value > 0.05
+    (4, True)
+    """
 
     size: Interval
-    """Root mean square distance in log odds, corrected for chance. At least 0."""
     p_value: float
-    """Of H₀: they are on a line. In [0, 1]."""
     degrees: int
-    """Degrees of freedom of the test: 4, or fewer if there are few distinct probabilities."""
     information: float
-    """Σ p (1 − p) of as many independent rows of equal weight as these are worth."""
 
 
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:

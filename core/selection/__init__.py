@@ -1,11 +1,10 @@
-"""Selection: which parameters a ranker gets, by rows that it does not learn from.
+"""Selection: search the algorithm and the parameters of a ranker on held-out rows.
 
-A `Trial` is one fit on one inner split (`trial`). Along a path, as the number of rounds of a booster or C of an SVM,
-one fit gives the rankers of all values.
+`search_ranker` runs a search and `auto_ranker` an automatic one within a time budget; both return a fitted ranker.
 
-A `Planner` (`planner`) decides which trials a search makes: `GridSearch`, `RandomSearch`, `SuccessiveHalving`
-(`search`), and `Auto`, which takes a time and tries the families. `run_trial` carries one trial out, `run_plan` a whole
-plan in one process, and `search_ranker` and `auto_ranker` do all there is to do, from rows to a ranker.
+A `Planner` decides which trials a search makes: `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`. A `Trial`
+is one fit on one inner split. Along a path, such as the number of rounds of a booster or C of an SVM, one fit gives the
+rankers of all values. `run_trial` makes one trial, and `run_plan` a complete plan in one process.
 """
 
 from typing import TYPE_CHECKING

@@ -157,10 +157,9 @@ MIN_ROUNDS_FRACTION = 0.35
 
 
 class Auto:
-    """Find a good ranker for a table within a time budget.
+    """Planner of an automatic search: find a good ranker for a table within a time budget.
 
-    InvalidParameter: the budget or max_score_microseconds is not a finite number above 0, n_rare is not from 1 to
-    n_rows, or at_once is below 1.
+    `auto_ranker` runs it. Use `Auto` itself to run the trials elsewhere.
 
     Parameters
     ----------
@@ -169,8 +168,9 @@ class Auto:
     n_rare : int
         Number of training rows of the rarer class.
     n_features : int, default=1
+        Number of columns.
     most_categories : int, default=0
-        Largest number of categories of a feature; 0 if all are numbers.
+        Largest number of categories of a feature; 0 if all are numeric.
     budget_seconds : float, default=60
         Seconds by the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
@@ -178,14 +178,16 @@ class Auto:
     metric : Metric, optional
         Figure by which candidates are compared, instead of the area over the window. Its size is a share.
     objective : callable (held, scores) -> float, optional
-        Metric by which the mean rank is reported; None: the figure, or the area over the window.
+        Figure by which the mean rank is reported. Default: `figure`, or the area over the window.
     at_once : int, default=1
-        Number of trials, and of last fits, that run at the same time.
+        Number of trials, and of final fits, that run at the same time.
     can_split : callable (n_splits, fraction) -> bool, optional
-        Whether the rows can be split so with both classes on both sides. If not, fewer folds or a holdout are tried.
+        Whether the rows can be split so that both sides have both classes. If not, fewer folds or a holdout are tried.
+    monotone : mapping of str or int to {"increasing", "decreasing"}, optional
+        Monotone constraints that every candidate keeps.
     max_score_microseconds : float, optional
-        Largest predicted µs in which the result may score a row in bulk, in one thread. If nothing is predicted to be
-        so quick, the quickest is chosen, and a note says so.
+        Greatest predicted time in µs in which the result may score a row in bulk, in one thread. If no candidate is
+        predicted to be that fast, the fastest is chosen, and a note says so.
     random_state : int, default=0
         Seed of the candidates and of the randomised fits.
 
@@ -196,6 +198,12 @@ class Auto:
     fraction : float
         Fraction of the rows that a holdout sets apart.
 
+    Raises
+    ------
+    InvalidParameter
+        `budget_seconds` or `max_score_microseconds` is not a finite number above 0, `n_rare` is not from 1 to `n_rows`,
+        or `at_once` is below 1.
+
     Notes
     -----
     If no rows can be held out, all rows are equal, or the rarer class has fewer than 5 rows, logistic regression is
@@ -204,9 +212,9 @@ class Auto:
     The budget is spent in `PHASES`; docs/auto.md says what each does. If it is too short for any trial, the first
     setting of the portfolio is fitted on all rows with as many rounds as there is time for.
 
-    Times enter only through which trials are made, and how many rounds and which learning rate they have. Given the
-    trials, the result follows bit for bit from rows and seed. A note names the phases that the clock ended: without
-    one, the same seed and the same `at_once` give the same model.
+    Times influence only which trials are made, their number of rounds and their learning rate. Given the trials, the
+    result follows bit for bit from rows and seed. A note names the phases that the clock ended. Without such a note,
+    the same seed and the same `at_once` give the same model.
 
     References
     ----------
@@ -214,6 +222,7 @@ class Auto:
 
     Examples
     --------
+    >>> from core.selection import Auto
     >>> planner = Auto(n_rows=2000, n_rare=300, n_features=10, budget_seconds=30)
     >>> planner.n_splits  # few rows: folds instead of a holdout
     5
@@ -293,8 +302,18 @@ class Auto:
     ) -> Sequence[Trial] | Chosen:
         """Return the next trials or the choice; see `Planner.next`.
 
-        With `elapsed` beyond the budget the search ends with what there is time for, with `CHOOSE_NOW` with the best
-        candidate tried.
+        If `elapsed` exceeds the budget, the search ends with what there is time for. With `CHOOSE_NOW` it ends with the
+        best candidate tried.
+
+        Parameters
+        ----------
+        tried, held, elapsed
+            As for `Planner.next`.
+
+        Returns
+        -------
+        sequence of Trial, or Chosen
+            The next trials, or the end of the search.
         """
         found = self._next(tried, held, elapsed)
         if not isinstance(found, Chosen):
@@ -794,25 +813,42 @@ def auto_ranker(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> Searched:
-    """Return the result of an automatic search within a time budget; see `Auto`.
+    """Search a good ranker automatically within a time budget.
+
+    Use it if you do not want to choose an algorithm. Evaluate the result on other rows.
 
     Parameters
     ----------
-    X, y, sample_weight, group, fpr_min, fpr_max, figure, random_state, callback
-        As `search_ranker`.
+    X : array or table of shape (n_samples, n_features)
+        Features, as rankers take them.
+    y : array-like of shape (n_samples,)
+        Two distinct values; the greater is positive.
     budget_seconds : float, default=60
         Seconds by the clock, including the fits on all rows.
-    monotone : mapping of str or int to "increasing" or "decreasing", optional
-        Monotone constraints, which every candidate keeps; algorithms that cannot are left out, and a note says which.
-        See `core.base.monotone`.
+    sample_weight, group, fpr_min, fpr_max, figure, random_state, callback
+        As for `search_ranker`.
+    monotone : mapping of str or int to {"increasing", "decreasing"}, optional
+        Monotone constraints that every candidate keeps. Algorithms that cannot keep them are left out, and a note says
+        which.
     max_score_microseconds : float, optional
-        See `Auto`.
+        As for `Auto`.
     clock : callable () -> float
-        Seconds, by which the budget is kept. It stands still while kernels are compiled (`core.kernels.WorkClock`).
+        Seconds by which the budget is measured. It stops while kernels are compiled (`core.kernels.WorkClock`).
+
+    Returns
+    -------
+    Searched
+        The fitted ranker and the leaderboard.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter, NothingFitted
+        As for `search_ranker` and `Auto`.
 
     Examples
     --------
     >>> import warnings
+    >>> from core.selection import auto_ranker
     >>> with warnings.catch_warnings():  # four rows per class are too few to compare rankers
     ...     warnings.simplefilter("ignore")
     ...     searched = auto_ranker([[1.0], [2.0], [3.0], [4.0]] * 2, [0, 0, 1, 1] * 2)

@@ -37,19 +37,41 @@ CHOOSE_NOW = 1e12
 
 
 class NothingFitted(CoreError):
-    """No candidate of a search could be fitted and evaluated."""
+    """No candidate of a search could be fitted and evaluated.
+
+    Examples
+    --------
+    >>> from core.selection import NothingFitted
+    >>> NothingFitted.code
+    'no_candidate'
+    """
 
     code = "no_candidate"
 
 
 @dataclass(frozen=True)
 class Member:
-    """A chosen ranker, to be fitted on all training rows."""
+    """A chosen ranker, to be fitted on all training rows.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name in `core.registry`.
+    parameters : mapping of str to Any
+        Its parameters.
+    weight : float
+        Weight in a `RankAverage`.
+
+    Examples
+    --------
+    >>> from core.selection import Member
+    >>> Member("logistic", {"C": 0.1})
+    Member(algorithm='logistic', parameters={'C': 0.1}, weight=1.0)
+    """
 
     algorithm: str
     parameters: Mapping[str, Any]
     weight: float = 1.0
-    """Weight in a `RankAverage`."""
 
 
 RowState = Literal["chosen", "left", "failed", "untried"]
@@ -58,24 +80,43 @@ RowState = Literal["chosen", "left", "failed", "untried"]
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A candidate's row on the leaderboard.
+    """A candidate on the leaderboard of a search.
 
-    It has no interval and no p-value. Its rows have chosen the best: an interval of the best would lie above the truth
-    too often, and a test against the best would find differences too often. See docs/auto.md.
+    It has no interval and no p-value. Its rows have chosen the best candidate: an interval of the best would lie above
+    the truth too often, and a test against the best would find differences too often. See docs/auto.md.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name in `core.registry`.
+    parameters : mapping of str to Any
+        Its parameters.
+    value, auc : float or None
+        Objective and AUC: the mean over the splits of its last trial. None if it failed or was not tried.
+    rows : float
+        Fraction of the inner training rows of its last trial; 0 if it was not tried.
+    seconds : float
+        Duration of all of its trials.
+    state : str
+        What became of it, such as "left".
+    reason : str
+        The reason for the state, in words.
+
+    Examples
+    --------
+    >>> from core.selection import LeaderboardRow
+    >>> LeaderboardRow("logistic", {"C": 0.1}).value is None
+    True
     """
 
     algorithm: str
     parameters: Mapping[str, Any]
     value: float | None = None
     auc: float | None = None
-    """Mean over the splits of its last trial; None if it failed or was not tried."""
     rows: float = 0.0
-    """Fraction of the inner training rows of its last trial; 0 if it was not tried."""
     seconds: float = 0.0
-    """Of all its trials together."""
     state: RowState = "left"
     reason: str = ""
-    """Reason for the state, in words."""
 
 
 class NoteKind(StrEnum):
@@ -83,6 +124,7 @@ class NoteKind(StrEnum):
 
     Examples
     --------
+    >>> from core.selection import NoteKind
     >>> NoteKind("no_trees") is NoteKind.NO_TREES
     True
     """
@@ -99,17 +141,20 @@ class NoteKind(StrEnum):
 
 
 class Note(NamedTuple):
-    """A remark for the user.
+    """A remark of a search for the user.
 
     Attributes
     ----------
     kind : NoteKind
+        What it is about.
     text : str
+        The remark.
     phases : tuple of str
-        The names of the phases of the search that it is about.
+        Names of the phases of the search that it is about.
 
     Examples
     --------
+    >>> from core.selection import Note, NoteKind
     >>> note = Note(NoteKind.FEWER_ROWS, "the model learns from 10 % of the rows")
     >>> note.kind is NoteKind.ENDED
     False
@@ -122,17 +167,33 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen:
-    """The end of a search."""
+    """The result of a planner: which rankers to fit on all training rows.
+
+    Attributes
+    ----------
+    members : tuple of Member
+        One ranker, or the members of a `RankAverage`.
+    candidates : tuple of LeaderboardRow
+        The leaderboard. A search over one algorithm lists its candidates in their order.
+    notes : tuple of Note
+        Remarks for the user.
+    rows : float in (0, 1]
+        Fraction of the training rows that the members are fitted on; see `draw_rows`.
+    score_microseconds : float or None
+        Predicted time in µs to score a row in bulk, in one thread; None if it was not predicted.
+
+    Examples
+    --------
+    >>> from core.selection import Chosen, Member
+    >>> Chosen((Member("logistic", {}),), ()).rows
+    1.0
+    """
 
     members: tuple[Member, ...]
-    """One ranker, or the members of a `RankAverage`; to be fitted on all training rows."""
     candidates: tuple[LeaderboardRow, ...]
-    """The leaderboard; a search over one algorithm lists its candidates in their own order."""
     notes: tuple[Note, ...] = ()
     rows: float = 1.0
-    """Fraction of the training rows that the members are fitted on; see `draw_rows`. In (0, 1]."""
     score_microseconds: float | None = None
-    """Predicted µs in which the ranker scores a row in bulk, in one thread; None if it was not predicted."""
 
 
 @dataclass(frozen=True)
@@ -166,45 +227,59 @@ class CheckedRows:
 
 
 class Planner(Protocol):
-    """Decides which trials a search makes.
+    """Interface of searches: a planner decides which trials a search makes.
 
     Attributes
     ----------
     n_splits : int
-        Number of inner splits: 1 is a holdout, k > 1 are k folds; 0 if it asks for no trial.
+        Number of inner splits: 1 is a holdout, k > 1 are k folds, 0 if it asks for no trial.
     fraction : float
         Fraction of the rows that a holdout sets apart.
 
     Examples
     --------
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, Planner
     >>> planner: Planner = GridSearch("logistic", {"C": [0.1, 1.0]})
     >>> planner.next([], [], elapsed=0.0)[0].path  # one fit for all values of C
     (0.1, 1.0)
     """
 
     @property
-    def n_splits(self) -> int: ...
+    def n_splits(self) -> int:
+        """Number of inner splits."""
+        ...
 
     @property
-    def fraction(self) -> float: ...
+    def fraction(self) -> float:
+        """Fraction of the rows that a holdout sets apart."""
+        ...
 
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
         """Return the next trials, at least one, or the choice that ends the search.
 
-        The result is the same for the same arguments. NothingFitted: all candidates failed.
+        The result is the same for the same arguments.
 
         Parameters
         ----------
         tried : sequence of TrialResult
-            The results of all trials returned so far, in their order.
+            Results of all trials returned so far, in their order.
         held : sequence of HeldOut
-            The validation rows of each split.
+            Validation rows of each split.
         elapsed : float
-            Seconds since the search began, the only time that enters the decision. `CHOOSE_NOW` ends the search with
-            one of the candidates tried, at least one of which did not fail.
+            Seconds since the search began, the only time that the decision uses. `CHOOSE_NOW` ends the search with one
+            of the candidates tried, of which at least one did not fail.
+
+        Returns
+        -------
+        sequence of Trial, or Chosen
+            The next trials, or the end of the search.
+
+        Raises
+        ------
+        NothingFitted
+            All candidates failed.
         """
 
 
@@ -217,31 +292,34 @@ def run_plan(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Run a plan in this process; return the choice and the results of all trials.
+    """Run a plan in this process and return the choice with the results of all trials.
 
     Parameters
     ----------
     planner : Planner
+        Decides which trials to make.
     held : sequence of HeldOut
-        The validation rows of each split.
+        Validation rows of each split.
     fit : callable (trial, callback) -> TrialResult
-        Usually a call of `run_trial`.
+        Makes a trial, usually by `run_trial`.
     at_once : int, default=1
         Number of trials that run at the same time, each in a thread.
     callback : callable (step, of, info) -> None, optional
-        Called after each step of each fit. Its exceptions end the search.
+        Called after each step of each fit. An exception raised here ends the search.
     clock : callable () -> float
         Seconds.
 
     Returns
     -------
     chosen : Chosen
+        The choice.
     tried : list of TrialResult
+        Results of all trials.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, HeldOut, TrialResult, run_plan
     >>> def fit(trial, callback):  # every C has its own value
     ...     return TrialResult(trial, values=(0.7, 0.9), aucs=(0.7, 0.9), seconds=1.0)
     >>> chosen, tried = run_plan(GridSearch("logistic", {"C": [0.1, 1.0]}), [HeldOut(np.array([0, 1]))], fit)
@@ -268,14 +346,30 @@ def run_plan(
 
 @dataclass(frozen=True)
 class Searched:
-    """The result of a search."""
+    """The result of a search.
+
+    Attributes
+    ----------
+    ranker : Ranker
+        The chosen ranker, fitted on all rows.
+    chosen : Chosen
+        The choice and the leaderboard. Its metrics are biased upwards: evaluate the ranker on other rows.
+    tried : list of TrialResult
+        Results of all trials.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.selection import GridSearch, search_ranker
+    >>> X = np.random.default_rng(0).normal(size=(120, 2))
+    >>> searched = search_ranker(X, X[:, 0] > 0, GridSearch("logistic", {"C": [0.1, 1.0]}))
+    >>> type(searched.ranker).__name__, len(searched.tried)
+    ('Logistic', 1)
+    """
 
     ranker: Ranker
-    """Fitted on all rows."""
     chosen: Chosen
-    """The choice and the leaderboard. Its metrics are biased upwards: evaluate the ranker on other rows."""
     tried: list[TrialResult]
-    """The results of all trials."""
 
 
 def search_ranker(
@@ -291,20 +385,18 @@ def search_ranker(
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
-    """Run a search, and fit its choice on all rows.
-
-    InvalidData: X, y, sample_weight or group break a rule, or a class has too few rows to be split. InvalidParameter:
-    random_state is not a seed, or the figure has a count of rows. NothingFitted: all candidates failed.
+    """Search the parameters of an algorithm on held-out rows, and fit the best ones on all rows.
 
     Parameters
     ----------
     X : array or table of shape (n_samples, n_features)
         Features, as rankers take them.
     y : array-like of shape (n_samples,)
-        Two distinct values; the greater one is positive.
+        Two distinct values; the greater is positive.
     planner : Planner
         `GridSearch`, `RandomSearch`, `SuccessiveHalving` or `Auto`.
     sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
     group : array-like of shape (n_samples,), optional
         Rows with equal values stay together in every split; without groups, equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
@@ -315,12 +407,26 @@ def search_ranker(
     random_state : int, default=0
         Seed of the splits and of the fractions of rows.
     callback : callable (step, of, info) -> None, optional
-        Called after each step of each fit. Its exceptions end the search.
+        Called after each step of each fit. An exception raised here ends the search.
+
+    Returns
+    -------
+    Searched
+        The fitted ranker and the leaderboard.
+
+    Raises
+    ------
+    InvalidData
+        X, y, sample_weight or group break a rule, or a class has too few rows to be split.
+    InvalidParameter
+        `random_state` is not a seed, or the metric has a count of rows.
+    NothingFitted
+        All candidates failed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from core.selection import GridSearch
+    >>> from core.selection import GridSearch, search_ranker
     >>> X = np.random.default_rng(0).normal(size=(120, 2))
     >>> y = X[:, 0] + 0.5 * X[:, 1] > 0
     >>> searched = search_ranker(X, y, GridSearch("rankboost", {"n_rounds": [1, 20]}, n_splits=3))
@@ -419,26 +525,33 @@ def fit_chosen(
     until: float = math.inf,
     clock: Callable[[], float] = perf_counter,
 ) -> Ranker:
-    """Return the chosen ranker, fitted on all rows, within a time limit if it can be stopped.
+    """Fit the chosen ranker on all rows, within a time limit if it can be stopped.
 
-    A ranker that cannot be stopped takes the time that it needs. So does a `RankAverage` without a member that was
-    fitted in time: it is fitted again, with a UserWarning.
+    A ranker that cannot be stopped takes the time that it needs. So does a `RankAverage` if no member was fitted in
+    time: it is fitted again, with a UserWarning.
 
     Parameters
     ----------
     chosen : Chosen
+        The choice of a search.
     fit : callable (ranker, callback) -> object
         Fits the ranker on all rows.
     callback : callable (step, of, info) -> None, optional
-        Called after each step. Its exceptions reach the caller, `StopFit` if nothing can be kept.
+        Called after each step. An exception raised here reaches the caller; `StopFit` does if nothing can be kept.
     until : float, optional
         Time of the clock, in seconds, at which fits are stopped.
     clock : callable () -> float
         Seconds.
 
+    Returns
+    -------
+    Ranker
+        The fitted ranker.
+
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import Chosen, Member, fit_chosen
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
     >>> chosen = Chosen((Member("rankboost", {"n_rounds": 2}),), ())
     >>> fit_chosen(chosen, lambda ranker, callback: ranker.fit(X, y, callback=callback)).n_rounds
@@ -470,10 +583,21 @@ def fit_chosen(
 
 
 def make_ranker(chosen: Chosen) -> Ranker:
-    """Return the chosen ranker, not yet fitted: the only member, or a `RankAverage` of several.
+    """Return the chosen ranker, unfitted: the only member, or a `RankAverage` of several.
+
+    Parameters
+    ----------
+    chosen : Chosen
+        The choice of a search.
+
+    Returns
+    -------
+    Ranker
+        The unfitted ranker.
 
     Examples
     --------
+    >>> from core.selection import Chosen, Member, make_ranker
     >>> chosen = Chosen((Member("logistic", {}), Member("auc_svm", {}, weight=0.5)), ())
     >>> make_ranker(chosen).weights
     [1.0, 0.5]

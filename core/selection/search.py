@@ -43,12 +43,21 @@ _RANGE_KEYS = ("low", "high", "log", "integer")
 
 
 class InvalidSpace(InvalidParameter):
-    """A search space breaks a rule.
+    """An entry of a search space breaks a rule.
 
     Attributes
     ----------
     pointer : str
-        The entry in error, as a JSON pointer within the search: "/space/n_rounds/1".
+        The entry, as a JSON pointer within the search, such as "/space/n_rounds/1".
+
+    Examples
+    --------
+    >>> from core.selection import InvalidSpace, read_space
+    >>> try:
+    ...     read_space("rankboost", {}, {"n_rounds": [10, 0]})
+    ... except InvalidSpace as error:
+    ...     print(error.pointer)
+    /space/n_rounds/1
     """
 
     def __init__(self, pointer: str, message: str) -> None:
@@ -58,17 +67,43 @@ class InvalidSpace(InvalidParameter):
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, both included."""
+    """A range of numbers to search, both ends included.
+
+    Attributes
+    ----------
+    low : float
+        Lowest number.
+    high : float
+        Highest number, greater than low.
+    log : bool
+        Whether the logarithm is uniform instead of the number; low is then above 0.
+    integer : bool
+        Whether only whole numbers are searched.
+
+    Examples
+    --------
+    >>> from core.selection import Range
+    >>> Range(1, 4, integer=True).whole()
+    range(1, 5)
+    """
 
     low: float
     high: float
-    """Greater than low."""
     log: bool = False
-    """Whether the logarithm is uniform instead of the number; low is then above 0."""
     integer: bool = False
 
     def at(self, fraction: float) -> float | int:
-        """Return the number at a fraction, in [0, 1], of the range.
+        """Return the number at a fraction of the range.
+
+        Parameters
+        ----------
+        fraction : float in [0, 1]
+            The fraction.
+
+        Returns
+        -------
+        float or int
+            The number.
 
         Examples
         --------
@@ -86,11 +121,23 @@ class Range:
         return low + fraction * (high - low)
 
     def whole(self) -> Sequence[float | int]:
-        """Return all whole numbers of an integer range; () for any other."""
+        """Return all whole numbers of an integer range; () for any other.
+
+        Returns
+        -------
+        sequence of int
+            Ascending.
+        """
         return range(int(self.low), int(self.high) + 1) if self.integer else ()
 
     def points(self) -> tuple[float | int, ...]:
-        """Return `RANGE_PATH_LENGTH` evenly spaced numbers, from low to high."""
+        """Return `RANGE_PATH_LENGTH` evenly spaced numbers, from low to high.
+
+        Returns
+        -------
+        tuple of float or int
+            Ascending.
+        """
         between = np.linspace(0.0, 1.0, RANGE_PATH_LENGTH)[1:-1].tolist()
         return tuple(sorted({self.low, self.high, *(self.at(fraction) for fraction in between)}))
 
@@ -170,7 +217,18 @@ class CandidateSearch:
     def next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
-        """Return all trials, then the choice; see `Planner.next`."""
+        """Return all trials, then the choice; see `Planner.next`.
+
+        Parameters
+        ----------
+        tried, held, elapsed
+            As for `Planner.next`.
+
+        Returns
+        -------
+        sequence of Trial, or Chosen
+            The next trials, or the end of the search.
+        """
         if not tried:
             return self.trials(range(len(self.candidates)), self.space.path)
         last = in_splits(tried, self.n_splits)
@@ -180,7 +238,24 @@ class CandidateSearch:
     def trials(
         self, chosen: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
     ) -> list[Trial]:
-        """Return the trials of the candidates with these indices, one per split."""
+        """Return the trials of some candidates, one per split.
+
+        Parameters
+        ----------
+        chosen : sequence of int
+            Indices of the candidates.
+        path : tuple
+            Values of the path parameter.
+        rows : float
+            Fraction of the inner training rows.
+        **changed
+            Parameters that differ from those of the candidate.
+
+        Returns
+        -------
+        list of Trial
+            Candidate by candidate, split by split.
+        """
         return [
             Trial(self.space.algorithm, {**self.candidates[k], **changed}, path, rows, split)
             for k in chosen
@@ -189,26 +264,32 @@ class CandidateSearch:
 
 
 class GridSearch(CandidateSearch):
-    """Try every combination of lists of values.
+    """Search every combination of lists of values.
 
-    All values of a path parameter, n_rounds or C, share one fit. Among candidates of equal value the first in the order
-    of the lists is chosen, and the least value of a path.
-
-    InvalidSpace: see `read_space`. InvalidParameter: there are more than 1000 combinations.
+    Use it for few parameters with few values. All values of a path parameter (n_rounds or C) share one fit. Among
+    candidates with equal values, the first in the order of the lists is chosen, and the lowest value of a path.
 
     Parameters
     ----------
     algorithm : str
         Name in `core.registry`.
     space : mapping of str to list
-        The values of each searched parameter.
+        Values of each searched parameter.
     parameters : mapping of str to Any, optional
         Fixed parameters.
     n_splits : int, default=1
-        1 holds a part of the rows out; k > 1 are k folds.
+        1 holds out a part of the rows; k > 1 are k folds.
+
+    Raises
+    ------
+    InvalidSpace
+        An entry of `space` breaks a rule; see `read_space`.
+    InvalidParameter
+        There are more than 1000 combinations.
 
     Examples
     --------
+    >>> from core.selection import GridSearch
     >>> planner = GridSearch("logistic", {"C": [0.1, 1.0], "standardize": [True, False]})
     >>> planner.candidates, planner.space.path
     ([{'standardize': True}, {'standardize': False}], (0.1, 1.0))
@@ -232,22 +313,33 @@ class GridSearch(CandidateSearch):
 
 
 class RandomSearch(CandidateSearch):
-    """Try random candidates.
+    """Search random candidates from lists or ranges.
 
-    For a path parameter, n_rounds or C, each fit is evaluated at all values of its list, or at ten values of its range:
-    they cost one fit. No combination comes twice; if there are fewer than `n_candidates`, all of them are tried.
-
-    InvalidSpace: see `read_space`. InvalidParameter: n_candidates is not from 1 to 1000.
+    Use it for more than two parameters. For a path parameter (n_rounds or C), each fit is evaluated at all values of
+    its list, or at ten values of its range, at the cost of one fit. No combination occurs twice. If there are fewer
+    than `n_candidates`, all are tried.
 
     Parameters
     ----------
-    algorithm, parameters, n_splits
-        As `GridSearch`.
+    algorithm : str
+        Name in `core.registry`.
     space : mapping of str to list or mapping
-        A list of values, or a range, for each searched parameter; see `read_space`.
+        A list of values or a range for each searched parameter; see `read_space`.
+    parameters : mapping of str to Any, optional
+        Fixed parameters.
     n_candidates : int, default=20
+        Number of candidates, 1 to 1000.
+    n_splits : int, default=1
+        1 holds out a part of the rows; k > 1 are k folds.
     random_state : int, default=0
         Seed of the draw.
+
+    Raises
+    ------
+    InvalidSpace
+        An entry of `space` breaks a rule; see `read_space`.
+    InvalidParameter
+        `n_candidates` is not from 1 to 1000.
 
     References
     ----------
@@ -255,6 +347,7 @@ class RandomSearch(CandidateSearch):
 
     Examples
     --------
+    >>> from core.selection import RandomSearch
     >>> space = {"max_bins": {"low": 8, "high": 64, "integer": True}, "n_rounds": [10, 20]}
     >>> planner = RandomSearch("rankboost", space, n_candidates=3)
     >>> len(planner.candidates), planner.space.path
@@ -285,39 +378,47 @@ class Rung(NamedTuple):
 
 
 class SuccessiveHalving(CandidateSearch):
-    """Try random candidates in rungs: the best 1/eta of each rung get eta times the resource on the next.
+    """Search random candidates in rungs: the best 1/eta of each rung get eta times the resource.
 
-    InvalidSpace: see `read_space`. InvalidParameter: another parameter is out of range, or the resource is "rounds" and
-    the algorithm has no path of rounds.
+    Use it for large tables or many candidates: bad candidates cost little.
 
     Parameters
     ----------
     algorithm : str
         Name in `core.registry`.
     space : mapping of str to list or mapping
-        A list of values, or a range, for each searched parameter; see `read_space`.
+        A list of values or a range for each searched parameter; see `read_space`.
     parameters : mapping of str to Any, optional
         Fixed parameters.
     n_candidates : int, default=27
-        Random candidates on the first rung.
+        Number of candidates on the first rung.
     resource : {"rows", "rounds"}, default="rows"
-        What a rung limits: the rows to learn from, or n_rounds.
+        What a rung limits: the training rows, or n_rounds.
     eta : int, default=3
         From 2 to 10.
-    least_share : float, default=1/27
-        Least fraction of the resource on the first rung. In (0, 1].
+    least_share : float in (0, 1], default=1/27
+        Lowest fraction of the resource on the first rung.
     n_splits : int, default=1
-        As `GridSearch`.
+        1 holds out a part of the rows; k > 1 are k folds.
     random_state : int, default=0
         Seed of the draw.
 
+    Raises
+    ------
+    InvalidSpace
+        An entry of `space` breaks a rule; see `read_space`.
+    InvalidParameter
+        Another parameter is out of range, or the resource is "rounds" and the algorithm has no path of rounds.
+
     Notes
     -----
-    The number of rungs is the largest that leaves a candidate for the last one, which has the whole resource. All rungs
-    together cost about n_rungs times as much as one candidate with the whole resource. Candidates of equal value keep
-    the order of the draw. If n_rounds is searched as a path, it is one on the last rung only; on the other rungs a
-    candidate is evaluated with the rung's rounds. The chosen ranker has the rounds that it was evaluated with, even if
-    the algorithm could choose them.
+    The number of rungs is the largest that leaves a candidate for the last one, which has the entire resource. All
+    rungs together cost about n_rungs times as much as one candidate with the entire resource. Candidates of equal value
+    keep the order of the draw.
+
+    If n_rounds is searched as a path, it is one on the last rung only; on the other rungs a candidate is evaluated with
+    the rung's rounds. The chosen ranker has the rounds that it was evaluated with, even if the algorithm could choose
+    them.
 
     References
     ----------
@@ -327,6 +428,7 @@ class SuccessiveHalving(CandidateSearch):
 
     Examples
     --------
+    >>> from core.selection import SuccessiveHalving
     >>> planner = SuccessiveHalving("pauc_svm", {"fpr_max": {"low": 0.05, "high": 0.5}}, n_candidates=9)
     >>> [(round(rung.fraction, 3), rung.n_candidates) for rung in planner.rungs]
     [(0.111, 9), (0.333, 3), (1.0, 1)]
@@ -370,7 +472,7 @@ class SuccessiveHalving(CandidateSearch):
     ) -> Sequence[Trial] | Chosen:
         """Return the trials of one rung after the other, then the choice; see `Planner.next`.
 
-        If the search is to end now, each candidate is judged by the last rung that it was evaluated on.
+        If the search must end now, each candidate is evaluated by the last rung that it reached.
         """
         remaining: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[TrialResult]] = {}
@@ -405,9 +507,7 @@ class SuccessiveHalving(CandidateSearch):
 def read_space(
     algorithm: str, parameters: Mapping[str, Any], space: Mapping[str, Any], *, ranges: bool = True
 ) -> Space:
-    """Return the search space, checked against the parameters of the estimator.
-
-    InvalidSpace: an entry of `space` breaks a rule; its pointer says which. InvalidParameter: one of `parameters` does.
+    """Check a search space against the parameters of an algorithm.
 
     Parameters
     ----------
@@ -421,8 +521,21 @@ def read_space(
     ranges : bool, default=True
         Whether ranges are allowed.
 
+    Returns
+    -------
+    Space
+        The checked space.
+
+    Raises
+    ------
+    InvalidSpace
+        An entry of `space` breaks a rule; its `pointer` says which.
+    InvalidParameter
+        One of `parameters` breaks a rule.
+
     Examples
     --------
+    >>> from core.selection import read_space
     >>> space = read_space("logistic", {}, {"C": [10.0, 1.0], "standardize": [True, False]})
     >>> space.path, space.n_combinations()
     ((1.0, 10.0), 2)

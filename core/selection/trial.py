@@ -33,93 +33,168 @@ MIN_METRIC = 0.05
 
 @dataclass(frozen=True)
 class TrialKey:
-    """What a planner knows a trial by."""
+    """How a planner identifies a trial.
+
+    Attributes
+    ----------
+    phase : str
+        Name of the phase of the search.
+    candidate : str
+        Name of the candidate.
+    change : int
+        Number of the random change that made the candidate; 0 for a candidate that was given.
+    attempt : int
+        Number of the attempt at the candidate; a later attempt has more time.
+
+    Examples
+    --------
+    >>> from core.selection import TrialKey
+    >>> TrialKey("portfolio", "logistic").attempt
+    1
+    """
 
     phase: str
-    """Name of the phase of the search."""
     candidate: str
-    """Name of the candidate."""
     change: int = 0
-    """Number of the random change that made the candidate; 0 for a candidate that was given."""
     attempt: int = 1
-    """Number of the attempt at the candidate; a later attempt has more time."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit on one inner split, and how to evaluate it."""
+    """One fit on one inner split, and how to evaluate it.
+
+    Attributes
+    ----------
+    algorithm : str
+        Name in `core.registry`.
+    parameters : mapping of str to Any
+        Parameters that differ from the defaults, without the one along the path.
+    path : tuple
+        Ascending values of the algorithm's path parameter at which this one fit is evaluated; empty without a path.
+    rows : float in (0, 1]
+        Fraction of the inner training rows that it is fitted on; see `draw_rows`.
+    split : int
+        Number of the inner split.
+    keep_scores : bool
+        Whether the result has the scores of the validation rows.
+    limit : float or None
+        Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit.
+    key : TrialKey or None
+        The planner's name for the trial; returned unchanged.
+    hurried : bool
+        Whether the trial would have more rounds, smaller steps, more rows or an earlier turn if there were more time.
+    patience : int or None
+        Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
+        rounds are fitted.
+
+    Examples
+    --------
+    >>> from core.selection import Trial
+    >>> Trial("rankboost", {}, path=(10, 100)).split
+    0
+    """
 
     algorithm: str
-    """Name in `core.registry`."""
     parameters: Mapping[str, Any]
-    """All parameters that differ from the defaults, without the one along the path."""
     path: tuple[Any, ...] = ()
-    """Values of the algorithm's path parameter at which this one fit is evaluated, ascending; empty without a path."""
     rows: float = 1.0
-    """Fraction of the inner training rows that it learns from; see `draw_rows`. In (0, 1]."""
     split: int = 0
-    """Number of the inner split."""
     keep_scores: bool = False
-    """Whether the result holds the scores of the validation rows."""
     limit: float | None = None
-    """Seconds after which the fit ends with what it has, or is given up if it has nothing yet. None: no limit."""
     key: TrialKey | None = None
-    """The planner's name for the trial; returned unchanged."""
     hurried: bool = False
-    """Whether it would have more rounds, smaller steps, more rows, or an earlier turn if there were more time."""
     patience: int | None = None
-    """Boosted trees are evaluated as they grow, and end after this number of rounds without an improvement. None: all
-    rounds are fitted."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of a trial."""
+    """The result of a trial.
+
+    Attributes
+    ----------
+    trial : Trial
+        The trial.
+    values : tuple of float
+        Objective on the validation rows, higher is better: one per value of the path, or one; empty if it failed. A fit
+        that its limit stopped only has the values that it reached.
+    aucs : tuple of float
+        AUC on the validation rows, likewise.
+    seconds : float
+        From the start of the fit to the end of the evaluation.
+    scores : tuple of ndarray of shape (n_held_out,), float64
+        Scores of the validation rows, likewise, if they were kept.
+    failed : str or None
+        Why there is nothing to evaluate; the candidate then leaves the search. None if it did not fail.
+    setup : float
+        Seconds before the first step of the fit and after the last one, which do not grow with the number of steps.
+    steps : int
+        Best number of rounds, if rounds were evaluated as they were added; else 0.
+    fitted : int
+        Number of steps of the fit; 0 if unknown.
+    stopped : bool
+        Whether its limit ended the fit. A failed fit had nothing to keep then.
+    skipped : bool
+        Whether the trial was not made, or was interrupted, because the search was to end early; `failed` says so.
+
+    Examples
+    --------
+    >>> from core.selection import Trial, TrialResult
+    >>> result = TrialResult(Trial("logistic", {}), values=(0.8,), aucs=(0.9,), seconds=1.5)
+    >>> result.failed is None
+    True
+    """
 
     trial: Trial
     values: tuple[float, ...]
-    """The objective on the validation rows, higher is better: one per value of the path, or one; empty if failed. A fit
-    that its limit has stopped has only the values that it reached."""
     aucs: tuple[float, ...]
-    """The AUC on the validation rows, likewise."""
     seconds: float
-    """From the start of the fit to the end of the evaluation."""
     scores: tuple[Floats, ...] = ()
-    """Scores of the validation rows, likewise, if they were to be kept. Shape (n_held_out,), float64."""
     failed: str | None = None
-    """Why there is nothing to evaluate; the candidate then leaves the search. None if it did not fail."""
     setup: float = 0.0
-    """Seconds before the fit's first step and after its last one, which do not grow with the number of steps."""
     steps: int = 0
-    """The best number of rounds, if rounds were evaluated as they were added; else 0."""
     fitted: int = 0
-    """Number of steps of the fit; 0 if not known."""
     stopped: bool = False
-    """Whether its limit ended the fit. A failed fit had nothing to keep then."""
     skipped: bool = False
-    """Whether the trial was not made, or was interrupted, since the search was to end early; `failed` says so."""
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The validation rows of an inner split, in the order in which they are scored.
+    """Validation rows of an inner split, in the order in which they are scored.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_held_out,)
+        1 for positive, 0 for negative.
+    weight : ndarray of shape (n_held_out,), float64, or None
+        Weights of the rows.
+    group : ndarray of shape (n_held_out,) or None
+        Rows with equal values were drawn together.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import HeldOut
     >>> HeldOut(np.array([1, 0, 1])).weight is None
     True
     """
 
     y: npt.NDArray[Any]
-    """1 for positive, 0 for negative. Shape (n_held_out,)."""
     weight: Floats | None = None
-    """Shape (n_held_out,), float64."""
     group: npt.NDArray[Any] | None = None
-    """Rows with equal values were drawn together. Shape (n_held_out,)."""
 
     def take(self, rows: npt.NDArray[np.intp]) -> "HeldOut":
-        """Return the rows with these indices, without their groups."""
+        """Return some of the rows, without their groups.
+
+        Parameters
+        ----------
+        rows : ndarray of intp
+            Indices of the rows.
+
+        Returns
+        -------
+        HeldOut
+            The rows.
+        """
         return HeldOut(self.y[rows], None if self.weight is None else self.weight[rows])
 
 
@@ -140,21 +215,45 @@ def value_of(
 
 
 class Metrics(NamedTuple):
-    """The metrics of some scores of the validation rows."""
+    """The metrics of scores of the validation rows.
+
+    Attributes
+    ----------
+    value : float
+        The objective; higher is better.
+    auc : float
+        The AUC.
+
+    Examples
+    --------
+    >>> from core.selection import Metrics
+    >>> Metrics(value=0.6, auc=0.8).auc
+    0.8
+    """
 
     value: float
-    """The objective; higher is better."""
     auc: float
 
 
 def path_parameter(algorithm: type) -> str | None:
-    """Return the name of the class's path parameter, such as n_rounds or C; None without one.
+    """Return the path parameter of a class, such as n_rounds or C; None without one.
 
-    One fit holds the rankers of all values of it. The class's `check_path_parameters` refuses parameters with which a
-    fit holds no path.
+    One fit returns the rankers of all of its values. The class's `check_path_parameters` rejects parameters with which
+    a fit has no path.
+
+    Parameters
+    ----------
+    algorithm : type
+        Class of a ranker.
+
+    Returns
+    -------
+    str or None
+        Name of the parameter.
 
     Examples
     --------
+    >>> from core.selection import path_parameter
     >>> from core import Logistic, RankBoost
     >>> path_parameter(RankBoost), path_parameter(Logistic)
     ('n_rounds', 'C')
@@ -175,26 +274,29 @@ def run_trial(
 
     Parameters
     ----------
+    trial : Trial
+        The trial.
     fit : callable (ranker, callback) -> object
-        Fits the ranker on the inner training rows of the trial's split, on the fraction of them that it asks for.
+        Fits the ranker on the inner training rows of the trial's split, or on the fraction of them that it asks for.
     held_out : array or table of shape (n_held_out, n_features)
         Features of the validation rows.
     metric : callable (scores) -> Metrics
         Returns the metrics of scores of those rows.
     callback : callable (step, of, info) -> None, optional
-        Called after each step of the fit. Its exceptions reach the caller.
+        Called after each step of the fit. An exception raised here reaches the caller.
     clock : callable () -> float
         Seconds.
 
     Returns
     -------
     TrialResult
-        With `failed` set if the ranker refuses the rows or its parameters, if the computation fails numerically, or if
+        `failed` is set if the ranker rejects the rows or its parameters, if the computation fails numerically, or if
         the limit is reached before there is anything to keep. The limit is checked after each step.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import Metrics, Trial, run_trial
     >>> X, y = np.arange(20.0)[:, None], np.arange(20) >= 10
     >>> result = run_trial(
     ...     Trial("rankboost", {}, path=(1, 2)),
@@ -272,25 +374,25 @@ def walk_path(
     values: Sequence[Any],
     metric: Callable[[Floats], float],
 ) -> list[float]:
-    """Return the metric of each ranker on the path of a fitted one; O(n_steps · n_samples) for stumps.
+    """Compute a metric for each ranker on the path of a fitted one.
 
     Parameters
     ----------
     ranker : Ranker
         Fitted with the greatest of the values; a `PathEstimator` by `fit_path` with all of them. Any other has a
-        `staged_decision_function`, whose scores after k steps are those of a ranker of k steps.
+        `staged_decision_function`, whose scores after k steps are those of a ranker with k steps.
     X : array or table of shape (n_samples, n_features)
         Validation rows.
     values : sequence of int or float
-        Distinct; numbers of steps are at least 1.
+        Distinct values; numbers of steps are at least 1.
     metric : callable (scores) -> float
         Called with the scores of X, once for each ranker; higher is better.
 
     Returns
     -------
     list of float
-        In ascending order of the values. If the fit ended before a value, its last step counts: a fit of that many
-        steps would have ended there, too.
+        In ascending order of the values. If the fit ended before a value, its last step counts, because a fit with that
+        many steps would have ended there, too. O(n_steps · n_samples) for stumps.
 
     Raises
     ------
@@ -300,6 +402,7 @@ def walk_path(
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import walk_path
     >>> from core import RankBoost
     >>> from core.metrics import auc
     >>> X, y = np.arange(8.0)[:, None], np.array([0, 0, 1, 0, 1, 1, 0, 1])
@@ -329,12 +432,25 @@ def walk_path(
 
 
 def choose(values: Sequence[float]) -> int:
-    """Return the index of the greatest value, the first among equals: simpler candidates come first.
+    """Return the index of the greatest value, the first among equals.
+
+    Simpler candidates come first.
 
     The greatest of several values is biased upwards: report the metric on other rows.
 
+    Parameters
+    ----------
+    values : sequence of float
+        Values of the candidates.
+
+    Returns
+    -------
+    int
+        Index of the greatest.
+
     Examples
     --------
+    >>> from core.selection import choose
     >>> choose([0.7, 0.9, 0.9])
     1
     """
@@ -346,26 +462,26 @@ def choose(values: Sequence[float]) -> int:
 
 
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
-    """Return the indices of a random fraction of the rows of each stratum; a greater fraction contains a smaller one.
-
-    O(n_rows log n_rows).
+    """Draw a random fraction of the rows of each stratum; a greater fraction contains a smaller one.
 
     Parameters
     ----------
     strata : ndarray of shape (n_rows,)
-        The stratum of each row, such as its label.
+        Stratum of each row, such as its label.
     share : float in (0, 1]
         Fraction of each stratum to draw, rounded up; at least two rows if it has two.
     seed : int
+        Seed of the draw.
 
     Returns
     -------
     ndarray of shape (n_drawn,), intp
-        Ascending.
+        Indices of the rows, ascending. O(n_rows log n_rows).
 
     Examples
     --------
     >>> import numpy as np
+    >>> from core.selection import draw_rows
     >>> labels = np.array([0, 0, 0, 0, 1, 1])
     >>> rows = draw_rows(labels, 0.5, seed=0)
     >>> np.bincount(labels[rows])

@@ -229,8 +229,8 @@ class TreeRankForestParameters:
     splitter: Annotated[
         Literal["leafrank", "axis"],
         Doc(
-            "How a node is split. 'leafrank': by a small tree of thresholds, whose leaves are merged to two sides. "
-            "'axis': by one threshold."
+            'How a node is split. "leafrank": by a small tree of thresholds, whose leaves are merged into two '
+            'sides. "axis": by one threshold.'
         ),
     ] = "leafrank"
     max_depth: options.MaxDepth = 8
@@ -242,7 +242,7 @@ class TreeRankForestParameters:
     order: Annotated[
         Literal["tree", "concave"],
         Doc(
-            "Order of the leaves. 'tree': from the top of the tree to its bottom. 'concave': by their fraction of "
+            'Order of the leaves. "tree": from the top of the tree to its bottom. "concave": by their fraction of '
             "positives, so that a bad first split does less harm."
         ),
     ] = "concave"
@@ -250,37 +250,40 @@ class TreeRankForestParameters:
 
 
 class TreeRankForest(TreeRankForestParameters, ContributionRanker):
-    """Average the ranks of rows in many ranking trees.
+    """A forest of ranking trees: the mean rank of a row over many trees (ranking forest).
 
-    Each tree is grown on rows drawn with replacement, each class by itself; each of its nodes is split on features
-    drawn without replacement. The rank of a row in a tree is the fraction of the tree's rows in leaves that rank below
-    its leaf, plus half of the leaf's own fraction. A score is the mean of these ranks less a threshold, above which
-    `predict` says positive.
+    Use it for accuracy with little tuning; `oob_auc_` estimates the AUC without a validation part. If you need one
+    readable tree, use `TreeRank`.
+
+    Each tree is grown on rows drawn with replacement, separately for each class. Each node is split on features drawn
+    without replacement. The rank of a row in a tree is the fraction of the tree's rows in leaves below its leaf, plus
+    half of the fraction in its own leaf. The score is the mean rank minus a threshold.
 
     Attributes
     ----------
     trees_ : tuple of RankingTree
+        The trees.
     oob_auc_ : float
-        AUC of the training rows, each ranked by the trees that were not grown on it; NaN if all such rows are of one
-        class.
+        Out-of-bag AUC: each training row is ranked by the trees that were not grown on it. NaN if all such rows belong
+        to one class.
     intercept_ : float
-        Minus the threshold: the mean rank at the greatest TPR - FPR of those rows.
+        Minus the threshold: the mean rank with the greatest TPR - FPR on those rows.
 
     Notes
     -----
-    With `order="concave"` a tree's leaves rank by their fraction of positives. A node that drew no useful feature
-    splits badly, and everything below it is then ranked wrongly (§8), though the leaves themselves are good. On 10
-    tables the AUC was better on 7, by .003 on average, and at most .004 worse.
+    With `order="concave"` the leaves of a tree rank by their fraction of positives. A node that drew no useful feature
+    splits badly, and everything below it is then ranked wrongly (§8), although the leaves themselves are good. On 10
+    tables, the AUC was better on 7, by 0.003 on average, and at most 0.004 worse.
 
-    A row that is drawn k times counts as k rows, so that the rates of categories are shrunk less: if each counted once,
-    the AUC of forests was .006 lower (mean of 9 tables of words). A column of identifiers is then partly learnt if
+    A row that is drawn k times counts as k rows, so the rates of categories are shrunk less. If each counted once, the
+    AUC of forests was 0.006 lower (mean of 9 tables of words). A column of identifiers is then partly memorised if
     `min_samples_leaf` is a row or two.
 
-    As many trees are grown at a time as numba is set to use threads. The draws of a tree depend on the seed and its
-    number alone, so the forest does not depend on the threads, nor on how it is divided into shares (`fit_share`,
-    `join_shares`; see `core.base.checkpoint`).
+    Trees grow in parallel, as many as numba uses threads. The draws of a tree depend only on the seed and its number.
+    So the forest depends neither on the threads nor on how it is split into shares (`fit_share`, `join_shares`; see
+    `core.base.checkpoint`).
 
-    O(n_trees) times a tree's work, on one coded table.
+    Time: O(n_trees) times the work of one tree, on one coded table.
 
     References
     ----------
@@ -308,16 +311,16 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     _linked: "_LinkedTrees"
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._linked.rank(X) + self.intercept_
 
     def takes_categories(self) -> bool:
-        """Cuts take them."""
+        """Return True: splits can use sets of categories."""
         return True
 
     @property
     def offset_(self) -> float:
-        """The mean score of the rows that the trees were grown on: `contributions` are relative to it."""
+        """Mean score of the rows that the trees were grown on; contributions are differences from it."""
         check_is_fitted(self)
         nodes = self._linked.nodes
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
@@ -340,16 +343,16 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @property
     def feature_importances_(self) -> Floats:
-        """Mean over the trees of I_j = Σ ΔAUC² over the cuts on each feature (§5.1 of the paper)."""
+        """Mean over the trees of I_j = Σ ΔAUC² over the splits on each feature (§5.1 of the paper)."""
         return sum_gains(self.trees_, self.n_features_in_).squared
 
     @property
     def auc_gains_(self) -> Floats:
-        """Mean over the trees of Σ ΔAUC over the cuts on each feature, in training AUC."""
+        """Mean over the trees of Σ ΔAUC over the splits on each feature, in units of the training AUC."""
         return sum_gains(self.trees_, self.n_features_in_).linear
 
     def structure(self) -> dict[str, Any]:
-        """Describe the forest: of each tree its size and its training AUC."""
+        """Describe the forest: the size and the training AUC of each tree."""
         return {
             "type": "forest of ranking trees",
             "oob_auc": None if math.isnan(self.oob_auc_) else self.oob_auc_,
@@ -362,7 +365,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @property
     def n_pieces(self) -> int:
-        """The number of pieces that a fit is divided into: the trees."""
+        """Number of pieces that a fit can be divided into: the trees."""
         return self.n_trees
 
     def fit_share(
@@ -375,7 +378,9 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Grow the trees from number `first` up to, without, `last`; see `core.base.checkpoint`.
+        """Grow some of the trees, numbers `first` to `last - 1`, as bytes for `join_shares`.
+
+        Use it to grow one forest on several machines.
 
         Parameters
         ----------
@@ -384,18 +389,19 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         first, last : int
             0 ≤ first < last ≤ n_trees.
         callback : callable (step, of, info) -> None, optional
-            As for `fit`, called after each tree of this share. `StopFit` is not caught, as all trees are needed.
+            As for `fit`, called after each tree of this share. `StopFit` is not caught, because all trees are needed.
 
         Returns
         -------
         bytes
+            The share.
 
         Raises
         ------
         InvalidParameter
-            A parameter breaks its rule, or first and last theirs.
+            A parameter breaks its rule, or `first` and `last` do.
         InvalidData
-            As by `fit`.
+            As for `fit`.
         """
         own = self._unfitted()
         sample = own._sample(*own._take_rows(X, y, sample_weight)[:3])
@@ -419,18 +425,19 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         Parameters
         ----------
         shares : sequence of bytes
-            From `fit_share`, in any order; each tree must be in one of them.
+            Results of `fit_share` in any order. Each tree must be in one of them.
         X, y, sample_weight
-            As they were fitted on.
+            The same rows as in `fit_share`.
 
         Returns
         -------
         self
+            The fitted forest.
 
         Raises
         ------
         ArtifactError
-            A share is damaged or of another fit, or a tree is missing or there twice.
+            A share is damaged or belongs to another fit, or a tree is missing or occurs twice.
         """
         with self._fitting() as fresh:
             sample = fresh._sample(*fresh._take_rows(X, y, sample_weight)[:3])

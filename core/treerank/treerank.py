@@ -62,35 +62,38 @@ class TreeRankParameters:
 
 
 class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
-    """Grow a ranking tree: each split adds the greatest area under the ROC curve.
+    """A ranking tree: each split adds the most area under the ROC curve (TreeRank).
 
-    A node's cell C is split into C' at the top and the rest at the bottom so that
-    Λ = α(C) β(C') - β(C) α(C') is greatest, where α and β are fractions of all negatives and of all positives. The
-    leaves rank from the top of the tree to its bottom.
+    Use it if you want to show how the list is ordered, as one tree of rules. For accuracy, use `TreeRankForest` or
+    boosted trees.
+
+    A node's cell C is split into a top part C' and a bottom part so that Λ = α(C) β(C') - β(C) α(C') is greatest. α and
+    β are fractions of all negatives and of all positives. The leaves rank from the top of the tree to its bottom.
 
     Attributes
     ----------
     tree_ : RankingTree
         The tree after pruning.
     order_ : {"tree", "concave"}
-        How its leaves rank.
+        How the leaves are ordered.
     roc_knots_ : tuple of two ndarray of shape (n_leaves + 1,), float64
-        FPR and TPR of the training rows at the knots of the curve, in the order of the ranking.
+        FPR and TPR of the training rows at the knots of the curve, in ranking order.
     pruning_path_ : PruningPath
-        Of the tree before pruning: for each λ of eq. 13 the number of leaves and the AUC of the best subtree, and its
-        mean AUC on validation rows if there were any.
+        For each λ of eq. 13: the number of leaves and the AUC of the best subtree of the grown tree, and its mean AUC
+        on validation rows if there were any.
 
     Notes
     -----
-    Scores are whole numbers: neighbouring leaves differ by 1, and 0 is at the greatest TPR - FPR of the training curve,
-    above which `predict` says positive. They rank as the scores of eq. 10 do, whose differences vanish in rounding
-    beyond depth 53; `tree_.paper_scores()` returns those.
+    Scores are whole numbers. Neighbouring leaves differ by 1, and 0 is the threshold with the greatest TPR - FPR on the
+    training rows. The order equals that of the scores of eq. 10, whose differences vanish in rounding beyond depth 53.
+    `tree_.paper_scores()` returns those.
 
-    Departures from the paper. The AUC in Fig. 2 sums Λ over the last level only; it is ½ + ½ Σ Λ over all inside nodes.
-    LeafRank may make a cut that gains nothing by itself, as the next one may gain, for example with an exclusive or.
-    Missing values have a bin of their own and go to the side where they gain most, rather than to the node's mean (§5).
+    Differences from the paper: the AUC in Fig. 2 sums Λ over the last level only; the correct value is ½ + ½ Σ Λ over
+    all inner nodes. LeafRank may make a split without a gain, because the next one may gain, for example with an
+    exclusive or. Missing values have their own bin and go to the side where they gain most, not to the mean of the node
+    (§5).
 
-    O(n_features · n_samples · max_depth · leafrank_depth) after one sort of each column.
+    Time: O(n_features · n_samples · max_depth · leafrank_depth) after one sort of each column.
 
     References
     ----------
@@ -133,7 +136,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return self.tree_.knots_along(self.tree_.ranking(self.order_))
 
     def score_rows(self, X: Floats) -> Floats:
-        """Score rows without any check; see `Ranker.score_rows`."""
+        """Score rows without checking the input; see `Ranker.score_rows`."""
         return self._leaf_scores[self.tree_.find_leaves(X)]
 
     def check_path_parameters(self) -> None:
@@ -144,7 +147,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
 
     def takes_categories(self) -> bool:
-        """Return True unless the splitter is an estimator of the caller's."""
+        """Return True unless the splitter is your own estimator."""
         return isinstance(self.splitter, str)
 
     def prune(self, X: Any, y: Any, sample_weight: Any = None) -> "TreeRank":
@@ -153,14 +156,16 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         Parameters
         ----------
         X : array or table of shape (n_samples, n_features)
-            The pruning sample: preferably rows that the tree was not grown on.
+            The pruning sample, preferably rows that the tree was not grown on.
         y : array-like of shape (n_samples,)
-            The same two labels as at fit.
+            Labels, of the same two values as in `fit`.
         sample_weight : array-like of shape (n_samples,), optional
+            As for `fit`.
 
         Returns
         -------
         self
+            With the pruned tree.
 
         Raises
         ------
@@ -192,7 +197,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return parts
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
-        """Return exact Shapley values, of the splitters 'leafrank' and 'axis'; see `Ranker.divide_exactly`."""
+        """Return exact Shapley values for the splitters 'leafrank' and 'axis'; see `Ranker.divide_exactly`."""
         if not isinstance(self.tree_.rules, CutRules):
             return None
         nodes = self.tree_.linked
@@ -209,12 +214,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
 
     @property
     def feature_importances_(self) -> Floats:
-        """I_j = Σ ΔAUC² over the cuts on each feature (§5.1); not with splitters that make no cuts."""
+        """I_j = Σ ΔAUC² over the splits on each feature (§5.1); only for splitters with thresholds."""
         return self._feature_gains().squared
 
     @property
     def auc_gains_(self) -> Floats:
-        """Σ ΔAUC over the cuts on each feature, in training AUC."""
+        """Σ ΔAUC over the splits on each feature, in units of the training AUC."""
         return self._feature_gains().linear
 
     def partial_dependence(
@@ -225,26 +230,65 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         sample_weight: Any = None,
         n_points: int = 32,
     ) -> PartialDependence:
-        """Return the mean scores of the rows of X, with one or two features set to values on a grid (§5.2).
+        """Return the mean scores of the rows of X with one or two features set to grid values (§5.2).
 
-        See `core.explain.partial_dependence`, which takes any ranker.
+        `core.explain.partial_dependence` does this for any ranker.
+
+        Parameters
+        ----------
+        X : array or table of shape (n_samples, n_features)
+            Rows whose scores are averaged.
+        features : sequence of int or str
+            One or two features, by index or by name.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        n_points : int
+            Number of grid values of a numeric feature.
+
+        Returns
+        -------
+        core.explain.PartialDependence
+            The grid and the mean score at each point.
         """
         return partial_dependence(self, X, features, sample_weight=sample_weight, n_points=n_points)
 
     def list_rules(self) -> list[dict[str, Any]]:
-        """Return each leaf with the conditions on the way to it; see `description.list_rules`."""
+        """Return each leaf with the conditions on the path to it.
+
+        Returns
+        -------
+        list of dict
+            One entry per leaf, from the top of the list to its bottom; see `core.treerank.description.list_rules`.
+        """
         return description.list_rules(self._named())
 
     def to_text(self) -> str:
-        """Return the tree as indented lines; see `description.to_text`."""
+        """Draw the tree as indented lines of text.
+
+        Returns
+        -------
+        str
+            One line per node.
+        """
         return description.to_text(self._named())
 
     def to_svg(self, title: str = "Ranking tree") -> str:
-        """Return a drawing of the tree with its ROC curve beside it; see `description.to_svg`."""
+        """Draw the tree and its ROC curve as an SVG image.
+
+        Parameters
+        ----------
+        title : str
+            Title above the drawing.
+
+        Returns
+        -------
+        str
+            An SVG document.
+        """
         return description.to_svg(self._named(), title)
 
     def structure(self) -> dict[str, Any]:
-        """Return a description: the nodes in preorder, with their rules in words, and the path of pruned subtrees."""
+        """Describe the tree: its nodes in preorder with their rules in words, and the path of pruned subtrees."""
         tree, path = self.tree_, self.pruning_path_
         steps = zip(*(column.tolist() for column in path), strict=True)
         return {
@@ -301,7 +345,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return sum_gains([self.tree_], self.n_features_in_)
 
     def reads_columns(self) -> str | None:
-        """Return None if its splits are cuts, which are learnt from codes alone; else why not. See `Ranker`."""
+        """Return why the splits cannot be learned from column codes; None if they can."""
         splitter: Any = self.splitter
         if isinstance(splitter, str) and splitter in ("axis", "leafrank"):
             return None

@@ -23,7 +23,7 @@ MaxDepth = Annotated[
     Ge(1),
     Le(MAX_DEPTH),
     Doc(
-        "Trees: maximum number of splits from the root to a leaf. None: 12; but 24 if the fit chooses n_rounds and "
+        "Trees: maximum number of splits from the root to a leaf. None: 12, or 24 if the fit chooses n_rounds and "
         "needs more than 500."
     ),
     Since("0.4.0"),  # the default
@@ -31,9 +31,9 @@ MaxDepth = Annotated[
 MaxLeaves = Annotated[
     Annotated[int, Ge(2), Le(MAX_LEAVES)] | Literal["auto"] | None,
     Doc(
-        "Trees: maximum number of leaves. The leaf with the greatest gain is split first. auto: 31; but 124 if the fit "
-        "chooses n_rounds and needs more than 500. None: split level by level down to max_depth, which must then be "
-        "given and at most 10."
+        'Trees: maximum number of leaves. The leaf with the greatest gain is split first. "auto": 31, or 124 if '
+        "the fit chooses n_rounds and needs more than 500. None: split level by level down to max_depth, which "
+        "you must then set, to at most 10."
     ),
     Since("0.4.0"),  # the default
 ]
@@ -41,10 +41,10 @@ MinSamplesLeaf = Annotated[
     float | None,
     Ge(0),
     Doc(
-        "Trees: minimum weight of a leaf, in rows of mean weight, under the weights of the round: rows that are "
-        "already ranked well count less. A sample weight of k counts as k rows; if the mean weight is below 1, all "
-        "weights are first divided by it. None: 20; for labels 5 if smoothing is None, too, and the classes together "
-        "amount to 2,000 rows; but at most a tenth of the total."
+        "Trees: minimum weight of a leaf, in rows of mean weight, under the weights of the round. Rows that are "
+        "already ranked well count less. A sample weight of k counts as k rows. If the mean weight is below 1, "
+        "all weights are first divided by it. None: 20, or 5 for labels if smoothing is also None and twice the "
+        "harmonic mean of the class sizes is at least 2,000; at most a tenth of the total."
     ),
 ]
 Subsample = Annotated[
@@ -52,8 +52,8 @@ Subsample = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Trees: fraction of the rows that each tree is grown on, drawn with probability by weight. Leaf values still "
-        "use all rows."
+        "Trees: fraction of the rows that each tree is grown on, drawn at random. Heavy rows are always kept. "
+        "Leaf values still use all rows."
     ),
 ]
 MaxFeatures = Annotated[
@@ -67,7 +67,7 @@ MaxFeaturesOrChosen = Annotated[
     Gt(0),
     Le(1),
     Doc(
-        "Trees: fraction of the features that each tree may split on, drawn at random. None: 1; but 0.5 if the fit "
+        "Trees: fraction of the features that each tree may split on, drawn at random. None: 1, or 0.5 if the fit "
         "chooses the number of rounds and there are at least 8 features."
     ),
 ]
@@ -76,9 +76,9 @@ CategoryPenalty = Annotated[
     Ge(0),
     Le(10),
     Doc(
-        "Trees: penalty on splits by categories. A set of categories has a gain by chance, which grows with their "
-        "number; this multiple of it is subtracted from the gain. Use more if categories carry little information, 0 "
-        "if each one matters."
+        "Trees: penalty on splits by categories. A random set of categories has an expected gain that grows with "
+        "their number. This multiple of it is subtracted from the gain. Use more if categories carry little "
+        "information, and 0 if each one matters."
     ),
 ]
 MaxCategories = Annotated[
@@ -95,23 +95,23 @@ TargetEncoding = Annotated[
     Ge(1),
     Le(MAX_BINS),
     Doc(
-        "Trees: a feature with more categories than this is replaced by two numbers: the fraction of positives among "
-        "the rows of the category, and the number of these rows. A sample weight of k counts as k rows, as for "
-        "min_samples_leaf. None: no feature is replaced, as for preferences."
+        "Trees: a feature with more categories than this is replaced by two numbers, the fraction of positives "
+        "among the rows of the category and the number of these rows. A sample weight of k counts as k rows, as "
+        "for min_samples_leaf. None: no feature is replaced. For preferences, none ever is."
     ),
 ]
 MaxCrosses = Annotated[
     int,
     Ge(0),
     Le(MAX_CROSSES),
-    Doc(f"Trees: {CROSSES_DOC}, as for preferences and grades."),
+    Doc(f"Trees: {CROSSES_DOC}. Preferences and grades allow none."),
     Since("0.3.0"),
 ]
 LeafForm = Annotated[
     Literal["closed", "newton"],
     Doc(
-        "Trees: how the value of a leaf is computed. closed: the minimum of the loss, in closed form. newton: one "
-        "Newton step."
+        'Trees: how the value of a leaf is computed. "closed": the minimum of the loss, in closed form. "newton": '
+        "one Newton step."
     ),
 ]
 Push = Annotated[
@@ -119,8 +119,8 @@ Push = Annotated[
     Ge(1),
     Le(64),
     Doc(
-        "p of the p-norm push. Above 1, negatives with high scores weigh more. It improves the top of the list "
-        "on some tables and harms it on others: choose it by validation."
+        "p of the p-norm push. Above 1, negatives with high scores weigh more. This improves the top of the list "
+        "on some tables and harms it on others, so choose it by validation."
     ),
 ]
 

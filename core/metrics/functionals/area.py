@@ -41,11 +41,21 @@ from core.metrics.window import (
 class WindowArea(Metric):
     """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
 
-    InvalidParameter: the window is empty or leaves [0, 1].
+    The area is divided by the width of the window.
+
+    Parameters
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import WindowArea, measure
     >>> WindowArea(0.0, 0.05).name, measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [WindowArea()])[0].interval.value
     ('pauc:0,0.05', 0.875)
     """
@@ -69,7 +79,6 @@ class WindowArea(Metric):
         return (self.fpr_min, self.fpr_max) == WHOLE
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         value = roc_of(masses).partial_area(self.fpr_min, self.fpr_max)
         width = self.fpr_max - self.fpr_min
         placement, height = influences_of_masses(
@@ -108,7 +117,7 @@ class Gini(Metric):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Gini, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Gini()])[0].interval.value
     0.75
     """
@@ -125,7 +134,7 @@ class Gini(Metric):
         return 2.0
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives: twice the AUC's."""
+        """Return the metric and its derivatives: twice those of the AUC."""
         value, up, down, slope = self.plain().of(masses)
         return Derivatives(2.0 * value - 1.0, 2.0 * up, 2.0 * down, slope)
 
@@ -147,15 +156,23 @@ class Gini(Metric):
 class EmpiricalArea(Metric):
     """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
 
-    These are the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal, eq. 2); see `partial_auc` with
-    definition="empirical". It is the area of the curve on which the negatives of a tie come first, so that its
-    derivatives are those of areas.
+    The pairs are those of all positives with the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal,
+    eq. 2); see `partial_auc` with definition="empirical". It is the area of the curve on which the negatives of a tie
+    come first, so its derivatives are those of areas.
 
-    InvalidParameter: the window is empty or leaves [0, 1].
+    Parameters
+    ----------
+    fpr_min, fpr_max : float in [0, 1]
+        The window of false positive rates, fpr_min < fpr_max.
+
+    Raises
+    ------
+    InvalidParameter
+        The window is empty or leaves [0, 1].
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import EmpiricalArea, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [EmpiricalArea(0.0, 0.5)])[0].interval.value
     0.5
     """
@@ -172,7 +189,6 @@ class EmpiricalArea(Metric):
         return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         positive, negative = masses.totals
         first, last, _ = self._ranks(masses)
         tpr = masses.above_positive / positive
@@ -224,13 +240,24 @@ class EmpiricalArea(Metric):
 class TwoWayArea(Metric):
     """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
 
-    It is the fraction of pairs in order, of the negatives that score highest with the positives that score lowest.
+    The area is divided by that of the rectangle. It is the fraction of pairs in order, of the negatives with the
+    highest scores and the positives with the lowest.
 
-    InvalidParameter: `fpr_max` is not in (0, 1], or `tpr_min` not in [0, 1).
+    Parameters
+    ----------
+    fpr_max : float in (0, 1]
+        Right end of the rectangle.
+    tpr_min : float in [0, 1)
+        Lower end of the rectangle.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import TwoWayArea, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [TwoWayArea(0.5, 0.5)])[0].interval.value
     0.5
     """
@@ -249,7 +276,6 @@ class TwoWayArea(Metric):
         return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         curve, least = roc_of(masses), float(self.tpr_min)
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)

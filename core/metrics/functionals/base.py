@@ -114,29 +114,73 @@ class Derivatives(NamedTuple):
 class Metric(ABC):
     """A metric of a ranking: a number from 0 to `top`, and its derivatives, from which all else follows.
 
-    Interval, tests, weights, groups, comparison of scorers and the routes of the API need nothing but this class.
+    Intervals, tests, weights, groups and comparisons of scorers need nothing but this class.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """A name for messages and tables."""
+        """Name for messages and tables."""
 
     @abstractmethod
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives. O(n_scores)."""
+        """Return the metric and its derivatives.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        Derivatives
+            The value and its derivatives. O(n_scores).
+        """
 
     @abstractmethod
     def chance(self, masses: Masses) -> float | None:
-        """Return the figure of scores that say nothing; None if that is 0 or not known."""
+        """Return the value for scores without information; None if it is 0 or unknown.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        float or None
+            The value of a random ranking.
+        """
 
     @abstractmethod
     def top(self, masses: Masses) -> float:
-        """Return the greatest value that a ranking can have, at any prevalence if that is not fixed."""
+        """Return the greatest value of any ranking, at any prevalence unless that is fixed.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        float
+            The value.
+        """
 
     @abstractmethod
     def trials(self, masses: Masses) -> float:
-        """Return n such that the figure over `top` varies no more than a proportion of n trials."""
+        """Return n such that the metric over `top` varies no more than a proportion of n trials.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        float
+            The number of trials.
+        """
 
     @property
     def is_whole_area(self) -> bool:
@@ -147,15 +191,48 @@ class Metric(ABC):
     """Whether the tail of the null distribution is heavier than `null_moments` say."""
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return mean and variance over samples whose scores say nothing; None if they are not known well enough."""
+        """Return mean and variance over samples whose scores carry no information; None if unknown.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        (float, float) or None
+            Mean and variance.
+        """
         return None
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective positives and negatives in the window, which tests depend on; inf without a window."""
+        """Return the effective rows of each class in the window, on which tests depend.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        (float, float)
+            Positives and negatives; inf without a window.
+        """
         return math.inf, math.inf
 
     def hidden_variance(self, masses: Masses) -> float:
-        """Return what the influences lack of the variance of the first ranks, divided by θ (1 − θ)."""
+        """Return the variance of the first ranks that the derivatives miss, divided by θ (1 − θ).
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        float
+            The variance.
+        """
         return 0.0
 
     shift = 0.0
@@ -166,11 +243,35 @@ class Metric(ABC):
         return self
 
     def unit(self, masses: Masses) -> float:
-        """Return the factor from `plain` to this figure."""
+        """Return the factor from `plain` to this metric.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+
+        Returns
+        -------
+        float
+            The factor.
+        """
         return 1.0
 
     def own_interval(self, masses: Masses, level: float) -> Interval | None:
-        """Return an interval that does not follow from the variance; None: the one of `estimates`."""
+        """Return an interval that does not follow from the variance; None for the usual one.
+
+        Parameters
+        ----------
+        masses : Masses
+            Weights of the classes at each distinct score.
+        level : float in (0, 1)
+            Confidence level of each interval.
+
+        Returns
+        -------
+        Interval or None
+            The interval.
+        """
         return None
 
 

@@ -86,7 +86,7 @@ class AveragePrecision(Metric):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import AveragePrecision, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [AveragePrecision()])[0].interval.value
     0.8333333333333333
     """
@@ -114,7 +114,6 @@ class AveragePrecision(Metric):
         return math.pi**2 / 3.0 / masses.effective[0] ** 2
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         above, below = masses.above_positive[1:], masses.above_negative[1:]
         flagged = above + below
         total, negative = masses.totals
@@ -146,18 +145,23 @@ class AveragePrecision(Metric):
 class PrecisionAt(Metric):
     """The fraction of positives among the first rows of the list; ties at the cut count their mean.
 
-    InvalidParameter: not exactly one of the two is given, or it is out of range.
+    Use it if you can act on a fixed number or share of rows. Ties at the end of the list count with their mean.
 
     Parameters
     ----------
     count : int > 0, optional
-        Number of first rows; their weight if rows are weighted. At most all rows.
+        Number of first rows, at most all rows; their weight if rows are weighted.
     share : float in (0, 1], optional
-        Their fraction of all rows.
+        The first rows as a fraction of all rows. Give either `count` or `share`.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of the two is given, or it is out of range.
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import PrecisionAt, measure
     >>> PrecisionAt(count=100).name, PrecisionAt(share=0.01).name
     ('precision@100', 'precision@1%')
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAt(count=2)])[0].interval.value
@@ -176,7 +180,6 @@ class PrecisionAt(Metric):
         return f"precision@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         total = sum(masses.totals)
         size = size_of(self.count, self.share, total)
         inside = fraction_inside(masses, size)
@@ -200,7 +203,7 @@ class PrecisionAt(Metric):
         return min(1.0, masses.totals[0] / size)
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        """Return the effective number of flagged rows, or of positives if that is less."""
         size = size_of(self.count, self.share, sum(masses.totals))
         return trials_above(masses, size, positives_above(masses, size))
 
@@ -212,7 +215,7 @@ class Lift(Metric):
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Lift, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Lift(share=0.5)])[0].interval.value
     1.5
     """
@@ -233,7 +236,6 @@ class Lift(Metric):
         return PrecisionAt(self.count, self.share)
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         value, up, down, _ = self._precision.of(masses)
         prevalence = masses.prevalence
         near = positives_near(masses, self._share(masses) * sum(masses.totals))
@@ -245,13 +247,13 @@ class Lift(Metric):
         return 1.0
 
     def top(self, masses: Masses) -> float:
-        """Return the lift of a list that begins with all positives, or at any prevalence of one with no others."""
+        """Return the lift of a list that begins with all positives."""
         if masses.fixed_prevalence:
             return self._precision.top(masses) / masses.prevalence
         return 1.0 / self._share(masses)
 
     def trials(self, masses: Masses) -> float:
-        """Return those of the precision; if the prevalence is not fixed, those of the fraction of positives caught."""
+        """Return the trials of the precision, or of the recall if the prevalence is not fixed."""
         trials = self._precision.trials(masses)
         if masses.fixed_prevalence:
             return trials
@@ -318,15 +320,21 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
 class PrecisionAtRecall(Metric):
     """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
 
-    InvalidParameter: the recall is out of range.
+    Of a tie at the threshold, only the needed share of the rows counts.
 
     Parameters
     ----------
     recall : float in [1e-9, 1]
+        The fraction of the positives.
+
+    Raises
+    ------
+    InvalidParameter
+        `recall` is out of range.
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import PrecisionAtRecall, measure
     >>> measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [PrecisionAtRecall(0.75)])[0].interval.value
     0.75
     """
@@ -343,7 +351,6 @@ class PrecisionAtRecall(Metric):
         return f"precision_at_recall:{self.recall:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         positive, negative = masses.totals
         caught = self._caught(masses)
         index, part = _cutoff_at(masses, caught)
@@ -358,7 +365,7 @@ class PrecisionAtRecall(Metric):
         return Derivatives(value, up, slope * inside, value * (1.0 - value))
 
     def own_interval(self, masses: Masses, level: float) -> Interval:
-        """Return the figure with limits that follow from those of the FPR at this recall; see the module."""
+        """Return the precision with limits that follow from those of the FPR at this recall; see the module."""
         value = self.of(masses).value
         positive, negative = masses.totals
         totals = ClassTotals(positive, negative, *masses.effective)
@@ -398,7 +405,7 @@ class PrecisionAtRecall(Metric):
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of rows above the cut, or of the positives if that is less."""
+        """Return the effective number of flagged rows, or of positives if that is less."""
         caught = self._caught(masses)
         return min(trials_above(masses, _rows_above(masses, caught), caught), masses.effective[0])
 
@@ -429,19 +436,24 @@ def _rows_above(masses: Masses, caught: float) -> float:
 class Ndcg(Metric):
     """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
 
-    InvalidParameter: `count` is not a whole number above 0, `share` is out of range, or both are given. `of` refuses
-    weights that are neither whole numbers, which count as so many rows, nor all equal, which count as one row each.
+    Use it if the order within the first rows matters. For grades and for lists per query use `measure_lists`.
 
     Parameters
     ----------
     count : int > 0, optional
-        Number of first rows; all rows by default.
+        Number of first rows. Default: all rows.
     share : float in [1e-9, 1], optional
-        Their fraction of all rows, which is rounded to a whole number of rows, at least one.
+        The first rows as a fraction of all rows, rounded to a whole number of rows, at least one.
+
+    Raises
+    ------
+    InvalidParameter
+        `count` is not a whole number above 0, `share` is out of range, or both are given. Weights must be whole
+        numbers, which count as so many rows, or all equal, which count as one row each.
 
     Examples
     --------
-    >>> from core.metrics import measure
+    >>> from core.metrics import Ndcg, measure
     >>> round(measure([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [Ndcg(2)])[0].interval.value, 4)
     0.8066
     """
@@ -465,7 +477,6 @@ class Ndcg(Metric):
         return f"ndcg@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the figure and its derivatives."""
         first, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)

@@ -60,17 +60,34 @@ _TP, _FP, _FN, _TN = range(4)
 
 
 class NetBenefit(NamedTuple):
-    """The net benefit of acting on rows with a probability of at least `threshold`, in true positives per row."""
+    """Net benefit of acting on rows with at least a threshold probability, in true positives per row.
+
+    Attributes
+    ----------
+    threshold : float in (0, 1)
+        The threshold probability.
+    flagged : float
+        Fraction of the rows' weight with at least this probability.
+    benefit : Interval
+        The net benefit. Above 0: better than acting on nobody.
+    flag_all : Interval
+        The net benefit of acting on every row.
+    over_all : Interval
+        `benefit` minus `flag_all` on the same rows. Above 0: better than acting on every row.
+
+    Examples
+    --------
+    >>> from core.metrics import decision_curve
+    >>> (found,) = decision_curve([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.4, 0.5, 0.8, 0.9], [0.3])
+    >>> round(found.benefit.value, 3), round(found.flag_all.value, 3)
+    (0.429, 0.286)
+    """
 
     threshold: float
     flagged: float
-    """Fraction of the rows' weight with such probabilities."""
     benefit: Interval
-    """Above 0: better than acting on nobody."""
     flag_all: Interval
-    """The net benefit of acting on every row."""
     over_all: Interval
-    """`benefit` minus `flag_all`, on the same rows: above 0, better than acting on every row."""
 
 
 def decision_curve(
@@ -82,33 +99,42 @@ def decision_curve(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> tuple[NetBenefit, ...]:
-    """Return the net benefit at each threshold, with intervals.
+    """Compute the decision curve: net benefit at threshold probabilities, with intervals.
 
-    InvalidData: as `core.metrics.auc`, or a probability is not in [0, 1]. InvalidParameter: there is no threshold, or
-    one is not strictly between 0 and 1; or the level is not. O(n log k + k) for n rows and k thresholds; O(n k) with
-    groups.
+    Use it for models with calibrated probabilities. Scores that are not probabilities have no net benefit.
 
     Parameters
     ----------
     y : array_like, shape (n_samples,)
-        As `core.metrics.auc`. The rows must have the prevalence of the population, or weights that give it.
+        Labels: two distinct values, of which the greater is positive. The rows must have the prevalence of the
+        population, or weights that give it.
     probability : array_like of float, shape (n_samples,), in [0, 1]
-        Of being positive, on rows that it was not learnt on. Scores that are no probabilities have no net benefit.
+        Probability of being positive, on held-out rows.
     thresholds : sequence of float in (0, 1)
+        Threshold probabilities.
     level : float in (0, 1)
-        Level of each interval by itself.
+        Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative. Only their ratios matter.
+        Non-negative weights. Only their ratios matter.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     tuple of NetBenefit
-        In the order of the thresholds.
+        In the order of the thresholds. O(n log k + k) for n rows and k thresholds; O(n k) with groups.
+
+    Raises
+    ------
+    InvalidData
+        As for `core.metrics.auc`, or a probability is not in [0, 1].
+    InvalidParameter
+        There is no threshold, or a threshold or the level is not strictly between 0 and 1.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import decision_curve
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(1000)
     >>> (found,) = decision_curve(rng.random(1000) < p, p, [0.25])
