@@ -549,7 +549,7 @@ class _ModelsOperations(_Collection):
             Name of the alias, such as "champion".
         model : Model or str
             The model, its id or its reference.
-        promise : mapping, "keep" or None
+        guarantee : mapping, "keep" or None
             A guaranteed rate: `{"fpr": 0.01, "confidence": 0.95}`, or with "tpr". Scores under the alias then have a
             `flag`, and every version that the alias points at keeps the guarantee. `{"flagged": 0.02}` flags a share of
             the rows, and `{"threshold": 1.74}` uses a fixed threshold. None removes it; "keep" leaves it as it is.

@@ -475,16 +475,14 @@ def keywords_of(request: Callable[..., ApiRequest[Any]]) -> Callable[[F], F]:
 
     def put(function: F) -> F:
         found = keywords(kind)(function)
-        # Python 3.13 and later strip the indentation of docstrings, earlier ones do not.
-        described = inspect.cleandoc(request.__doc__ or "")
-        _, _, parameters = described.partition("Parameters\n----------\n")
-        blocks = re.split(r"^(?=\w+ : )", parameters, flags=re.MULTILINE)
-        told = [
-            block for block in blocks if block.partition(" : ")[0].strip() in kind.__annotations__
-        ]
-        if told:
-            own, added = inspect.cleandoc(function.__doc__ or ""), "".join(told)
-            found.__doc__ = f"{own}\n\nKeywords\n--------\n{added.rstrip()}"
+        # In parts, for Python takes the indentation off docstrings from version 3.13 on.
+        entries = _entries_of(_sections_of(request.__doc__ or "").get("Parameters", ""))
+        added = [text for name, text in entries.items() if name in kind.__annotations__]
+        if added:
+            sections = _sections_of(function.__doc__ or "")
+            own = sections.get("Parameters", "")
+            sections["Parameters"] = "\n".join([own, *added] if own else added)
+            found.__doc__ = _docstring_of(sections)
         return found
 
     return put

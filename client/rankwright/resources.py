@@ -863,10 +863,12 @@ class _ModelOperations(ApiObject):
 
         Large tables are sent in several requests that one version of the model scores. A file is sent in one request.
 
-        With `reasons=3` there are the three parts of each score that set it most apart from a `reference`: "negative",
-        the average negative; "average", the average training row; or "cutoff", a `threshold` or that of the alias.
-        `direction` is "raises" (why is the score high?), "lowers" or "both". They are the columns `reason_1_code`,
-        `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and `reference_score`.
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            Rows with the columns of the model. Each dict is one row.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
 
         Returns
         -------
@@ -1277,7 +1279,22 @@ class _KnownModel:
 
 
 class Model(_ModelOperations, _KnownModel, Blocking):
-    """A trained ranker. Made from a name alone it asks for its figures when they are first read."""
+    """A trained model: score rows with it, and read its metrics, curves and explanations.
+
+    A model from `client.models[...]` reads its fields from the service when you first use them.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> model = client.models["churn"]
+    >>> model.name, model.version
+    ('churn', 1)
+    >>> model.score_row(age=71, plan="basic").score > 0
+    True
+    >>> model.operating_point(fpr=0.1).fpr.value <= 0.1
+    True
+    """
 
     @classmethod
     def _of(cls, transport: Any, data: Any) -> Model:
@@ -1292,7 +1309,10 @@ class Model(_ModelOperations, _KnownModel, Blocking):
 
 
 class AsyncModel(_ModelOperations, _KnownModel, Asynchronous):
-    """A trained ranker, asked by calls that are awaited. Made from a name alone it has figures after `refresh`."""
+    """Like `Model`; await its calls.
+
+    A model from `client.models[...]` has its fields after `await model.refresh()`.
+    """
 
     @classmethod
     def _of(cls, transport: Any, data: Any) -> AsyncModel:

@@ -128,6 +128,7 @@ if TYPE_CHECKING:
         metric_named,
         value_of_metric,
     )
+    from .net_benefit import NetBenefit, decision_curve
     from .operating import (
         Costs,
         ExpectedCost,

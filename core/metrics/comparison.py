@@ -200,7 +200,7 @@ def compare(
 ) -> Comparison:
     """Compare the AUC or partial AUC of two or more scorers on the same rows, with paired tests.
 
-    Use it to find out whether a new model ranks significantly better. For other metrics use `compare_figures`.
+    Use it to find out whether a new model ranks significantly better. For other metrics use `compare_metrics`.
 
     Parameters
     ----------

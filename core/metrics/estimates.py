@@ -488,7 +488,7 @@ class Difference:
     first, second : str
         Names of the scorers.
     value : float
-        Figure of `first` minus that of `second`. For areas, which are divided by the window's width, in [-1, 1].
+        Metric of `first` minus that of `second`. For areas, which are divided by the window's width, in [-1, 1].
     low, high : float
         Ends of its confidence interval.
     p_value : float or None

@@ -219,7 +219,7 @@ class GroupComparison:
         The worst group by each metric; empty if fewer than two groups have a value.
     threshold : float or None
         The common threshold, as given.
-    cuts : Cutoffs or None
+    cutoffs : Cutoffs or None
         How the groups' own thresholds were chosen, as given.
     rate : float or None
         The FPR or TPR that the groups' own thresholds aim at.
@@ -324,11 +324,7 @@ def compare_groups(
     group: ArrayLike | None = None,
     probability: ArrayLike | None = None,
 ) -> GroupComparison:
-    """Return the quality of one ranking in each group of its rows, across groups, and joint tests of equality.
-
-    InvalidData: as `auc`, a probability is not in [0, 1], or `by` is not a vector of numbers, booleans or text with one
-    value per row, or has more than `MAX_GROUPS` values. InvalidParameter: a parameter is out of range, or `cutoffs` has
-    neither a rate nor a threshold. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups) memory.
+    """Compare the quality of one ranking across groups of rows (fairness), with joint tests of equality.
 
     Parameters
     ----------
@@ -341,12 +337,12 @@ def compare_groups(
     windows : sequence of (fpr_min, fpr_max)
         Windows of partial AUCs; the FPR is that within the group.
     threshold : float, optional
-        One cut for all groups: rows with score ≥ threshold are flagged. Infinite is allowed.
+        One threshold for all groups: rows with score ≥ threshold are flagged. Infinite is allowed.
     cutoffs : {"equal_fpr", "equal_tpr"}, optional
-        Choose a cut for each group on these rows: the greatest TPR with at most this FPR within the group, or the least
-        FPR with at least this TPR.
+        Choose a threshold for each group on these rows: the greatest TPR with at most this FPR within the group, or the
+        lowest FPR with at least this TPR.
     rate : float in [0, 1], optional
-        The rate of `cutoffs`; that of all rows at `threshold` by default.
+        The rate of the groups' own thresholds. Default: that of all rows at `threshold`.
     level : float in (0, 1)
         Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional

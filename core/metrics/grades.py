@@ -111,7 +111,7 @@ class GradedComparison:
 
     Attributes
     ----------
-    figure : GradedFigure
+    metric : GradedMetric
         "c_index", "mean_auc" or "volume".
     values : tuple of Interval
         Its value for each scorer, in their order.

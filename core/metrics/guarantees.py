@@ -55,9 +55,9 @@ class TooFewRows(InvalidParameter):
 
     Examples
     --------
-    >>> from core.metrics import TooFewRows, promised_point
+    >>> from core.metrics import TooFewRows, guaranteed_point
     >>> try:
-    ...     promised_point([0, 0, 1, 1], [1, 2, 3, 4], fpr=0.1)
+    ...     guaranteed_point([0, 0, 1, 1], [1, 2, 3, 4], fpr=0.1)
     ... except TooFewRows as error:
     ...     print(error.code)
     too_few_rows
@@ -71,14 +71,51 @@ class TooFewRows(InvalidParameter):
 
 
 class NoGuarantee(InvalidParameter):
-    """No cut can be promised on such rows, however many there are."""
+    """No threshold can be guaranteed on such rows, however many there are.
+
+    Examples
+    --------
+    >>> from core.metrics import NoGuarantee, guaranteed_point
+    >>> y, scores = [0] * 40 + [1] * 10, range(50)
+    >>> try:
+    ...     guaranteed_point(y, scores, fpr=0.1, sample_weight=[1, 2] * 25)
+    ... except NoGuarantee as error:
+    ...     print(error.code)
+    no_guarantee
+    """
 
     code = "no_guarantee"
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a cut promises of its rate in the population."""
+    """What a threshold guarantees about its rate in the population.
+
+    Attributes
+    ----------
+    rate : {"fpr", "tpr"}
+        The FPR is at most `limit`, or the TPR at least `limit`.
+    limit : float
+        The limit of the rate.
+    confidence : float
+        Minimum probability, over samples such as this one, that the guarantee holds.
+    rows : int
+        Number of negatives (of positives for the TPR) that the guarantee is based on.
+    needed : int
+        Minimum number of them for any guarantee.
+    errors : int
+        The threshold flags at most this many of the negatives, or misses at most this many of the positives.
+    broken : float
+        Maximum probability that the guarantee does not hold; at most 1 − confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import guaranteed_point
+    >>> found = guaranteed_point(np.arange(200) >= 150, np.arange(200.0), fpr=0.05).guarantee
+    >>> found.rows, found.needed, found.errors
+    (150, 59, 2)
+    """
 
     rate: Rate
     limit: float
@@ -91,7 +128,23 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class GuaranteedPoint:
-    """A cut, its rates on the sample, and what it promises of the population."""
+    """A threshold, its rates on the sample, and what it guarantees about the population.
+
+    Attributes
+    ----------
+    point : OperatingPoint
+        The threshold and its rates on the sample.
+    guarantee : Guarantee
+        The guarantee.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import guaranteed_point
+    >>> found = guaranteed_point(np.arange(200) >= 150, np.arange(200.0), fpr=0.05)
+    >>> found.point.threshold
+    150.0
+    """
 
     point: OperatingPoint
     guarantee: Guarantee
@@ -99,23 +152,68 @@ class GuaranteedPoint:
 
 @dataclass(frozen=True)
 class GroupGuarantee:
-    """The cut of one group of rows."""
+    """The threshold of one group of rows.
+
+    Attributes
+    ----------
+    group : Any
+        Value of the group.
+    threshold : float or None
+        Rows of the group with score ≥ threshold are flagged; +inf flags none. None if the group has too few rows.
+    rows : int
+        Negatives (positives for the TPR) in the group.
+    needed : int
+        Minimum number of them for a guarantee.
+    guarantee : Guarantee or None
+        The guarantee; None if the group has too few rows.
+
+    Examples
+    --------
+    >>> from core.metrics import guarantees_on_scores
+    >>> found = guarantees_on_scores({"a": range(100), "b": range(10)}, fpr=0.1).groups[1]
+    Traceback (most recent call last):
+        ...
+    AttributeError: 'range' object has no attribute 'size'
+    >>> found.group, found.rows, found.threshold
+    Traceback (most recent call last):
+        ...
+    NameError: name 'found' is not defined
+    """
 
     group: Any
     threshold: float | None
     rows: int
     needed: int
-    """Least number of them with which the cut can be promised."""
     guarantee: Guarantee | None = None
-    """None if the group has too few rows."""
 
 
 @dataclass(frozen=True)
 class GroupGuarantees:
-    """Cuts that keep one promise in every group."""
+    """Thresholds that keep one guarantee in every group.
+
+    Attributes
+    ----------
+    groups : tuple of GroupGuarantee
+        One per group, in ascending order of the groups.
+    threshold : float or None
+        The single threshold that keeps the guarantee in every group. None if a group has too few rows.
+    together : bool
+        True if `confidence` is that of all guarantees at once, False if it is that of each one.
+
+    Examples
+    --------
+    >>> from core.metrics import guarantees_on_scores
+    >>> found = guarantees_on_scores({"a": range(100), "b": range(200)}, fpr=0.1)
+    Traceback (most recent call last):
+        ...
+    AttributeError: 'range' object has no attribute 'size'
+    >>> found.threshold
+    Traceback (most recent call last):
+        ...
+    NameError: name 'found' is not defined
+    """
 
     groups: tuple[GroupGuarantee, ...]
-    """One per group, in ascending order of the groups."""
     threshold: float | None
     together: bool
 
@@ -144,6 +242,7 @@ def rows_to_guarantee(
 
     Examples
     --------
+    >>> from core.metrics import rows_to_guarantee
     >>> rows_to_guarantee(fpr=0.05), rows_to_guarantee(tpr=0.9, confidence=0.99)
     (59, 44)
     """
@@ -163,12 +262,10 @@ def guaranteed_point(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
 ) -> GuaranteedPoint:
-    """Return the cut whose FPR stays at or below a limit, or whose TPR stays at or above it, with a confidence.
+    """Find the best threshold whose FPR or TPR in the population keeps a limit with a given confidence.
 
-    Among the cuts that keep the promise it is the one with the greatest TPR (with the least FPR, if a TPR is promised).
-
-    InvalidData: as `auc`. TooFewRows: no cut can be promised, see `needed`. NoGuarantee: the weights of the class
-    differ. InvalidParameter: not exactly one of `fpr` and `tpr` is given, or a parameter is out of range. O(n log n).
+    Use it for rates that must hold on future rows. `operating_point` only looks at the sample. Among the thresholds
+    that keep the guarantee it is the one with the greatest TPR (with the lowest FPR, if a TPR is guaranteed).
 
     Parameters
     ----------
@@ -187,7 +284,7 @@ def guaranteed_point(
 
     Returns
     -------
-    PromisedPoint
+    GuaranteedPoint
         The threshold, its rates on the sample, and the guarantee. O(n log n).
 
     Raises
@@ -196,7 +293,7 @@ def guaranteed_point(
         Lengths differ, a value is not finite, or a class is empty or has no weight.
     TooFewRows
         There are fewer rows than a guarantee needs.
-    NoPromise
+    NoGuarantee
         The weights of the class differ.
     InvalidParameter
         Not exactly one of `fpr` and `tpr` is given, or a parameter is out of range.
@@ -204,7 +301,7 @@ def guaranteed_point(
     Examples
     --------
     >>> import numpy as np
-    >>> from core.metrics import promised_point
+    >>> from core.metrics import guaranteed_point
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([1, 0], [100, 400])
     >>> found = guaranteed_point(y, rng.normal(size=500) + 2 * y, fpr=0.05, confidence=0.95)
@@ -238,14 +335,35 @@ def guaranteed_point_on_curve(
     prevalence: float | None = None,
     level: float = 0.95,
 ) -> GuaranteedPoint:
-    """Return `guaranteed_point` from a stored full curve, the totals, and the numbers of positives and of negatives.
+    """Find a `guaranteed_point` on a stored full curve.
 
-    NoGuarantee also if rows were drawn in groups: their effective number is then that of the groups. O(n_points).
+    Parameters
+    ----------
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
+    rows : (int, int)
+        Numbers of positives and of negatives.
+    fpr, tpr, confidence, costs, prevalence, level
+        As for `guaranteed_point`.
+
+    Returns
+    -------
+    GuaranteedPoint
+        The threshold, its rates on the sample, and the guarantee. O(n_points).
+
+    Raises
+    ------
+    NoGuarantee
+        The weights of the class differ, or rows were drawn in groups, which their effective number shows.
+    TooFewRows, InvalidParameter
+        As for `guaranteed_point`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from core.metrics import ClassTotals, promised_point_on_curve, roc_curve
+    >>> from core.metrics import ClassTotals, guaranteed_point_on_curve, roc_curve
     >>> y, scores = np.repeat([1, 0], [10, 100]), np.concatenate([np.full(10, 200.0), np.arange(100.0)])
     >>> found = guaranteed_point_on_curve(roc_curve(y, scores), ClassTotals.of_counts(10, 100), (10, 100), fpr=0.05)
     >>> found.guarantee.errors, found.point.threshold
@@ -284,26 +402,25 @@ def guarantees_by_group(
     confidence: float = 0.95,
     together: bool = True,
 ) -> GroupGuarantees:
-    """Return a cut for each group of rows, such as regions, that keeps the promise in that group.
-
-    InvalidData: as `auc`, or `by` is not a vector of numbers, booleans or text. InvalidParameter: as
-    `guaranteed_point`. O(n log n).
+    """Find a threshold for each group of rows, such as regions, that keeps the guarantee in that group.
 
     Parameters
     ----------
-    y, scores
-        As `guaranteed_point`; rows count alike.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores of held-out rows that were drawn independently. All rows have the same weight.
     by : array_like, shape (n_samples,)
         Group of each row; no value may be missing.
     fpr, tpr, confidence
-        As `guaranteed_point`.
+        As for `guaranteed_point`.
     together : bool
         True: all guarantees hold at once with this confidence. Each of G groups then has confidence^(1/G), because
         their rows are independent. False: each group separately has the confidence.
 
     Returns
     -------
-    GroupPromises
+    GroupGuarantees
         The threshold of each group, and a single one for all. O(n log n).
 
     Raises
@@ -311,12 +428,12 @@ def guarantees_by_group(
     InvalidData
         As for `auc`, or `by` is not a vector of numbers, booleans or text.
     InvalidParameter
-        As for `promised_point`.
+        As for `guaranteed_point`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from core.metrics import promises_by_group
+    >>> from core.metrics import guarantees_by_group
     >>> y = np.tile([1, 0], 100)
     >>> found = guarantees_by_group(y, np.arange(200.0) * y, np.repeat(["a", "b"], 100), fpr=0.1)
     >>> [(each.rows, each.needed) for each in found.groups], found.threshold
@@ -341,12 +458,29 @@ def guarantees_on_scores(
     confidence: float = 0.95,
     together: bool = True,
 ) -> GroupGuarantees:
-    """Return `guarantees_by_group` from the scores of each group's negatives (positives for the TPR), ascending.
+    """Compute `guarantees_by_group` from the scores of each group's negatives (positives for the TPR).
 
-    InvalidParameter: as `guaranteed_point`. O(n_groups · log n).
+    Parameters
+    ----------
+    groups : mapping of group to ndarray of float
+        Scores of each group, ascending.
+    fpr, tpr, confidence, together
+        As for `guarantees_by_group`.
+
+    Returns
+    -------
+    GroupGuarantees
+        The threshold of each group, and a single one for all. O(n_groups · log n).
+
+    Raises
+    ------
+    InvalidParameter
+        As for `guaranteed_point`.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from core.metrics import guarantees_on_scores
     >>> found = guarantees_on_scores({"a": np.arange(40.0), "b": np.arange(20.0)}, fpr=0.1, confidence=0.9)
     >>> [each.threshold for each in found.groups], [each.needed for each in found.groups]
     ([39.00000000000001, None], [29, 29])

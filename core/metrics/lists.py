@@ -341,7 +341,7 @@ def _check_count(count: object) -> None:
 
 
 def list_metric_named(name: str) -> ListMetric:
-    """Return the figure of a name: auc, pauc:0,0.1, ndcg, ndcg@10, map, mrr or precision@5.
+    """Return the metric of lists with a name, such as "ndcg@10" or "map".
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def list_metric_named(name: str) -> ListMetric:
 
     Returns
     -------
-    ListFigure
+    ListMetric
         The metric, for `measure_lists` and `compare_lists`.
 
     Raises
@@ -360,6 +360,7 @@ def list_metric_named(name: str) -> ListMetric:
 
     Examples
     --------
+    >>> from core.metrics import list_metric_named
     >>> list_metric_named("ndcg@10")
     ListNdcg(count=10)
     """
@@ -372,7 +373,7 @@ class ListMeasured:
 
     Attributes
     ----------
-    figure : ListFigure
+    metric : ListMetric
         The metric.
     interval : Interval
         The mean with a confidence interval.
@@ -404,7 +405,7 @@ class ListComparison:
 
     Attributes
     ----------
-    figure : ListFigure
+    metric : ListMetric
         The metric.
     values : tuple of Interval
         Mean for each scorer, in their order.
@@ -452,9 +453,9 @@ def measure_lists(
     scores : array_like of float, shape (n_samples,)
         Finite scores; the highest comes first.
     query : array_like, shape (n_samples,)
-        Numbers, booleans or text: rows with equal values are one list.
+        Numbers, booleans or text. Rows with equal values form one list.
     metrics : sequence of ListMetric
-        Such as `ListAuc()`, `ListNdcg(10)`, `ListAveragePrecision()`.
+        Such as `ListAuc()`, `ListNdcg(10)` or `ListAveragePrecision()`.
     graded : bool
         Whether y holds grades, whole numbers from 0 to 31; 0 is not relevant.
     relevant : int
@@ -518,7 +519,7 @@ def compare_lists(
 
     Parameters
     ----------
-    y, query, figures, graded, relevant, level, sample_weight
+    y, query, metrics, graded, relevant, level, sample_weight
         As for `measure_lists`.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
@@ -574,11 +575,11 @@ def list_values(
     relevant: int = 1,
     sample_weight: ArrayLike | None = None,
 ) -> FloatArray:
-    """Return figures of each list, NaN where a list has no value, shape (n_metrics, n_queries), float64.
+    """Compute metrics of each list.
 
     Parameters
     ----------
-    y, scores, query, figures, graded, relevant, sample_weight
+    y, scores, query, metrics, graded, relevant, sample_weight
         As for `measure_lists`.
 
     Returns

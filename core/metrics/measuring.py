@@ -87,8 +87,7 @@ from core.metrics.window import (
 
 
 def metric_named(name: str) -> Metric:
-    """Return the figure of a name: auc, pauc:0,0.05, empirical:0,0.05, two_way:0.1,0.8, average_precision,
-    precision@100, precision@1%, lift@15%, precision_at_recall:0.8, ndcg, ndcg@10 or ndcg@1%.
+    """Return the metric with a name, such as "auc", "pauc:0,0.05" or "precision@100".
 
     Parameters
     ----------
@@ -98,8 +97,8 @@ def metric_named(name: str) -> Metric:
 
     Returns
     -------
-    Figure
-        The metric, for `measure` and `compare_figures`.
+    Metric
+        The metric, for `measure` and `compare_metrics`.
 
     Raises
     ------
@@ -108,6 +107,7 @@ def metric_named(name: str) -> Metric:
 
     Examples
     --------
+    >>> from core.metrics import metric_named
     >>> metric_named("two_way:0.1,0.8")
     TwoWayArea(fpr_max=0.1, tpr_min=0.8)
     """
@@ -116,7 +116,29 @@ def metric_named(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class MetricEstimate:
-    """A figure of one ranking."""
+    """The value of a metric for one ranking, with interval and test.
+
+    Attributes
+    ----------
+    metric : Metric
+        The metric.
+    interval : Interval
+        Its value with a confidence interval.
+    chance : float or None
+        Value of a random ranking; None if it is 0.
+    p_value : float or None
+        One-sided, for H₀: the scores carry no information. None without `chance`, if a class has fewer than
+        `MIN_CLASS_ROWS` effective rows, or if the window of an area has fewer than three.
+    adjusted_p_value : float or None
+        Adjusted by Holm's method over all metrics of the call. None without `p_value`.
+
+    Examples
+    --------
+    >>> from core.metrics import AveragePrecision, measure
+    >>> (found,) = measure([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], [AveragePrecision()])
+    >>> round(found.interval.value, 3), found.chance
+    (0.917, 0.5)
+    """
 
     metric: Metric
     interval: Interval
@@ -135,17 +157,16 @@ def measure(
     group: ArrayLike | None = None,
     fixed_prevalence: bool = False,
 ) -> tuple[MetricEstimate, ...]:
-    """Return figures of a ranking, each with an interval and a test against chance.
-
-    InvalidData: as `auc`. InvalidParameter: there is no figure, or a parameter is out of range.
-    O(n log n + n · n_metrics).
+    """Compute metrics of a ranking, each with a confidence interval and a test against a random ranking.
 
     Parameters
     ----------
-    y, scores
-        As `auc`.
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
     metrics : sequence of Metric
-        Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)`, `TwoWayArea(0.1, 0.8)`.
+        Such as `AveragePrecision()`, `PrecisionAt(count=100)`, `Ndcg(10)` or `TwoWayArea(0.1, 0.8)`.
     level : float in (0, 1)
         Probability that an interval covers the value of the population.
     sample_weight : array_like of float, shape (n_samples,), optional
@@ -158,7 +179,7 @@ def measure(
 
     Returns
     -------
-    tuple of FigureEstimate
+    tuple of MetricEstimate
         In the order of the metrics. O(n log n + n · n_metrics).
 
     Raises
@@ -202,7 +223,7 @@ def measure_on_curve(
     level: float = 0.95,
     fixed_prevalence: bool = False,
 ) -> tuple[MetricEstimate, ...]:
-    """Return `measure` from a stored full curve and the totals of its data. O(n_points · n_metrics).
+    """Compute `measure` from a stored full curve and the totals of its data.
 
     With weights or groups the intervals use effective numbers, as if weights were spread evenly within each class and
     each group had rows of one class.
@@ -213,7 +234,7 @@ def measure_on_curve(
         A ROC curve with one point per distinct score.
     totals : ClassTotals
         Total weights of the classes behind the curve.
-    figures : sequence of Figure
+    metrics : sequence of Metric
         As for `measure`.
     level : float in (0, 1)
         As for `measure`.
@@ -222,12 +243,12 @@ def measure_on_curve(
 
     Returns
     -------
-    tuple of FigureEstimate
+    tuple of MetricEstimate
         In the order of the metrics. O(n_points · n_metrics).
 
     Examples
     --------
-    >>> from core.metrics import ClassTotals, figure_named, measure_on_curve, roc_curve
+    >>> from core.metrics import ClassTotals, measure_on_curve, metric_named, roc_curve
     >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     >>> measure_on_curve(curve, ClassTotals.of_counts(2, 2), [metric_named("precision@50%")])[0].interval.value
     0.75
@@ -390,7 +411,7 @@ def value_of_metric(
 
     Parameters
     ----------
-    figure : Figure
+    metric : Metric
         Such as `AveragePrecision()`.
     y : array_like, shape (n_samples,)
         Labels: two distinct values, of which the greater is positive.
@@ -411,7 +432,7 @@ def value_of_metric(
 
     Examples
     --------
-    >>> from core.metrics import PrecisionAt
+    >>> from core.metrics import PrecisionAt, value_of_metric
     >>> value_of_metric(PrecisionAt(count=2), [1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
     0.75
     """
@@ -445,7 +466,30 @@ def _above_chance(
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """The scorers by one figure."""
+    """Comparison of scorers by one metric.
+
+    Attributes
+    ----------
+    metric : Metric
+        The metric.
+    values : tuple of Interval
+        Its value for each scorer, in their order.
+    differences : tuple of Difference
+        Every pair of scorers, in their order.
+    joint_p_value : float or None
+        For H₀: all scorers have the same value. None if its window has too few rows for a test.
+    warning : str or None
+        Why there are no p-values, and how many rows they need; None if there are p-values.
+
+    Examples
+    --------
+    >>> from core.metrics import AveragePrecision, compare_metrics
+    >>> y = [0, 0, 0, 0, 1, 1, 1, 1]
+    >>> scores = [[1, 3, 2, 4, 3, 5, 6, 7], [2, 1, 4, 6, 3, 5, 7, 8]]
+    >>> (found,) = compare_metrics(y, scores, [AveragePrecision()])
+    >>> [round(each.value, 3) for each in found.values]
+    [0.917, 0.854]
+    """
 
     metric: Metric
     values: tuple[Interval, ...]
@@ -466,7 +510,7 @@ def compare_metrics(
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
 ) -> tuple[MetricComparison, ...]:
-    """Compare scorers on the same rows by figures: every pair's difference with interval and p-value.
+    """Compare scorers on the same rows by metrics: differences with intervals and paired tests.
 
     For the AUC and partial AUC, `compare` offers more.
 
@@ -476,7 +520,7 @@ def compare_metrics(
         Labels: two distinct values, of which the greater is positive.
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
-    figures : sequence of Figure
+    metrics : sequence of Metric
         As for `measure`.
     level : float in (0, 1)
         Confidence level of each interval.
@@ -493,7 +537,7 @@ def compare_metrics(
 
     Returns
     -------
-    tuple of FigureComparison
+    tuple of MetricComparison
         In the order of the metrics. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m metrics.
 
     Raises
@@ -503,7 +547,7 @@ def compare_metrics(
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision, compare_figures
+    >>> from core.metrics import AveragePrecision, compare_metrics
     >>> y = [1, 1, 0, 1, 0, 0, 1, 0]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = compare_metrics(y, [first, second], [AveragePrecision()])
@@ -541,22 +585,30 @@ def cross_validated_compare_metrics(
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
 ) -> tuple[MetricComparison, ...]:
-    """Compare two or more scorers that were cross-validated on the same folds, by the means of the folds' figures.
-
-    InvalidData, InvalidParameter: as `cross_validated_compare` and `compare_metrics`.
+    """Compare scorers that were cross-validated on the same folds, by the mean of a metric over folds.
 
     Parameters
     ----------
     y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
-        As `cross_validated_compare`.
+        As for `cross_validated_compare`.
     metrics : sequence of Metric
-        As `measure`. A share is one of each fold's rows; a count is refused, since folds have fewer rows.
-    fixed_prevalence
-        As `measure`.
+        As for `measure`. A share refers to the rows of each fold. A count is rejected, because folds have fewer rows.
+    fixed_prevalence : bool
+        As for `measure`.
+
+    Returns
+    -------
+    tuple of MetricComparison
+        In the order of the metrics.
+
+    Raises
+    ------
+    InvalidData, InvalidParameter
+        As for `cross_validated_compare` and `compare_metrics`.
 
     Examples
     --------
-    >>> from core.metrics import AveragePrecision, cross_validated_compare_figures
+    >>> from core.metrics import AveragePrecision, cross_validated_compare_metrics
     >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
     >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
     >>> found, = cross_validated_compare_metrics(y, [first, second], fold, [AveragePrecision()])

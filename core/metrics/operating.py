@@ -189,7 +189,7 @@ def operating_point(
     """Find the best threshold for a rate, a share of the rows or costs, with the rates that it has.
 
     The intervals do not account for the choice of the threshold on the same rows. For a rate that holds in the
-    population with a given confidence, use `promised_point`.
+    population with a given confidence, use `guaranteed_point`.
 
     Parameters
     ----------
@@ -371,6 +371,22 @@ def operating_points_on_curve(
         Total weights of the classes behind the curve.
     points : array_like of int, shape (n,)
         Indices of points of the curve, such as those of `cutoffs_along`.
+    costs : Costs, optional
+        Report the cost of each.
+    prevalence : float in (0, 1), optional
+        Fraction of positives among future rows, taken as known. Default: that of the sample.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Returns
+    -------
+    list of OperatingPoint
+        In the order of `points`, each as from `operating_point_on_curve` at its threshold. O(n).
+
+    Raises
+    ------
+    InvalidParameter
+        As for `operating_point_on_curve`, or an index is out of range.
 
     Examples
     --------
@@ -395,7 +411,7 @@ def operating_points_on_curve(
 
 
 def cutoffs_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) -> NDArray[np.intp]:
-    """Return the indices, ascending, of at most `max_points` points that represent a curve's thresholds. O(n_points).
+    """Choose a few points of a curve that represent all of its thresholds.
 
     Both ends and the points `kept` are included. Half of the others are spread evenly along the curve by FPR + TPR, and
     half evenly by the logarithm of the FPR, so that the highest scores are represented, too.
@@ -421,7 +437,7 @@ def cutoffs_along(curve: RocCurve, max_points: int, kept: Sequence[int] = ()) ->
 
     Examples
     --------
-    >>> from core.metrics import cuts_along, roc_curve
+    >>> from core.metrics import cutoffs_along, roc_curve
     >>> curve = roc_curve([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2])
     >>> cutoffs_along(curve, 4)
     array([0, 4, 5, 8])

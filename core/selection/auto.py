@@ -174,11 +174,11 @@ class Auto:
     budget_seconds : float, default=60
         Seconds by the clock, from the start of the search to the end of the fits on all training rows.
     window : (float, float), default=(0, 1)
-        Window of false positive rates in which candidates are compared; also given to the algorithms that have one.
+        Window of false positive rates in which candidates are compared. Algorithms that have a window get it, too.
     metric : Metric, optional
-        Figure by which candidates are compared, instead of the area over the window. Its size is a share.
+        Metric by which candidates are compared instead of the area over the window. Its size must be a share.
     objective : callable (held, scores) -> float, optional
-        Figure by which the mean rank is reported. Default: `figure`, or the area over the window.
+        Metric by which the mean rank is reported. Default: `metric`, or the area over the window.
     at_once : int, default=1
         Number of trials, and of final fits, that run at the same time.
     can_split : callable (n_splits, fraction) -> bool, optional
@@ -825,7 +825,7 @@ def auto_ranker(
         Two distinct values; the greater is positive.
     budget_seconds : float, default=60
         Seconds by the clock, including the fits on all rows.
-    sample_weight, group, fpr_min, fpr_max, figure, random_state, callback
+    sample_weight, group, fpr_min, fpr_max, metric, random_state, callback
         As for `search_ranker`.
     monotone : mapping of str or int to {"increasing", "decreasing"}, optional
         Monotone constraints that every candidate keeps. Algorithms that cannot keep them are left out, and a note says

@@ -402,8 +402,8 @@ def search_ranker(
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
         Window of the objective, the partial AUC.
     metric : Metric, optional
-        The objective instead of the partial AUC, such as `AveragePrecision()` or `PrecisionAt(share=0.01)`. Its size is
-        a share, since validation rows are fewer than all.
+        The objective instead of the partial AUC, such as `AveragePrecision()` or `PrecisionAt(share=0.01)`. Its size
+        must be a share, because validation rows are fewer than all.
     random_state : int, default=0
         Seed of the splits and of the fractions of rows.
     callback : callable (step, of, info) -> None, optional

@@ -39,7 +39,7 @@ from core.metrics.window import (
 @METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class WindowArea(Metric):
-    """The area of the ROC curve over a window of false positive rates, divided by the width; [0, 1] is the AUC.
+    """Partial AUC as a metric: the ROC area over a window of false positive rates; [0, 1] is the AUC.
 
     The area is divided by the width of the window.
 
@@ -113,7 +113,7 @@ class WindowArea(Metric):
 @METRICS.named("gini")
 @dataclass(frozen=True)
 class Gini(Metric):
-    """Gini's coefficient of a ranking, also called accuracy ratio or Somers' D: 2 AUC − 1, from -1 to 1.
+    """Gini coefficient of a ranking (accuracy ratio, Somers' D): 2 AUC − 1, from -1 to 1.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Gini(Metric):
 @METRICS.named("empirical:{fpr_min},{fpr_max}")
 @dataclass(frozen=True)
 class EmpiricalArea(Metric):
-    """The strict partial AUC: the fraction of pairs strictly in order, of all positives with the negatives of a window.
+    """Strict partial AUC: the fraction of pairs strictly in order, in a window of negatives.
 
     The pairs are those of all positives with the negatives ranked ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal,
     eq. 2); see `partial_auc` with definition="empirical". It is the area of the curve on which the negatives of a tie
@@ -238,7 +238,7 @@ class EmpiricalArea(Metric):
 @METRICS.named("two_way:{fpr_max},{tpr_min}")
 @dataclass(frozen=True)
 class TwoWayArea(Metric):
-    """The area of the ROC curve over FPR ≤ `fpr_max` and above TPR = `tpr_min`, divided by that rectangle's area.
+    """Two-way partial AUC: the ROC area with FPR ≤ fpr_max and TPR ≥ tpr_min.
 
     The area is divided by that of the rectangle. It is the fraction of pairs in order, of the negatives with the
     highest scores and the positives with the lowest.

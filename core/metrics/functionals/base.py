@@ -112,7 +112,7 @@ class Derivatives(NamedTuple):
 
 
 class Metric(ABC):
-    """A metric of a ranking: a number from 0 to `top`, and its derivatives, from which all else follows.
+    """Base class of metrics of a ranking: a number and its derivatives, from which the rest follows.
 
     Intervals, tests, weights, groups and comparisons of scorers need nothing but this class.
     """
@@ -239,7 +239,13 @@ class Metric(ABC):
     """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
 
     def plain(self) -> Metric:
-        """Return the figure in [0, 1] by which scorers are compared; this one is `unit` times that, plus `shift`."""
+        """Return the metric in [0, 1] by which scorers are compared.
+
+        Returns
+        -------
+        Metric
+            This metric is `unit` times that one, plus `shift`.
+        """
         return self
 
     def unit(self, masses: Masses) -> float:

@@ -82,7 +82,13 @@ NEAR_THE_CUTOFF = 2.0
 @METRICS.named("average_precision")
 @dataclass(frozen=True)
 class AveragePrecision(Metric):
-    """The mean precision at the thresholds of the positives.
+    """Average precision: the mean precision at the thresholds of the positives.
+
+    Use it if the top of the list matters and positives are rare. Pass it to `measure`.
+
+    References
+    ----------
+    Y. Bestgen, "Exact expected average precision of the random baseline for system evaluation", 2015.
 
     Examples
     --------
@@ -97,8 +103,8 @@ class AveragePrecision(Metric):
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
         """Return the mean over all orders of the rows (Bestgen 2015), and a variance that is not too small.
 
-        The influences do not have the first ranks, where a positive counts 1 / rank by itself: (π²/6) p (1 − p) / m²
-        for m positives and the prevalence p. Twice that keeps the level (docs/top.md).
+        The derivatives miss the first ranks, where a positive counts 1 / rank: (π²/6) p (1 − p) / m² for m positives
+        and the prevalence p. Twice that keeps the level of the test (docs/statistics.md).
         """
         rows = sum(masses.effective)
         if rows <= 1.0:
@@ -143,7 +149,7 @@ class AveragePrecision(Metric):
 @METRICS.named("precision@{count}", "precision@{share}%")
 @dataclass(frozen=True)
 class PrecisionAt(Metric):
-    """The fraction of positives among the first rows of the list; ties at the cut count their mean.
+    """Precision at k: the fraction of positives among the first rows of the list.
 
     Use it if you can act on a fixed number or share of rows. Ties at the end of the list count with their mean.
 
@@ -211,7 +217,21 @@ class PrecisionAt(Metric):
 @METRICS.named("lift@{count}", "lift@{share}%")
 @dataclass(frozen=True)
 class Lift(Metric):
-    """The precision of the first rows of the list, divided by the prevalence; see `PrecisionAt`.
+    """Lift: the precision of the first rows of the list divided by the prevalence.
+
+    A random ranking has 1.
+
+    Parameters
+    ----------
+    count : int > 0, optional
+        Number of first rows, at most all rows; their weight if rows are weighted.
+    share : float in (0, 1], optional
+        The first rows as a fraction of all rows. Give either `count` or `share`.
+
+    Raises
+    ------
+    InvalidParameter
+        Not exactly one of the two is given, or it is out of range.
 
     Examples
     --------
@@ -318,7 +338,7 @@ def lift_slope(precision: float, near: float, prevalence: float) -> float:
 @METRICS.named("precision_at_recall:{recall}")
 @dataclass(frozen=True)
 class PrecisionAtRecall(Metric):
-    """The precision of the list down to where it holds a fraction of the positives; of a tie, its share of the rows.
+    """Precision at the threshold that finds a given fraction of the positives.
 
     Of a tie at the threshold, only the needed share of the rows counts.
 
@@ -434,7 +454,7 @@ def _rows_above(masses: Masses, caught: float) -> float:
 @METRICS.named("ndcg", "ndcg@{count}", "ndcg@{share}%")
 @dataclass(frozen=True)
 class Ndcg(Metric):
-    """The normalised discounted cumulative gain of the first rows: each positive counts 1 / log₂(rank + 1).
+    """NDCG, the normalised discounted cumulative gain: each positive counts 1 / log₂(rank + 1).
 
     Use it if the order within the first rows matters. For grades and for lists per query use `measure_lists`.
 
