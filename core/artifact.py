@@ -148,7 +148,8 @@ def _read_layout(data: bytes) -> dict[str, Any]:
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     if len(data) < _LENGTH_BYTES or length > len(data) - _LENGTH_BYTES:
         raise ArtifactError(
-            f"the artifact is cut short or not safetensors: its header is missing ({len(data)} bytes in all)"
+            f"the artifact is truncated or not a safetensors file: its header is missing ({len(data)} "
+            "bytes in total)"
         )
     _check_header_length(length)
     layout = _from_json("the safetensors header", data[_LENGTH_BYTES : _LENGTH_BYTES + length])
@@ -160,24 +161,26 @@ def _read_layout(data: bytes) -> dict[str, Any]:
 
 def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
     if metadata is None or list(metadata) != [_KEY] or not isinstance(metadata[_KEY], str):
-        raise ArtifactError(f"the safetensors metadata must hold the key {_KEY!r} alone, as text")
+        raise ArtifactError(
+            f"the safetensors metadata must contain only the key {_KEY!r}, as a string"
+        )
     header = _from_json("the artifact's header", metadata[_KEY])
     if header.get("format") != FORMAT:
         raise ArtifactError(f"format must be {FORMAT!r}, got {_shorten(header.get('format'))}")
     version = header.get("schema_version")
     if type(version) is int and version > SCHEMA_VERSION:
         raise ArtifactError(
-            f"schema_version must be at most {SCHEMA_VERSION}, got {_shorten(version)}:"
-            f" written by library version {_shorten(header.get('library_version'))}"
+            f"schema_version must be at most {SCHEMA_VERSION}, got {_shorten(version)}: the artifact was "
+            f"written by library version {_shorten(header.get('library_version'))}"
         )
     for name, kind in _HEADER_TYPES.items():
         if type(header.get(name)) is not kind:
-            raise ArtifactError(f"{name} in the artifact's header is missing or of the wrong type")
+            raise ArtifactError(f"{name} in the artifact's header is missing or has the wrong type")
     if version != SCHEMA_VERSION:
         raise ArtifactError(f"schema_version must be {SCHEMA_VERSION}, got {_shorten(version)}")
     if header.keys() != _HEADER_TYPES.keys():
         extra = sorted(header.keys() - _HEADER_TYPES.keys())
-        raise ArtifactError(f"the artifact's header must not hold {_shorten(extra)}")
+        raise ArtifactError(f"the artifact's header must not contain {_shorten(extra)}")
     return header
 
 
@@ -193,10 +196,10 @@ def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
     try:
         arrays: Arrays = load_arrays(data)
     except (SafetensorError, *_BAD_STATE) as error:
-        raise ArtifactError(f"the artifact is not whole: {error}") from error
+        raise ArtifactError(f"the artifact is incomplete: {error}") from error
     for name, array in arrays.items():
         if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
-            raise ArtifactError(f"boolean array {_shorten(name)} must hold 0 and 1 only")
+            raise ArtifactError(f"boolean array {_shorten(name)} must contain 0 and 1 only")
     return arrays
 
 
@@ -260,14 +263,14 @@ def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{what} must be JSON: {error}") from error
+        raise ArtifactError(f"{what} must be valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise ArtifactError(f"{what} must be a JSON object, got {_shorten(value)}")
     return value
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def _shorten(value: object) -> str:

@@ -490,6 +490,6 @@ def fit_estimator(
         estimator.fit(X, positive.astype(np.int64), sample_weight=weight)
     except ValueError as error:
         raise InvalidData(
-            f"the {role} {type(estimator).__name__} refused its rows: {error}"
+            f"the {role} {type(estimator).__name__} rejected its rows: {error}"
         ) from error
     return estimator

@@ -64,7 +64,7 @@ class Ranks(State):
         """Raise ArtifactError if scores or ranks do not rise."""
         if not 1 <= len(self.scores) <= MAX_KNOTS + 2:
             raise ArtifactError(
-                f"scores must hold 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
+                f"scores must contain 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
             )
         if not (np.diff(self.scores) > 0).all():
             raise ArtifactError("scores must be ascending, each once")
@@ -298,7 +298,7 @@ class RankAverage(Ranker):
                 )
             if self.monotone and "monotone" not in member.get_params(deep=False):
                 raise InvalidParameter(
-                    f"members must keep monotone constraints, {type(member).__name__} at {k} cannot"
+                    f"members must support monotone constraints; {type(member).__name__} at {k} does not"
                 )
         if self.weights is None:
             return
@@ -399,7 +399,7 @@ class RankAverage(Ranker):
                 merged[key] = direction
             elif of_member != direction:
                 raise InvalidParameter(
-                    f"monotone has {key!r} {direction}, {type(member).__name__} at {k} has it {of_member}"
+                    f"monotone has {key!r} {direction}, but {type(member).__name__} at {k} has it {of_member}"
                 )
         return merged
 
@@ -434,9 +434,11 @@ class RankAverage(Ranker):
             or not all(type(k) is int and k in known for k in kept)
             or sorted({*kept}) != kept
         ):
-            raise ArtifactError(f"kept must name some of {len(templates)} members, got {kept!r}")
+            raise ArtifactError(
+                f"kept must list some of the {len(templates)} members, got {kept!r}"
+            )
         if len(states) != len(kept):
-            raise ArtifactError(f"state must hold {len(kept)} members, got {len(states)}")
+            raise ArtifactError(f"state must contain {len(kept)} members, got {len(states)}")
         self.kept_ = kept
         templates = [templates[k] for k in kept]
         if type(meta["intercept"]) is not float or not -1.0 <= meta["intercept"] <= 0.0:

@@ -90,7 +90,8 @@ def check_reads(caller: Caller, field: str) -> None:
     if "read" not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Forbidden(
-            f"{field} answers values of the dataset's columns: this needs the scope 'read'; the key has {has}"
+            f"{field} returns values of the dataset's columns, which requires the scope 'read'; the key "
+            f"has {has}"
         )
 
 
@@ -246,8 +247,8 @@ class Authenticator:
         self._unknown_key_rate = RateLimiter(
             settings.max_unknown_keys / 60.0,
             settings.max_unknown_keys,
-            f"an address may send {settings.max_unknown_keys} unknown, revoked or expired keys a minute, and "
-            "this one has",
+            f"an address can send {settings.max_unknown_keys} unknown, revoked or expired keys a minute, "
+            "and this one has reached the limit",
             "too_many_unknown_keys",
         )
         self._met: dict[bytes, None] = {}
@@ -256,7 +257,7 @@ class Authenticator:
         self._key_rate: RateLimiter | None = None
         if (per_second := settings.rate_per_second) is not None:
             burst = settings.rate_burst
-            rule = f"a key may ask {per_second:g} times a second, and {burst} times at once"
+            rule = f"a key can send {per_second:g} requests per second, and {burst} at once"
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
@@ -275,8 +276,8 @@ class Authenticator:
             scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
         ):
             has = ", ".join(sorted(caller.scopes))
-            also = ", or 'admin' where there are no other owners" if scope == OPERATOR else ""
-            raise Forbidden(f"this needs the scope {scope!r}{also}; the key has {has}")
+            also = ", or 'admin' if there are no other owners" if scope == OPERATOR else ""
+            raise Forbidden(f"this requires the scope {scope!r}{also}; the key has {has}")
         if self._key_rate is not None:
             self._key_rate.take(caller.key_id)
         return caller
@@ -387,7 +388,7 @@ class Authenticator:
         if self._sessions.get(token):
             return
         if await run_in_threadpool(self._db.reading, sessions.find_key, token) is None:
-            raise Unauthenticated("the session has ended")
+            raise Unauthenticated("the session has expired")
         self._sessions.put(token, True, looked_at)
 
 
@@ -436,7 +437,7 @@ def digest_of(authorization: bytes | None) -> bytes:
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
-        raise Unauthenticated("the Authorization header must be: Bearer rw_…")
+        raise Unauthenticated("the Authorization header must have the form: Bearer rw_…")
     return hashlib.sha256(authorization[len(_BEARER) :].strip()).digest()
 
 
@@ -523,7 +524,7 @@ def check_count(body: bytes) -> None:
     takes a hundred times its bytes.
     """
     if (count := body.count(b",")) > MAX_COMMAS:
-        raise TooLarge(f"a body here may have at most {MAX_COMMAS} commas, got {count}")
+        raise TooLarge(f"a body can have at most {MAX_COMMAS} commas here, got {count}")
 
 
 def require_json(request: Request) -> None:

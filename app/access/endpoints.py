@@ -39,11 +39,13 @@ router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 async def create_key(
     *, body: KeyRequest, authenticator: AuthenticatorDep, caller: CallerDep, new: CreationDep
 ) -> Response:
-    """Create a key for the owner of the caller's key. Only this answer contains the secret.
+    """Create a key for the owner of the caller's key. Only this response contains the secret.
 
-    A repeated request with the same Idempotency-Key gets the key without its secret. The first key of another owner
-    must be created on the server with `rankwright keys create`. So must a key of scope `operator`, unless the caller's
-    key has this scope.
+
+
+    A repeated request with the same `Idempotency-Key` returns the key without its secret. The first key of another
+    owner must be created on the server with `rankwright keys create`. So must a key with the scope `operator`, unless
+    the caller's key has this scope.
     """
 
     def create(session: Session) -> tuple[ApiKey, str]:
@@ -75,10 +77,13 @@ async def rotate_key(
     caller: CallerDep,
     new: CreationDep,
 ) -> Response:
-    """Create a new key with the same name and scopes, and the same lifetime if it has one. The old key is valid for
-    `grace_seconds` more, at most; with 0 it is revoked at once. 409 if the old key is revoked or has expired.
+    """Create a new key with the same name and scopes, and the same lifetime if it has one. The old key stays valid for
+    up to `grace_seconds` more; with 0 it is revoked immediately. Returns 409 if the old key is revoked or has expired.
 
-    Only this answer contains the secret. A repeated request with the same Idempotency-Key gets the new key without it.
+
+
+    Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the new key
+    without it.
     """
 
     def rotate(session: Session) -> tuple[ApiKey, str]:
@@ -114,7 +119,7 @@ async def _answer(
 @router.get("", summary="List keys")
 @needs("admin")
 def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> KeyPage:
-    """All keys of the owner, newest first, with the revoked ones."""
+    """Return all keys of the owner, newest first, including revoked ones."""
     page: Any = context.db.reading(
         keys.list_page, caller.owner, limit=paging.limit, after=paging.after
     )
@@ -124,7 +129,7 @@ def list_keys(context: ContextDep, caller: CallerDep, paging: PagingDep) -> KeyP
 @router.get("/{key_id}", summary="Read a key")
 @needs("admin")
 def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
-    """One API key, without its secret."""
+    """Return one API key, without its secret."""
     return Key.model_validate(context.db.reading(keys.get, caller.owner, key_id))
 
 
@@ -133,7 +138,7 @@ def read_key(key_id: str, context: ContextDep, caller: CallerDep) -> Key:
 def revoke_key(
     key_id: str, context: ContextDep, authenticator: AuthenticatorDep, caller: CallerDep
 ) -> None:
-    """Revoke the key for ever. Every process refuses it within one second."""
+    """Permanently revoke the key. Every process rejects it within one second."""
     context.db.writing(keys.revoke, caller.owner, key_id)
     authenticator.keys.recent.clear()
 
@@ -153,7 +158,8 @@ def list_audit_entries(
         str | None,
         Query(
             max_length=255,
-            description="Only changes by this key (id); empty: by the command line on the server.",
+            description="Only changes made with the key with this id. Empty: changes made on the server's command "
+            "line.",
         ),
     ] = None,
     action: Annotated[
@@ -161,8 +167,8 @@ def list_audit_entries(
         Query(
             min_length=1,
             max_length=255,
-            description="Only changes whose route or command contains this text, such as DELETE or aliases. Upper and "
-            "lower case of A to Z are equal.",
+            description="Only changes whose route or command contains this text, such as `DELETE` or `aliases`. "
+            "Letters A to Z match in upper and lower case.",
         ),
     ] = None,
     resource: Annotated[
@@ -170,12 +176,12 @@ def list_audit_entries(
         Query(
             min_length=1,
             max_length=255,
-            description="Only changes whose path, or one of the ids that they created, contains this text.",
+            description="Only changes whose path, or the id of a created resource, contains this text.",
         ),
     ] = None,
 ) -> AuditEntryPage:
-    """Every change made with the owner's keys, newest first: when, from which address, by which key and route, in which
-    request, and what it created. Change and entry are written in one transaction.
+    """Return every change made with the owner's keys, newest first: when, from which address, with which key, route and
+    request, and what it created. A change and its entry are written in one transaction.
     """
     only = AuditFilter(key_id, action, resource, *times)
     page: Any = context.db.reading(audit.list_page, caller.owner, only, **vars(paging))

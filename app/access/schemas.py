@@ -8,41 +8,54 @@ from pydantic import Field
 
 from app.access.authentication import Scope
 from app.access.service import MAX_GRACE_SECONDS
-from app.http.schemas import Body, Name, PageOf, Resource, Timestamp, one_of
+from app.http.schemas import Body, CreatedAt, Name, PageOf, Resource, Timestamp, one_of
 
 MAX_LIFETIME_SECONDS = 3.2e9
 """Longest lifetime of a key, in seconds: a century."""
 
 
 class KeyRequest(Body):
-    """A key to create, for the owner of the caller's key."""
+    """An API key to create, for the same owner as the caller's key."""
 
-    name: Name
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)]
-    expires_in_seconds: Annotated[float, Field(gt=0, le=MAX_LIFETIME_SECONDS)] | None = None
+    name: Name = Field(description="Name of the key, for your own use.")
+    scopes: Annotated[
+        list[Scope], Field(min_length=1, max_length=20, description="Scopes of the key.")
+    ]
+    expires_in_seconds: Annotated[float, Field(gt=0, le=MAX_LIFETIME_SECONDS)] | None = Field(
+        default=None, description="Lifetime in seconds. Null: the key does not expire."
+    )
 
 
 class Rotation(Body):
-    """How to replace a key."""
+    """How to replace an API key."""
 
     grace_seconds: Annotated[float, Field(ge=0, le=MAX_GRACE_SECONDS)] = Field(
-        default=0.0, description="Seconds that the old key stays valid; 0: it is revoked at once."
+        default=0.0,
+        description="Seconds for which the old key remains valid. 0: it is revoked immediately.",
     )
 
 
 class Key(Resource):
     """An API key, without its secret."""
 
-    id: str
-    owner: str
-    name: str
-    prefix: str = Field(description="First characters of the secret, to recognise the key.")
-    scopes: list[Annotated[str, one_of(get_args(Scope))]]
-    created_at: Timestamp
-    expires_at: Timestamp | None
-    last_used_at: Timestamp | None
-    revoked_at: Timestamp | None
-    successor_id: str | None = Field(description="The key that replaced it.")
+    id: str = Field(description="Id of the key.")
+    owner: str = Field(description="Owner of the key and of all resources created with it.")
+    name: str = Field(description="Name of the key.")
+    prefix: str = Field(description="First characters of the secret, to identify the key.")
+    scopes: list[Annotated[str, one_of(get_args(Scope))]] = Field(description="Scopes of the key.")
+    created_at: CreatedAt
+    expires_at: Timestamp | None = Field(
+        description="Time of expiry. Null: the key does not expire."
+    )
+    last_used_at: Timestamp | None = Field(
+        description="Time of the last use. Null: it has not been used."
+    )
+    revoked_at: Timestamp | None = Field(
+        description="Time of revocation. Null: it has not been revoked."
+    )
+    successor_id: str | None = Field(
+        description="Id of the key that replaced this one. Null if it has not been replaced."
+    )
 
 
 class KeyPage(PageOf[Key]):
@@ -50,26 +63,28 @@ class KeyPage(PageOf[Key]):
 
 
 class KeyWithSecret(Key):
-    """A new key, with its secret."""
+    """A new API key with its secret."""
 
     secret: str | None = Field(
-        description="The secret. It is shown only once; null in a repeated answer.",
+        description="The secret. It is shown only once; null in a replayed response.",
         examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
     )
 
 
 class AuditEntry(Resource):
-    """One change, as the audit log records it."""
+    """One change in the audit log."""
 
-    id: str
-    created_at: Timestamp
+    id: str = Field(description="Id of the entry.")
+    created_at: Timestamp = Field(description="Time of the change.")
     key_id: str | None = Field(
-        description="The key that made the change. Null for the command line on the server."
+        description="Id of the key that made the change. Null for the command line on the server."
     )
-    action: str = Field(description="The route or the command.")
-    path: str | None = Field(description="Path of the request, without its query.")
-    made: list[str] = Field(description="Ids of the resources that were created.")
-    request_id: str | None
+    action: str = Field(description="The route or command.")
+    path: str | None = Field(
+        description="Path of the request, without its query. Null for the command line."
+    )
+    made: list[str] = Field(description="Ids of the created resources.")
+    request_id: str | None = Field(description="Id of the request. Null for the command line.")
     client: str | None = Field(
         description="Network address of the caller. Null for the command line."
     )

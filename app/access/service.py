@@ -63,8 +63,8 @@ def create(
     if by is not None and OPERATOR in set(chosen) - by.scopes:
         has = ", ".join(sorted(by.scopes))
         raise Forbidden(
-            f"a key of scope {OPERATOR!r} is made by one that has it, or on the server "
-            f"(rankwright keys create); the key has {has}"
+            f"a key with the scope {OPERATOR!r} can be created only with a key that has this scope, or on "
+            f"the server (rankwright keys create); the key has {has}"
         )
     check_name("owner", owner)
     if not 1 <= len(name) <= 255 or not is_plain(name):
@@ -115,7 +115,7 @@ def rotate(
     end = math.inf if old.expires_at is None else old.expires_at
     if old.revoked_at is not None or end <= now:
         how = "has expired" if old.revoked_at is None else "is revoked"
-        raise Conflict(f"only a usable key can be rotated; {key_id} {how}", code="key_not_usable")
+        raise Conflict(f"only a valid key can be rotated; {key_id} {how}", code="key_not_usable")
     if old.successor_id is not None:
         raise Conflict(
             f"a key can be rotated only once; {key_id} has the successor {old.successor_id}",
@@ -229,16 +229,18 @@ def check_quota(settings: Settings, usage: Usage) -> None:
     """Check that an owner with this usage may store anything more. Raises TooMany or OutOfSpace."""
     resources.check(settings)
     if settings.quota_bytes is not None:
-        has = f"{usage.files} in files and {usage.rows} in rows, of which {FREE_ROW_BYTES} are free"
+        has = (
+            f"{usage.files} in files and {usage.rows} in rows ({FREE_ROW_BYTES} of these are free)"
+        )
         _check_bytes(settings.quota_bytes, usage.counted, has)
 
 
 def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None:
     if stored + adds_bytes > limit:
-        more = f" and asks for {adds_bytes} more" if adds_bytes else ""
+        more = f" and needs {adds_bytes} more" if adds_bytes else ""
         advice = (
-            "delete datasets, uploads, models, aliases, evaluations, comparisons or batch scores, and then delete "
-            "for good what is in the trash, which counts, too"
+            "delete datasets, uploads, models, aliases, evaluations, comparisons or batch scores, and "
+            "then empty the trash, which also counts"
         )
         raise _exceeded(
             "bytes",
@@ -253,7 +255,7 @@ def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None
 def _exceeded(
     quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
 ) -> TooMany:
-    detail = f"an owner may have at most {limit} {what}, this one has {has or value}"
+    detail = f"an owner can have at most {limit} {what}; this one has {has or value}"
     return TooMany(
         detail,
         code="quota_exceeded",

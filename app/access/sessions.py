@@ -19,7 +19,7 @@ SESSION_SECONDS = 12 * 3600.0
 LINK_SECONDS = 3600.0
 MAX_SESSIONS = 100
 """Sessions of a key, and its links, that are valid at once; a newer one ends the oldest."""
-BAD_LINK = "this sign-in link is unknown, was used before, or is more than an hour old"
+BAD_LINK = "this sign-in link is unknown, already used, or more than an hour old"
 
 
 def start(session: Session, key_id: str) -> str:

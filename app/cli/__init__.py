@@ -32,6 +32,8 @@ def commands() -> typer.Typer:
 
 def add_commands(app: typer.Typer) -> None:
     """Add the server's commands to the command line: an entry point of the group `rankwright.commands`."""
+    from rankwright.cli import help_of
+
     from app.cli import operations, processes
 
     app.callback()(processes.options)
@@ -53,5 +55,5 @@ def add_commands(app: typer.Typer) -> None:
     }
     for panel, members in panels.items():
         for member in members:
-            app.command(rich_help_panel=panel)(member)
+            app.command(rich_help_panel=panel, help=help_of(member))(member)
     app.add_typer(processes.key_commands, name="keys", rich_help_panel=manage)

@@ -27,11 +27,11 @@ StateDir = Annotated[
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(help="A new folder, or a tar file if the name ends in .tar.")
+        Path, typer.Argument(help="New folder, or a tar file if the name ends in .tar.")
     ],
     state_dir: StateDir = None,
 ) -> None:
-    """Back up the embedded state and check the backup. The service may run. The backup contains the first key."""
+    """Back up the embedded state and verify the backup. The service may run. The backup contains the first key."""
     from alembic.util import CommandError
 
     from app.operations.backup import BackupError, back_up
@@ -44,13 +44,11 @@ def backup(
         made = back_up(settings_of(state_dir), target)
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
-    typer.echo(
-        f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, read back and sound"
-    )
+    typer.echo(f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, verified")
     if made.missing:
         fail(
-            f"{len(made.missing)} blobs that the database names are missing or damaged, and are not in the backup: "
-            f"{', '.join(made.missing[:5])}"
+            f"{len(made.missing)} blobs that the database refers to are missing or damaged, and are not in "
+            f"the backup: {', '.join(made.missing[:5])}"
         )
 
 
@@ -58,7 +56,7 @@ def restore(
     source: Annotated[
         Path,
         typer.Argument(
-            exists=True, help="The backup: a folder or tar file that `rankwright backup` wrote."
+            exists=True, help="Backup: a folder or tar file that `rankwright backup` created."
         ),
     ],
     state_dir: StateDir = None,
@@ -78,7 +76,8 @@ def restore(
     except (BackupError, OSError) as error:
         fail(str(error))
     typer.echo(
-        f"{settings.state_dir.absolute()} is the state of {made.made_at}: start it with `rankwright serve`"
+        f"{settings.state_dir.absolute()} has the state of {made.made_at}: start it with `rankwright "
+        "serve`"
     )
 
 
@@ -97,7 +96,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Check the state: settings, disk, database, queue, workers, broker, blobs. The service may run or not."""
+    """Check settings, disk, database, queue, workers, broker and blobs. The service need not run."""
     from app.operations.doctor import Level
 
     findings = []

@@ -38,10 +38,11 @@ key_commands = typer.Typer(help="Create, list, rotate and revoke API keys.", no_
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Gate = Annotated[
-    int | None, typer.Option(hidden=True, help="An inherited pipe whose end is waited for.")
+    int | None,
+    typer.Option(hidden=True, help="An inherited pipe; the process stops when it is closed."),
 ]
 Pulse = Annotated[
-    int | None, typer.Option(hidden=True, help="An inherited pipe to write to, as a sign of life.")
+    int | None, typer.Option(hidden=True, help="An inherited pipe to which heartbeats are written.")
 ]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")]
 
@@ -59,7 +60,7 @@ Processes = Annotated[
     typer.Option(
         parser=_read_processes,
         metavar="N",
-        help="API processes that share the port. Default: RANKWRIGHT_PROCESSES, else 1.",
+        help="Number of API processes that share the port. Default: RANKWRIGHT_PROCESSES, otherwise 1.",
     ),
 ]
 
@@ -128,7 +129,7 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Train, judge and serve rankers: models that put the likely positives at the top of a list."""
+    """Train, evaluate and serve rankers: models that put the likely positives at the top of a list."""
 
 
 def serve(
@@ -140,7 +141,7 @@ def serve(
     ] = None,
     processes: Processes = None,
 ) -> None:
-    """Run the whole service here: API, worker, dispatcher and a private broker."""
+    """Run the whole service on this machine: API, worker, dispatcher and a private broker."""
     from app.serve import ServeError, supervisor
 
     try:
@@ -155,9 +156,11 @@ def api(
     processes: Processes = None,
     fd: Annotated[int | None, typer.Option(hidden=True, help="An inherited socket.")] = None,
     gate: Gate = None,
-    number: Annotated[int, typer.Option(hidden=True, help="Of this process, where several.")] = 1,
+    number: Annotated[
+        int, typer.Option(hidden=True, help="Number of this process, if there are several.")
+    ] = 1,
     metrics_folder: Annotated[
-        Path | None, typer.Option(hidden=True, help="Folder in which all of them count.")
+        Path | None, typer.Option(hidden=True, help="Folder for the metrics of all processes.")
     ] = None,
 ) -> None:
     """Run only the API."""
@@ -216,20 +219,19 @@ def worker(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Take no jobs, but hold rows for jobs of others, as a worker of the Dask cluster of this scheduler.",
+            help="Take no jobs, but hold rows for the jobs of other workers, as a worker of the Dask cluster "
+            "of this scheduler.",
         ),
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(
-            help="The address at which a worker of a cluster listens. Default: 127.0.0.1."
-        ),
+        typer.Option(help="Address on which a worker of a cluster listens. Default: 127.0.0.1."),
     ] = None,
     pulse: Pulse = None,
 ) -> None:
-    """Run a worker. It takes jobs from the queue and runs each in its own process."""
+    """Run a worker. It takes jobs from the queue and runs each in a separate process."""
     if join is None and host is not None:
-        raise typer.BadParameter(f"--host {host} needs --join: other workers listen nowhere")
+        raise typer.BadParameter(f"--host {host} requires --join: other workers do not listen")
     settings_of()  # reports a wrong setting in a sentence
     command = python_command("workers")
     if join is not None:
@@ -246,7 +248,9 @@ def worker(
 
 
 def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
-    """Run the dispatcher. It requeues jobs of lost workers and keeps house. One is enough; more do no harm."""
+    """Run the dispatcher. It requeues the jobs of lost workers and deletes expired data. One is enough; several are
+    harmless.
+    """
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
     from app.platform.blobs import BlobStore
@@ -318,12 +322,14 @@ def migrate() -> None:
 @key_commands.command("create")
 def create_key(
     owner: Annotated[
-        str, typer.Option(help="Owner of the key: it sees only this owner's resources.")
+        str, typer.Option(help="Owner of the key. The key can use only this owner's resources.")
     ],
-    name: Annotated[str, typer.Option(help="Name of the key, which says what it is for.")],
+    name: Annotated[str, typer.Option(help="Name of the key, for your own use.")],
     scope: Annotated[
         list[str],
-        typer.Option(help="read, train, score, admin or operator. Repeat it for several scopes."),
+        typer.Option(
+            help="Scope of the key: read, train, score, admin or operator. Repeat it for several."
+        ),
     ],
 ) -> None:
     """Create a key and print its secret. The secret is never shown again."""
@@ -362,13 +368,16 @@ def _time(seconds: float) -> str:
 
 @key_commands.command("rotate")
 def rotate_key(
-    key_id: Annotated[str, typer.Argument(help="Id of the key; `keys list` shows it.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key, as shown by `keys list`.")],
     owner: Annotated[str, typer.Option(help="Owner of the key.")],
     grace_seconds: Annotated[
-        float, typer.Option(help="Seconds that the old key stays valid; 0: it is revoked at once.")
+        float,
+        typer.Option(
+            help="Seconds for which the old key remains valid. 0: it is revoked immediately."
+        ),
     ] = 0.0,
 ) -> None:
-    """Replace a key by a new one and print the new secret. The secret is never shown again."""
+    """Replace a key with a new one and print the new secret. The secret is never shown again."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys rotate"):
@@ -379,10 +388,10 @@ def rotate_key(
 
 @key_commands.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, typer.Argument(help="Id of the key; `keys list` shows it.")],
+    key_id: Annotated[str, typer.Argument(help="Id of the key, as shown by `keys list`.")],
     owner: Annotated[str, typer.Option(help="Owner of the key.")],
 ) -> None:
-    """Revoke a key. Every process refuses it within one second."""
+    """Revoke a key. Every process rejects it within one second."""
     from app.access import service as keys
 
     with database() as db, keys.by_command(owner, "rankwright keys revoke"):
@@ -411,7 +420,7 @@ def database(settings: Settings | None = None) -> Iterator[Database]:
 def health(
     process: Annotated[Literal["worker", "dispatcher"], typer.Argument(help="Which process.")],
 ) -> None:
-    """Check that the worker of this host, or the dispatcher, works. For the API use /health/live and /health/ready."""
+    """Check that the worker or the dispatcher of this host works. For the API use /health/live and /health/ready."""
     from app.operations import self_check
 
     settings = settings_of()

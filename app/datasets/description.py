@@ -40,15 +40,17 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
     fields, wrong = TableFields.read(given)
     errors += wrong
     errors += [
-        {"parameter": field, "detail": f"{field} cannot be given with kind={fields.kind}: {why}"}
+        {"parameter": field, "detail": f"{field} cannot be combined with kind={fields.kind}: {why}"}
         for field, type_ in TableFields.types().items()
         if field in given and (why := type_.not_for.get(fields.kind)) is not None
     ]
     if fields.kind == DatasetKind.MULTILABEL and "labels" not in given:
-        detail = "labels must name the label columns of a multilabel table, as in labels=a,b,c"
+        detail = (
+            "labels must list the label columns of a multilabel table, for example labels=a,b,c"
+        )
         errors.append({"parameter": "labels", "detail": detail})
     if "group" in given and "query" in given:
-        detail = "group and query cannot be given together: rows of a query stay together as those of a group do"
+        detail = "group and query cannot be combined: rows of a query already stay together"
         errors.append({"parameter": "group", "detail": detail})
     if (clash := find_clash(fields.dialect or {})) is not None:
         errors.append({"parameter": "thousands", "detail": clash})
@@ -58,7 +60,7 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
         errors.append(
             {
                 "parameter": "label",
-                "detail": f"each role needs a column of its own, got {named[:1000]}",
+                "detail": f"each column can have only one role, got {named[:1000]}",
             }
         )
     if errors:

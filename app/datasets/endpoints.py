@@ -72,11 +72,13 @@ _READ: dict[int | str, dict[str, Any]] = {
 @needs("train")
 @takes_body("max_upload_bytes")
 async def upload_dataset(sending: TableRequestDep) -> Response:
-    """Send the raw bytes of a table with its Content-Type, or a form with a part `file`. The formats are CSV, Parquet,
-    Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` may be gzip or zstd. A ZIP archive of one
-    table is read, too.
+    """Send the raw bytes of a table with its `Content-Type`, or a form with a part `file`. The formats are CSV,
+    Parquet, Arrow, NDJSON, a JSON array of objects, and .xlsx. `Content-Encoding` can be gzip or zstd. A ZIP archive of
+    one table is also accepted.
 
-    The service stores the bytes before it answers. A worker then reads them: the dataset becomes `ready`, or `invalid`
+
+
+    The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
     """
     context = sending.context
@@ -109,8 +111,8 @@ def list_datasets(
         bool, Query(description="`true`: only the newest ready version of each series.")
     ] = False,
 ) -> DatasetPage:
-    """All datasets of the owner, in the order of `sort`. What grows with a table is left out here (columns, labels,
-    errors, warnings): read the dataset itself.
+    """Return the owner's datasets, in the order of `sort`. Columns, labels, errors and warnings are omitted here: read
+    the dataset itself.
     """
     page: Any = context.db.reading(
         datasets.list_page,
@@ -126,8 +128,8 @@ def list_datasets(
 @router.get("/{dataset_id}", summary="Read a dataset")
 @needs("read")
 def read_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> Dataset:
-    """The dataset's status. If it is `ready`, the profile of its columns; if it is `invalid`, the errors with their
-    lines and columns.
+    """Return the dataset and its status. If it is `ready`, it has profiles of its columns. If it is `invalid`, it has
+    the errors with their lines and columns.
     """
     return Dataset.model_validate(context.db.reading(datasets.find, caller.owner, dataset_id))
 
@@ -140,7 +142,7 @@ READ = "/{dataset_id}/read"
     READ,
     status_code=202,
     response_model=Dataset,
-    summary="Read a table again with other fields",
+    summary="Reread a table with other fields",
     responses=_READ,
 )
 @needs("train")
@@ -152,11 +154,13 @@ async def read_table_again(
     caller: CallerDep,
     new: JobCreationDep,
 ) -> Response:
-    """Make a new dataset of the bytes that were uploaded for this one, with another label, positive value, group or any
-    other field of an upload. Nothing is sent again. The dataset in the address may be invalid; it does not change.
+    """Create a new dataset from the bytes uploaded for this one, with another label, positive value, group or any other
+    upload field. No data is sent again. The original dataset may be invalid; it does not change.
 
-    A column that is given a role loses any other role that it had. The answer has values of the columns, so the key
-    also needs the scope `read`. 409 `appended_version` for rows that were appended to another version.
+
+
+    A column that is given a role loses its previous role. The response contains values of the columns, so the key also
+    needs the scope `read`. Returns 409 `appended_version` for rows that were appended to another version.
     """
     check_reads(caller, "reading a table again")
     owner, settings, changes = caller.owner, context.settings, body.changes()
@@ -179,7 +183,7 @@ async def read_table_again(
     return await new.answer(accepted, "/v1/datasets", read_dataset_again)
 
 
-@router.get("/{dataset_id}/preview", summary="Read the first rows")
+@router.get("/{dataset_id}/preview", summary="Preview a dataset")
 @needs("read")
 def preview_dataset(
     *,
@@ -188,8 +192,8 @@ def preview_dataset(
     caller: CallerDep,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of rows.")] = 20,
 ) -> Preview:
-    """The first rows of a ready dataset, in the types in which they were read. Dates are ISO 8601; missing values are
-    null.
+    """Return the first rows of a ready dataset, with the types that were detected. Dates are ISO 8601; missing values
+    are null.
     """
     dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
     return Preview(**datasets.preview(context.blobs, dataset, limit))
@@ -218,8 +222,10 @@ async def put_pairs(
     """Send the pairs of a dataset of kind `preferences`: a table with the columns `better` and `worse`, which name
     items. A column `weight` is optional. These pairs replace any earlier ones.
 
-    The service stores the bytes before it answers. A worker then reads them: `pairs.status` becomes `ready`, or
-    `invalid` with the lines of the errors. 409 while an unfinished job uses the dataset.
+
+
+    The service stores the bytes before it responds. A worker then reads them: `pairs.status` becomes `ready`, or
+    `invalid` with the lines of the errors. Returns 409 while an unfinished job uses the dataset.
     """
     await run_in_threadpool(context.db.reading, datasets.check_pairs_open, caller.owner, dataset_id)
     with context.blobs.writer("uploads") as writer:
@@ -259,8 +265,8 @@ def _accept_pairs(
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")
 @needs("train")
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Put the dataset into the trash, where it stays for 30 days and can be restored. Its models stay. 409 while an
-    unfinished job uses it.
+    """Move the dataset to the trash. It can be restored for 30 days. Its models are kept. Returns 409 while an
+    unfinished job uses the dataset.
     """
     context.db.writing(datasets.delete, caller.owner, dataset_id)
 
@@ -284,7 +290,7 @@ _VERSION_DOCS: dict[str, Any] = {
     "",
     status_code=202,
     response_model=Dataset,
-    summary="Create a new version",
+    summary="Create a version of a dataset",
     openapi_extra=_VERSION_DOCS,
     responses=_READ,
 )
@@ -292,10 +298,12 @@ _VERSION_DOCS: dict[str, Any] = {
 @takes_body("max_upload_bytes")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;
-    the version in the address does not change.
+    the version in the URL does not change.
 
-    The new version has the roles and declarations of the old one. With `append` it also has the same column names,
-    types and label values, and the old version must be the newest of its series (otherwise 409
+
+
+    The new version has the roles and reading options of the old one. With `append` it must also have the same column
+    names, types and label values, and the old version must be the newest of its series (otherwise 409
     `not_the_newest_version`). Everything else is as for `POST /v1/datasets`.
     """
     context, owner = sending.context, sending.owner
@@ -327,12 +335,14 @@ def _likely_mode(sending: TableRequestDep) -> str:
     return sending.request.query_params.get("mode", unsaid)
 
 
-@versions_router.get("", summary="List the versions")
+@versions_router.get("", summary="List the versions of a dataset")
 @needs("read")
 def list_versions(
     dataset_id: str, context: ContextDep, caller: CallerDep, paging: PagingDep
 ) -> DatasetPage:
-    """All versions in the series of this dataset, newest first. The address may name any of them."""
+    """Return all versions in the series of this dataset, newest first. Any version of the series can be used in the
+    URL.
+    """
     page: Any = context.db.reading(
         datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )

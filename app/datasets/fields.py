@@ -18,13 +18,11 @@ MAX_LABELS = 100
 _BIPARTITE, _GRADED = DatasetKind.BIPARTITE, DatasetKind.GRADED
 _ITEMS, _MULTILABEL = DatasetKind.PREFERENCES, DatasetKind.MULTILABEL
 _NO_LABEL = {_ITEMS: "items have no label; pairs say which one is better"}
-_ONE_LABEL = {_MULTILABEL: "the option labels names the labels"}
-_SEVERAL_LABELS = dict.fromkeys(
-    (_BIPARTITE, _GRADED), "several labels belong to kind=multilabel"
-) | (_NO_LABEL)
-_NO_ITEMS = dict.fromkeys(
-    (_BIPARTITE, _MULTILABEL, _GRADED), "rows have labels; items belong to kind=preferences"
+_ONE_LABEL = {_MULTILABEL: "use labels instead"}
+_SEVERAL_LABELS = dict.fromkeys((_BIPARTITE, _GRADED), "several labels require kind=multilabel") | (
+    _NO_LABEL
 )
+_NO_ITEMS = dict.fromkeys((_BIPARTITE, _MULTILABEL, _GRADED), "items require kind=preferences")
 
 
 class RoleFields(TextFields):
@@ -34,43 +32,40 @@ class RoleFields(TextFields):
         default="table", description="Name of the dataset. Default: `table`."
     )
     label: Annotated[str | None, Column(_NO_LABEL | _ONE_LABEL)] = Field(
-        default=None, description="Column of the label."
+        default=None, description="Name of the label column."
     )
     positive: Annotated[
         str | None,
-        Text(
-            _NO_LABEL
-            | _ONE_LABEL
-            | {_GRADED: "grades are whole numbers, and a greater one is better"}
-        ),
+        Text(_NO_LABEL | _ONE_LABEL | {_GRADED: "grades are whole numbers, and higher is better"}),
     ] = Field(
         default=None,
-        description="Value of the label that counts as positive; or several, separated by commas. All others are "
-        "negative.",
+        description="Label value that counts as positive, or several values separated by commas. All other values "
+        "are negative.",
     )
-    weight: Annotated[str | None, Column({_ITEMS: "items have no weight; pairs have weights"})] = (
-        Field(default=None, description="Column of the row weights.")
-    )
+    weight: Annotated[
+        str | None, Column({_ITEMS: "items have no weight; give weights to the pairs"})
+    ] = Field(default=None, description="Column with the weight of each row.")
     group: Annotated[str | None, Column()] = Field(
         default=None,
-        description="Column of groups: rows with the same value are never divided between training and validation.",
+        description="Column of groups, such as customers. Rows of the same group are never split between training "
+        "and validation.",
     )
     query: Annotated[
         str | None,
         Column(
             {
-                _ITEMS: "pairs say which items are compared; items of one query belong together by group",
-                _MULTILABEL: "rows of a query are put in order by one label",
+                _ITEMS: "pairs define which items are compared; use group for items of one query",
+                _MULTILABEL: "rows of a query are ranked by one label",
             }
         ),
     ] = Field(
         default=None,
-        description="Column of queries: rows with the same value are one list, such as the answers to one question. "
-        "Rankers learn and are judged within queries. Rows of a query are never divided between training and "
-        "validation.",
+        description="Column of queries. Rows with the same value form one list, such as the results of one "
+        "search, and are ranked within it. Rows of the same query are never split between training "
+        "and validation.",
     )
     item: Annotated[str | None, Column(_NO_ITEMS)] = Field(
-        default=None, description="Column of the items' names, for `preferences`."
+        default=None, description="Column with the names of the items, for `preferences`."
     )
     labels: Annotated[
         list[str] | None,
@@ -79,13 +74,13 @@ class RoleFields(TextFields):
             max_names=MAX_LABELS,
             what="the label columns of a multilabel table",
         ),
-    ] = Field(default=None, description="Columns of the labels, for `multilabel`.")
+    ] = Field(default=None, description="Label columns, for `multilabel`.")
     kind: Annotated[str, Choice(words={kind: kind for kind in DatasetKind})] = Field(
         default=DatasetKind.BIPARTITE,
-        description="`bipartite`: rows with a label of two values. `preferences`: rows are items, "
-        "and `PUT /v1/datasets/{dataset_id}/pairs` says which is better than which. "
-        "`multilabel`: rows with several labels of two values each. "
-        "`graded`: rows with a label of grades, whole numbers from 0 to 31; the greater is the better.",
+        description="`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT "
+        "/v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with "
+        "several labels of two values each. `graded`: rows with a grade from 0 to 31, where higher is "
+        "better.",
     )
 
 
@@ -94,29 +89,29 @@ class ReadingFields(TextFields):
 
     categorical: Annotated[list[str] | None, Columns()] = Field(
         default=None,
-        description="Columns to read as categories although they hold numbers.",
+        description="Columns of numbers to read as categories.",
         examples=["zip,shop"],
     )
     numeric: Annotated[list[str] | None, Columns()] = Field(
         default=None,
-        description="Columns to read as numbers. Any other text in them counts as missing.",
+        description="Columns to read as numbers. Any other value in them counts as missing.",
     )
     drop: Annotated[list[str] | None, Columns()] = Field(
         default=None,
-        description="Columns to leave out.",
+        description="Columns to ignore.",
         examples=['customer_id,"name, first"'],
     )
     missing: Annotated[list[str] | None, Tokens()] = Field(
         default=None,
-        description="Texts that mean a missing value, in upper or lower case. An empty cell is always missing, and so "
-        f"are `{'`, `'.join(TYPED_TOKENS)}` in columns of numbers, dates or booleans. "
-        f"Default: `{','.join(DEFAULT_TOKENS)}`.",
+        description="Strings that mean a missing value, ignoring case. An empty cell is always missing, and so "
+        f"are `{'`, `'.join(TYPED_TOKENS)}` in columns of numbers, dates or booleans. Default: "
+        f"`{','.join(DEFAULT_TOKENS)}`.",
         examples=["NA,unknown,-999"],
     )
     strict: Annotated[bool, Flag()] = Field(
         default=False,
-        description="`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it "
-        "is a warning. Default: `false`.",
+        description="`true`: a value that does not fit its column, or a row without a label, is an error. "
+        "`false`: it is a warning. Default: `false`.",
     )
 
 
@@ -159,8 +154,8 @@ class VersionFields(Dialect):
 
     mode: Annotated[str, Choice(words={mode: mode for mode in VersionMode})] = Field(
         default=VersionMode.APPEND,
-        description="`append`: the rows of the old version, then those of the upload. `replace`: only those of the "
-        "upload. Default: `append`.",
+        description="`append`: the rows of the old version, followed by those of the upload. `replace`: only "
+        "those of the upload. Default: `append`.",
     )
 
     @classmethod

@@ -134,7 +134,7 @@ def _path_of(blobs: BlobStore, settings: Settings, owner: str, part: UploadPart)
         return blobs.path(part.upload_key)
     if settings.files_dir is None or part.path is None:
         raise Conflict(
-            f"part {part.number} is the file {part.path!r}, and RANKWRIGHT_FILES_DIR is not set any more",
+            f"part {part.number} is the file {part.path!r}, but RANKWRIGHT_FILES_DIR is no longer set",
             code="unsupported",
         )
     return folder_of(settings.files_dir, owner).resolve() / part.path

@@ -353,7 +353,7 @@ def read_times(path: Path, name: str) -> Floats:
 
 
 def _no_times(name: str, found: str) -> Invalid:
-    rule = "it must hold numbers or ISO 8601 dates, as 2026-01-31 or 2026-01-31T12:00:00Z"
+    rule = "it must contain numbers or ISO 8601 dates, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     detail = f"the time column {name!r} cannot order the rows: {found}; {rule}"
     return Invalid(
         detail,

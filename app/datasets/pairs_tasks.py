@@ -31,7 +31,9 @@ class PairsOutput(UploadOutput[DatasetPairs]):
 
     def deleted(self, id_: str) -> Conflict:
         """Return the error for pairs that were deleted."""
-        return Conflict(f"dataset {id_} has no pairs that wait to be read", code="dataset_deleted")
+        return Conflict(
+            f"dataset {id_} has no pairs that are waiting to be read", code="dataset_deleted"
+        )
 
 
 PAIRS = PairsOutput(DatasetPairs, "ds", "pairs")

@@ -44,8 +44,10 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX_TEXT_LENGTH,
-        "description": "Id of the dataset of which the files are a new version. Beside it there can only be `mode`, "
-        "and the fields of a CSV.",
+        "description": (
+            "Id of the dataset that the files are a new version of. It can be combined only with `mode` "
+            "and the fields of a CSV."
+        ),
     },
     parts.MODE: VersionFields.schemas()["mode"],
 }
@@ -62,10 +64,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
 async def open_upload(
     request: Request, context: ContextDep, caller: CallerDep, key: IdempotencyKeyDep
 ) -> Response:
-    """Say what the table is, with the fields of `POST /v1/datasets`, or which dataset it is a new version of. Then send
-    its files as parts, and close the upload: it becomes one dataset, with the rows in the order of the parts.
+    """Describe the table with the fields of `POST /v1/datasets`, or name the dataset that it is a new version of. Then
+    send its files as parts, and close the upload. It becomes one dataset, with the rows in the order of the parts.
 
-    An upload that nobody closes is deleted some days after its last part: `RANKWRIGHT_KEEP_UPLOADS_DAYS`, by default 7.
+
+
+    An upload that is not closed is deleted `RANKWRIGHT_KEEP_UPLOADS_DAYS` (default: 7) days after its last part.
     """
     given = query_fields(request)
 
@@ -80,19 +84,21 @@ async def open_upload(
     return JSONResponse(answer.response, 201, headers)
 
 
-@router.get("", summary="List uploads of several files")
+@router.get("", summary="List uploads")
 @needs("read")
 def list_uploads(context: ContextDep, caller: CallerDep, paging: PagingDep) -> UploadPage:
-    """The owner's uploads of several files, newest first, without their parts."""
+    """Return the owner's uploads of several files, newest first, without their parts."""
     page, sizes = context.db.reading(parts.list_page, caller.owner, **vars(paging))
     data = [Upload.of_size(upload, *sizes.get(upload.id, (0, 0))) for upload in page.data]
     return UploadPage(data=data, has_more=page.has_more, next=page.next)
 
 
-@router.get("/{upload_id}", summary="Read an upload of several files")
+@router.get("/{upload_id}", summary="Read an upload")
 @needs("read")
 def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Upload:
-    """The fields of the upload, and the parts that were received. A sender that was interrupted sends the others."""
+    """Return the fields of the upload and the parts received so far. After an interruption, send only the missing
+    parts.
+    """
     return Upload.of(*context.db.reading(parts.find_with_parts, caller.owner, upload_id))
 
 
@@ -106,7 +112,7 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
             {
                 "name": "Content-Encoding",
                 "in": "header",
-                "description": "How the bytes are compressed.",
+                "description": "Compression of the body.",
                 "schema": {"type": "string", "enum": ["gzip", "zstd"]},
             }
         ],
@@ -114,18 +120,23 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
             "FileForm", "age,income,contract,left\n37,48000,one year,no\n", {}
         ),
     },
-    responses={200: {"model": UploadPart, "description": "The part was there, with these bytes."}},
+    responses={
+        200: {"model": UploadPart, "description": "The part already existed with these bytes."}
+    },
 )
 @needs("train")
 @takes_body("max_upload_bytes")
 async def put_part(
     upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
 ) -> Response:
-    """Send the bytes of one file, as to `POST /v1/datasets`. Parts are numbered from 1, and may come in any order and
-    side by side. All must have the same format, and the same columns in the same order. Each CSV has a header.
+    """Send the bytes of one file, as for `POST /v1/datasets`. Parts are numbered from 1 and can be sent in any order
+    and in parallel. All must have the same format, and the same columns in the same order. Each CSV file needs a
+    header.
 
-    The same bytes may be sent again, in the same format. Other bytes under the same number are refused (409
-    `part_exists`), and so is a part of a closed upload (409 `upload_closed`).
+
+
+    Sending the same bytes again in the same format is allowed. Returns 409 `part_exists` for other bytes under the same
+    number, and 409 `upload_closed` after the upload is closed.
     """
     owner = caller.owner
     format_, size = stated(request)
@@ -150,8 +161,7 @@ def _refuse_fields(given: Mapping[str, str]) -> None:
     """Raise Invalid for any field: what is said of the table is said when the upload is opened."""
     if given:
         detail = (
-            "a part has no fields; they are said when the upload is opened; "
-            f"got {', '.join(given)[:100]}"
+            f"a part has no fields; set them when you open the upload; got {', '.join(given)[:100]}"
         )
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in given])
 
@@ -191,7 +201,7 @@ def _add(
     "/{upload_id}/files",
     status_code=201,
     response_model=Upload,
-    summary="Add files of the service",
+    summary="Add files from the server",
 )
 @needs("train")
 async def add_files(
@@ -200,8 +210,8 @@ async def add_files(
     new: CreationDep,
 ) -> Response:
     """Add a file, or all tables of a folder in the order of their names, as the next parts. Nothing is sent or copied:
-    the files are read where they lie. `path` is below the folder of the key's owner, in the folder
-    `RANKWRIGHT_FILES_DIR`. The files must stay as they are until the dataset is ready.
+    the service reads the files in place. `path` is relative to the folder of the key's owner in `RANKWRIGHT_FILES_DIR`.
+    The files must not change until the dataset is ready.
     """
     files = await run_in_threadpool(parts.find_files, new.settings, new.owner, body.path)
 
@@ -232,11 +242,13 @@ async def close_upload(
     caller: CallerDep,
     wait: PreferWaitDep,
 ) -> Response:
-    """Make one dataset of the parts. `parts` is how many there must be: 409 `parts_missing` names those that have not
-    come.
+    """Create one dataset from the parts. `parts` is the number of parts that were sent: 409 `parts_missing` lists those
+    that have not arrived.
 
-    Workers read the parts side by side, each with an attempt of its own. The dataset becomes `ready`, or `invalid` with
-    the part, line and column of the errors. To close an upload again returns its dataset.
+
+
+    Workers read the parts in parallel, each with its own attempts. The dataset becomes `ready`, or `invalid` with the
+    part, line and column of the errors. Closing an upload again returns its dataset.
     """
     owner = caller.owner
 
@@ -251,5 +263,7 @@ async def close_upload(
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")
 @needs("train")
 def delete_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete an open upload, with its parts. 409 `upload_closed` if it is a dataset already: delete the dataset."""
+    """Delete an open upload with its parts. Returns 409 `upload_closed` if it has become a dataset: delete the dataset
+    instead.
+    """
     context.db.writing(parts.delete, caller.owner, upload_id)

@@ -65,8 +65,8 @@ def prepare(
     rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
     if rows > settings.max_rows:
         raise Invalid(
-            f"a table must have at most {settings.max_rows} rows (RANKWRIGHT_MAX_ROWS); the parts that were read have "
-            f"{rows}",
+            f"a table can have at most {settings.max_rows} rows (RANKWRIGHT_MAX_ROWS); the parts that were "
+            f"read have {rows}",
             code="too_many_rows",
         )
     if part["number"] is None:

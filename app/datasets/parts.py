@@ -58,14 +58,18 @@ def open_upload(
         parent_id, new = _version_of(given)
         parent = datasets.find_parent(session, owner, parent_id, new.mode)
         if new.mode == VersionMode.APPEND and parent.kind == DatasetKind.PREFERENCES:
-            detail = f"items are added file by file: {parent.id} is of kind {parent.kind}"
+            detail = (
+                f"a dataset of kind preferences cannot be extended by several files; {parent.id} is of kind "
+                f"{parent.kind}: append one file at a time"
+            )
             raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     else:
         describe(given, also=(VERSION_OF, MODE))
     access.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
         raise TooMany(
-            f"an owner may have at most {MAX_OPEN_UPLOADS} open uploads, this one has {count}: close or delete some",
+            f"an owner can have at most {MAX_OPEN_UPLOADS} open uploads; this one has {count}: close or "
+            "delete some",
             code="too_many_open_uploads",
         )
     return repository.insert_upload(session, id=new_id("up"), owner=owner, fields=dict(given))
@@ -138,8 +142,9 @@ def _check_bytes(
     _, there = repository.sizes_of(session, [upload.id]).get(upload.id, (0, 0))
     if there + size > most:
         raise TooLarge(
-            f"the parts of an upload may have at most {most} bytes together (RANKWRIGHT_MAX_DATASET_BYTES); those of "
-            f"{upload.id} have {there}, and {what} has {size} more"
+            f"the parts of an upload can have at most {most} bytes in total "
+            f"(RANKWRIGHT_MAX_DATASET_BYTES); those of {upload.id} have {there}, and {what} has {size} "
+            "more"
         )
 
 
@@ -159,8 +164,8 @@ def _check_same(
     for what, (there, sent) in known.items():
         if there != sent:
             raise Conflict(
-                f"part {part.number} of {part.upload_id} is there, and is another one: its {what} is {there}, and that "
-                f"of what was sent {sent}",
+                f"part {part.number} of {part.upload_id} already exists with different content: its {what} is "
+                f"{there}, and that of the new part is {sent}",
                 code="part_exists",
             )
 
@@ -221,7 +226,8 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
     """
     if settings.files_dir is None:
         raise _bad_path(
-            "the service reads no files: RANKWRIGHT_FILES_DIR is not set", "unsupported"
+            "the service does not read files from the server: RANKWRIGHT_FILES_DIR is not set",
+            "unsupported",
         )
     steps = PurePosixPath(path).parts
     if "\0" in path or path.startswith("/") or ".." in steps:
@@ -234,7 +240,7 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
             at /= step
             if at.is_symlink():
                 raise _bad_path(
-                    f"path must not lead over a symbolic link, {shown(step)} is one",
+                    f"path must not contain a symbolic link; {shown(step)} is one",
                     "file_not_allowed",
                 )
         if not at.is_dir():
@@ -248,7 +254,7 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
             _table_at(settings, at / name, str(PurePosixPath(path, name))) for name in sorted(names)
         ]
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no path"
+        reason = getattr(error, "strerror", None) or "it is not a path"
         raise _bad_path(f"{shown(path)} cannot be read: {reason}", "file_not_found") from error
 
 
@@ -257,7 +263,8 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
     found = at.lstat()
     if not stat.S_ISREG(found.st_mode):
         raise _bad_path(
-            f"{shown(path)} must be a file, and no link, folder or device", "file_not_allowed"
+            f"{shown(path)} must be a regular file, not a link, folder or device",
+            "file_not_allowed",
         )
     if not 0 < found.st_size <= settings.max_upload_bytes:
         raise _bad_path(
@@ -269,7 +276,8 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
     if content_type is None:
         known = ", ".join(SUFFIXES)
         raise _bad_path(
-            f"the name of a table must end in one of {known}, or with .gz or .zst behind it; got {shown(path)}",
+            f"the name of a table must end in one of {known}, optionally followed by .gz or .zst; got "
+            f"{shown(path)}",
             "file_not_allowed",
         )
     found_format = Format(*find_format(at, content_type, encoding))
@@ -294,13 +302,14 @@ def add_files(
     last = max((part.number for part in there), default=0)
     if last + len(files) > MAX_PARTS:
         raise Conflict(
-            f"an upload may have at most {MAX_PARTS} parts; its last one is {last}, and these are {len(files)} more",
+            f"an upload can have at most {MAX_PARTS} parts; its last part is number {last}, and these are "
+            f"{len(files)} more",
             code="too_many_parts",
         )
     for file in files:
         if file.path in numbers:
             raise Conflict(
-                f"{shown(file.path)} is part {numbers[file.path]} of {upload.id} already",
+                f"{shown(file.path)} is already part {numbers[file.path]} of {upload.id}",
                 code="part_exists",
             )
         if (
@@ -380,7 +389,9 @@ def close(
         return datasets.find(session, owner, upload.dataset_id), False
     first = parts[0]
     if hashlib.sha256(_manifest(parts)).hexdigest() != written.sha256:
-        raise Conflict(f"the parts of {upload.id} changed while it was closed; close it again")
+        raise Conflict(
+            f"the parts of {upload.id} changed while it was being closed; close it again"
+        )
     key, sha256 = written.commit()
     received = datasets.Upload(
         key,
@@ -422,7 +433,7 @@ def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> No
     if missing := wanted - there:
         raise Conflict(f"{rule}; it lacks {_listed(missing)}", code="parts_missing")
     if more := there - wanted:
-        raise Conflict(f"{rule}; it has besides {_listed(more)}", code="parts_left_over")
+        raise Conflict(f"{rule}; it also has {_listed(more)}", code="parts_left_over")
 
 
 def _listed(numbers: Collection[int]) -> str:
@@ -442,7 +453,7 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> TableF
 def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
     """Return the dataset that an upload is a version of, and the description of the version; raises Invalid."""
     if VERSION_OF not in fields:
-        detail = f"{MODE} needs {VERSION_OF}: a dataset that the files are a version of"
+        detail = f"{MODE} requires {VERSION_OF}: the dataset that the files are a new version of"
         raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     new = describe_version({name: fields[name] for name in fields if name != VERSION_OF})
     return fields[VERSION_OF], new
@@ -452,7 +463,8 @@ def _find_open(session: Session, owner: str, upload_id: str, *, lock: bool = Fal
     upload = find(session, owner, upload_id, lock=lock)
     if upload.dataset_id is not None:
         raise Conflict(
-            f"{upload.id} is closed, and is the dataset {upload.dataset_id} now: no part can be added or taken away",
+            f"{upload.id} is closed and has become the dataset {upload.dataset_id}: its parts cannot be "
+            "changed",
             code="upload_closed",
         )
     return upload

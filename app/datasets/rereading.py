@@ -71,8 +71,8 @@ def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
     dataset = datasets.find(session, owner, dataset_id)
     if dataset.mode == VersionMode.APPEND:
         raise Conflict(
-            f"only a table that was uploaded whole can be read again: the upload of {dataset.id} is rows that were "
-            f"appended to {dataset.parent_id}",
+            f"only a complete table can be reread: the upload of {dataset.id} contains rows appended to "
+            f"{dataset.parent_id}",
             code="appended_version",
         )
     return dataset
@@ -84,7 +84,7 @@ def check(
     """Read the table as the worker would, and store nothing; raises BadTable with every error."""
     if n_parts:
         raise Invalid(
-            f"a table to be checked must be one file, the upload of {dataset.id} has {n_parts} parts"
+            f"only a table of one file can be checked; the upload of {dataset.id} has {n_parts} parts"
         )
     description, _ = describe_again(dataset, changes)
     path = blobs.path(dataset.upload_key)

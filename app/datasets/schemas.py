@@ -20,7 +20,17 @@ from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import is_protected
 from app.datasets.service import COPIES, describe_copies, is_constant
-from app.http.schemas import Body, Kind, PageOf, Resource, Timestamp, one_of, with_members
+from app.http.schemas import (
+    Body,
+    CreatedAt,
+    DatasetId,
+    IsValid,
+    Kind,
+    PageOf,
+    Resource,
+    one_of,
+    with_members,
+)
 from app.ingest.archives import ZIP
 from app.ingest.fields import MAX_LIST_LENGTH, Flag, Text
 from app.ingest.formats import CONTENT_TYPES, Dialect
@@ -35,22 +45,37 @@ Role = Annotated[
 Status = Annotated[str, one_of(DatasetStatus)]
 ContentType = Annotated[str, one_of(CONTENT_TYPES)]
 Copies = Annotated[str, one_of(COPIES)]
+RowsOrNull = Annotated[
+    int | None, Field(description="Number of rows. Null until the table has been read.")
+]
+PositivesOrNull = Annotated[
+    int | None,
+    Field(
+        description="Number of positive rows. Null without a single binary label, and until the table has been read."
+    ),
+]
+NegativesOrNull = Annotated[
+    int | None,
+    Field(
+        description="Number of negative rows. Null without a single binary label, and until the table has been read."
+    ),
+]
 ContentEncoding = Annotated[str, one_of((*CONTENT_ENCODINGS, ZIP))]
 
 
 class TopValue(Resource):
-    """A frequent value of a column, and how often it occurs."""
+    """A frequent value of a column, and the number of rows that have it."""
 
     value: float | bool | str | None = Field(
         description="The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."
     )
-    count: int
+    count: int = Field(description="Number of rows with this value.")
 
 
 class Column(Resource):
     """The profile of one column."""
 
-    name: str
+    name: str = Field(description="Name of the column.")
     type: ColumnType | None = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped.",
         examples=["numeric"],
@@ -62,23 +87,36 @@ class Column(Resource):
     )
     protected: bool = Field(
         default=False,
-        description="True if the name says that law often protects what the column holds, as `sex` or `age`. "
-        "Evaluations compare its groups by themselves.",
+        description="True if the name suggests a legally protected attribute, such as `sex` or `age`. Evaluations "
+        "also compare its groups.",
     )
-    missing: int | None
-    distinct: int | None = Field(default=None, description="Number of different values.")
+    missing: int | None = Field(
+        description="Number of rows without a value. Null if the column was not read."
+    )
+    distinct: int | None = Field(
+        default=None, description="Number of different values. Null if the column was not read."
+    )
     distinct_is_bound: bool = Field(
-        default=False, description="True if the column has `distinct` different values or more."
+        default=False,
+        description="True if the actual number of different values may be greater than `distinct`.",
     )
     constant: bool | None = Field(
         default=None,
-        description="For a feature: true if all rows have the same value, or all are missing. Such a feature cannot "
-        "rank.",
+        description="True if all rows of a feature have the same value or none has a value. Such a feature is "
+        "useless for ranking. Null if the column is not a feature.",
     )
-    min: float | None = None
-    max: float | None = None
-    mean: float | None = None
-    top: list[TopValue] | None = None
+    min: float | None = Field(
+        default=None, description="Smallest value. Null unless the column has numbers or dates."
+    )
+    max: float | None = Field(
+        default=None, description="Largest value. Null unless the column has numbers or dates."
+    )
+    mean: float | None = Field(
+        default=None, description="Mean value. Null unless the column has numbers or dates."
+    )
+    top: list[TopValue] | None = Field(
+        default=None, description="The most frequent values. Null if they were not counted."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -93,87 +131,96 @@ class Column(Resource):
 
 
 class ColumnInterval(Resource):
-    """An AUC and its interval at level 0.95."""
+    """An AUC with its confidence interval at level 0.95."""
 
-    value: float
-    low: float
-    high: float
+    value: float = Field(description="The AUC.")
+    low: float = Field(description="Lower end of the confidence interval.")
+    high: float = Field(description="Upper end of the confidence interval.")
 
 
 class Quantile(Resource):
-    """A quantile: the smallest value that at least this fraction of the rows does not exceed."""
+    """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
 
-    at: float
-    value: float
+    at: float = Field(description="Fraction of the rows.")
+    value: float = Field(description="Value of the quantile.")
 
 
 class Histogram(Resource):
-    """A histogram with bins of equal width. There is one more edge than counts."""
+    """A histogram with bins of equal width."""
 
-    edges: list[float]
-    counts: list[int]
+    edges: list[float] = Field(description="Edges of the bins, ascending; one more than `counts`.")
+    counts: list[int] = Field(description="Number of rows in each bin.")
 
 
 class ColumnProfile(Resource):
-    """The distribution of one feature, and how well it ranks the label alone, without missing values. Dates are seconds
-    since 1970.
+    """Distribution of a feature, and how well it ranks the label by itself. Missing values are excluded. Dates are in
+    seconds since 1970.
     """
 
-    name: str
-    quantiles: list[Quantile] | None = Field(description="Null for a categorical feature.")
-    histogram: Histogram | None = Field(description="Null for a categorical feature.")
+    name: str = Field(description="Name of the column.")
+    quantiles: list[Quantile] | None = Field(
+        description="Quantiles of the values. Null for a categorical feature."
+    )
+    histogram: Histogram | None = Field(
+        description="Histogram of the values. Null for a categorical feature."
+    )
     auc: ColumnInterval | None = Field(
-        description="AUC of the feature's values as scores. The score of a category is the fraction of positives "
-        "among its other rows. Null without a label of two values."
+        description="AUC of the feature's values as scores. A category is scored by the fraction of positives "
+        "among its other rows. Null without a binary label."
     )
     missing_auc: ColumnInterval | None = Field(
-        description="AUC of the score that is 1 for a missing value and 0 otherwise. Null if no value or every value "
-        "is missing."
+        description="AUC of a score that is 1 for a missing value and 0 otherwise. Null if no value or every "
+        "value is missing."
     )
     leak: bool = Field(
-        description="True if its AUC is so extreme that it was probably made from the label."
+        description="True if the AUC is so extreme that the feature was probably derived from the label."
     )
 
 
 class Duplicates(Resource):
     """Rows that are equal to another row in every feature."""
 
-    rows: int = Field(description="Number of rows that equal another row.")
+    rows: int = Field(description="Number of rows that are equal to another row.")
     repeated: int = Field(description="Number of rows minus number of distinct rows.")
     rows_of_both_classes: int | None = Field(
         default=None,
-        description="Number of rows with an equal row of the other class. No ranker can separate them.",
+        description="Number of rows with an equal row of the other class; no ranker can separate them. Null "
+        "without a binary label.",
     )
     estimated: bool = Field(
         description="True if the counts are estimated from a sample of the rows."
     )
     kinds: int | None = Field(
         default=None,
-        description="Number of distinct rows, exactly, if there are fewer than 30; null otherwise.",
+        description="Exact number of distinct rows if it is below 30; otherwise null.",
     )
     in_splits: Copies | None = Field(
-        description="Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in "
-        "one fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with "
-        "`few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check of a job "
-        "that splits by time). Null for a dataset of kind `preferences`."
+        description="Where equal rows go when a job splits the table. `together`: to the same side and the same "
+        "fold. Equal rows can be on both sides with `groups` (they belong to different groups or "
+        "queries), `few_kinds` (fewer than 30 distinct rows, each about 10 times or more) and `time` "
+        "(the job splits by time). Null for a dataset of kind `preferences`."
     )
 
 
 class DatasetProfile(Resource):
     """The profile of a ready dataset."""
 
-    dataset_id: str
-    rows: int | None
-    positives: int | None
-    negatives: int | None
-    queries: QuerySizes | None
-    grades: list[GradeRows] | None
-    columns: list[ColumnProfile]
+    dataset_id: DatasetId
+    rows: RowsOrNull
+    positives: PositivesOrNull
+    negatives: NegativesOrNull
+    queries: QuerySizes | None = Field(
+        description="Number and sizes of the queries. Null without a query column."
+    )
+    grades: list[GradeRows] | None = Field(
+        description="Number of rows of each grade. Null unless the dataset is of kind `graded`."
+    )
+    columns: list[ColumnProfile] = Field(description="The features and their distributions.")
     rows_looked_at: int = Field(
         description="Number of rows that were read: all, or a random sample of a large table."
     )
-    duplicates: Duplicates
-    warnings: list[TableWarning] = Field(description="Warnings of the dataset.")
+    duplicates: Duplicates = Field(description="Rows that are equal to another row.")
+    warnings: list[TableWarning] = Field(description="Warnings about the table.")
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
@@ -193,58 +240,68 @@ class DatasetProfile(Resource):
 
 
 class CountedValue(Resource):
-    """A value of the label, and how many rows have it."""
+    """A value of the label, and the number of rows that have it."""
 
-    value: str
+    value: str = Field(description="The value, as text.")
     count: int | None = Field(
-        description="Number of rows. Null for a version to which rows were appended."
+        description="Number of rows with this value. Null for a version to which rows were appended."
     )
     positive: bool = Field(description="True if the value counts as positive.")
 
 
 class TableFault(Resource):
-    """An error in a table, and its place."""
+    """An error in a table, with its location."""
 
-    detail: str
+    detail: str = Field(description="What is wrong: the column, the rule and the value.")
     part: int | None = Field(
-        default=None, description="Number of the part. Null for a table of one file."
+        default=None,
+        description="Number of the file in an upload of several files. Null for a single file.",
     )
-    line: int | None = None
-    column: str | None = None
+    line: int | None = Field(
+        default=None, description="Line number, from 1. Null if the error has no line."
+    )
+    column: str | None = Field(
+        default=None, description="Name of the column. Null if the error has no column."
+    )
     suggestion: dict[str, str] | None = Field(
         default=None,
-        description="Fields of the upload that may correct the error, each with a value: a likely label, a positive "
-        "value.",
+        description="Upload fields that may correct the error, with a value for each: for example the likely "
+        "label or positive value. Null if there is no suggestion.",
     )
     values: list[CountedValue] | None = Field(
         default=None,
-        description="For a label of more than two values: the values in the rows that were read, the most frequent "
-        "first, at most 100. Name those that count as positive in `positive`.",
+        description="For a label with more than two values: up to 100 of the values read, most frequent first. "
+        "List the positive ones in `positive`. Null for other errors.",
     )
 
 
 class TableWarning(Resource):
-    """How values of a column were changed because they could not be used as they are; or what a column may mean."""
+    """How values of a column were changed because they could not be used as they are, or what a column may mean."""
 
     code: str = Field(
         description="`values_taken_for_missing`: rare values that do not fit their column count as missing. "
-        "`words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly every row "
-        "has a different value; the column is not a feature. `column_without_name`: the column was left out. "
-        "`rows_without_label`: these rows were left out. `label_of_many_values`: all values but the positive one are "
-        "negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words. `dates_of_unknown_order`: "
-        "dates such as 03/04/2026 are read as words. `words_among_numbers`: a column of numbers or dates is read as "
-        "words, because of a few words in it. `rows_of_groups`: rows seem to belong together, as those of a customer "
-        "do, and the upload has no group.",
+        "`words_pooled`: there are too many categories; the rarest count as missing. `identifier`: "
+        "nearly every row has a different value, so the column is not a feature. "
+        "`column_without_name`: the column was ignored. `rows_without_label`: these rows were "
+        "ignored. `label_of_many_values`: all values but the positive one count as negative. "
+        "`numbers_with_thousands`: numbers such as 1.234,56 were read as categories. "
+        "`dates_of_unknown_order`: dates such as 03/04/2026 were read as categories. "
+        "`words_among_numbers`: a column of numbers or dates was read as categories because it "
+        "contains a few words. `rows_of_groups`: rows seem to belong together, such as those of one "
+        "customer, but the upload has no group column.",
         examples=["values_taken_for_missing"],
     )
-    column: str
-    detail: str
-    count: int = Field(description="Number of values, words or rows that it concerns.")
-    parameter: str = Field(description="Field of the upload that changes this.")
-    line: int | None = Field(description="Line of the first one. Null if the format has no lines.")
+    column: str = Field(description="Name of the column.")
+    detail: str = Field(description="The warning in one or two sentences.")
+    count: int = Field(description="Number of affected values, categories or rows.")
+    parameter: str = Field(description="Upload field that changes this.")
+    line: int | None = Field(
+        description="Line of the first occurrence. Null if the format has no lines."
+    )
     suggestion: dict[str, str] | None = Field(
         None,
-        description="Fields of the upload with which the values would be read. Null: the service knows none.",
+        description="Upload fields with which the values would be read, with a value for each. Null if there is "
+        "no suggestion.",
     )
 
 
@@ -252,80 +309,113 @@ class Pairs(Resource):
     """The pairs of a dataset of kind `preferences`: which item is better than which."""
 
     status: Status = Field(description="`processing`, `ready` or `invalid`.")
-    job_id: str = Field(description="The job that reads the pairs.")
-    content_type: ContentType
-    content_encoding: ContentEncoding | None
-    bytes: int
-    sha256: str
-    pairs: int | None = Field(description="Number of pairs.")
-    items: int | None = Field(description="Number of different items in the pairs.")
-    weighted: bool | None = Field(description="True if the pairs have weights.")
-    errors: list[TableFault]
-    created_at: Timestamp
+    job_id: str = Field(description="Id of the job that reads the pairs.")
+    content_type: ContentType = Field(description="Media type of the upload.")
+    content_encoding: ContentEncoding | None = Field(
+        description="Compression of the upload. Null: none."
+    )
+    bytes: int = Field(description="Size of the upload in bytes.")
+    sha256: str = Field(description="SHA-256 of the uploaded bytes.")
+    pairs: int | None = Field(description="Number of pairs. Null until they have been read.")
+    items: int | None = Field(
+        description="Number of different items in the pairs. Null until they have been read."
+    )
+    weighted: bool | None = Field(
+        description="True if the pairs have weights. Null until they have been read."
+    )
+    errors: list[TableFault] = Field(
+        description="Errors in the table. Empty unless `status` is `invalid`."
+    )
+    created_at: CreatedAt
 
 
 class Label(Resource):
-    """One of several labels. Its values and counts are null until the table was read."""
+    """One label of a dataset with several labels."""
 
-    name: str
-    positive: str | None = None
-    negative: str | None = None
-    positives: int | None = None
-    negatives: int | None = None
+    name: str = Field(description="Name of the column.")
+    positive: str | None = Field(
+        default=None,
+        description="Value that counts as positive. Null until the table has been read.",
+    )
+    negative: str | None = Field(
+        default=None,
+        description="Value that counts as negative. Null until the table has been read.",
+    )
+    positives: int | None = Field(
+        default=None, description="Number of positive rows. Null until the table has been read."
+    )
+    negatives: int | None = Field(
+        default=None, description="Number of negative rows. Null until the table has been read."
+    )
 
 
 class DatasetSummary(Resource):
-    """What a list and a dataset itself tell alike."""
+    """The members that a dataset and a list of datasets share."""
 
-    id: str
+    id: str = Field(description="Id of the dataset.")
     series_id: str = Field(description="Id of the first version of this series.")
     version: int = Field(
-        description="Number of the version in its series, from 1. It is never used again."
+        description="Version number in the series, from 1. Numbers are never reused."
     )
     parent_id: str | None = Field(
-        description="The version that it was made from; it may have been deleted. Null for the first version."
+        description="The version that this one was made from; it may have been deleted. Null for the first "
+        "version."
     )
     mode: Annotated[str, one_of(VersionMode)] | None = Field(
-        description="`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload. "
-        "Null for the first version."
+        description="`append`: the rows of the parent, followed by those of the upload. `replace`: only those of "
+        "the upload. Null for the first version."
     )
-    name: str
-    kind: Kind
+    name: str = Field(description="Name of the dataset.")
+    kind: Kind = Field(description="Kind of dataset.")
     status: Status = Field(description="`processing`, `ready` or `invalid`.")
-    job_id: str | None = Field(description="The job that reads the table.")
-    content_type: ContentType
-    content_encoding: ContentEncoding | None
-    label: str | None
-    positive: str | None = Field(description="Value of the label that counts as positive.")
-    negative: str | None
-    weight: str | None
-    group: str | None
-    query: str | None = Field(
-        description="Column of the queries: rows are put in order within each query."
+    job_id: str | None = Field(
+        description="Id of the job that reads the table. Null if there is none."
     )
-    item: str | None = Field(description="Column of the items' names.")
+    content_type: ContentType = Field(description="Media type of the upload.")
+    content_encoding: ContentEncoding | None = Field(
+        description="Compression of the upload. Null: none."
+    )
+    label: str | None = Field(
+        description="Name of the label column. Null without a single label, and until the service has chosen one."
+    )
+    positive: str | None = Field(
+        description="Label value that counts as positive. Null without a single binary label, and until the table "
+        "has been read."
+    )
+    negative: str | None = Field(
+        description="Label value that counts as negative. Null without a single binary label, and until the table "
+        "has been read."
+    )
+    weight: str | None = Field(description="Name of the weight column. Null without one.")
+    group: str | None = Field(description="Name of the group column. Null without one.")
+    query: str | None = Field(
+        description="Name of the query column: rows are ranked within each query. Null without one."
+    )
+    item: str | None = Field(
+        description="Name of the column of item names. Null unless the dataset is of kind `preferences`."
+    )
     bytes: int = Field(description="Size of the upload in bytes.")
     sha256: str = Field(
-        description="SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an "
-        "appended version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several "
-        "files: as if each had been appended to those before."
+        description="SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an "
+        "appended version: of the parent's `sha256` and `upload_sha256`, joined as text. For several "
+        "files: as if each had been appended to the previous ones."
     )
     upload_sha256: str = Field(
-        description="SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."
+        description="SHA-256 of the uploaded bytes. For several files: of the list of their hashes."
     )
-    rows: int | None
-    positives: int | None
-    negatives: int | None
+    rows: RowsOrNull
+    positives: PositivesOrNull
+    negatives: NegativesOrNull
     pairs: Pairs | None = Field(
         description="The pairs of a dataset of kind `preferences`. Null until they are uploaded."
     )
-    created_at: Timestamp
+    created_at: CreatedAt
 
 
 class ListedDataset(DatasetSummary):
-    """An uploaded table in a list."""
+    """A dataset in a list."""
 
-    n_columns: int = Field(description="Number of columns; 0 until the table was read.")
+    n_columns: int = Field(description="Number of columns. 0 until the table has been read.")
 
 
 @with_members(
@@ -341,18 +431,20 @@ class Dataset(DatasetSummary):
     """An uploaded table."""
 
     positive_guessed: bool | None = Field(
-        description="True if the upload did not name the positive value, and the label's two values do not say by "
-        "themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known."
+        description="True if the service guessed which label value is positive, because the upload did not say "
+        "and the values are not self-explanatory, such as `1` and `0` or `yes` and `no`. Check the "
+        "guess. Null if it was not recorded."
     )
     label_values: list[CountedValue] | None = Field(
-        description="The values of the label in the upload, the most frequent first: all that count as positive, and "
-        "at most 100 in all. Null without one label of classes, and until the table was read."
+        description="Values of the label in the upload, most frequent first: all positive values, and up to 100 "
+        "in total. Null without a single label of classes, and until the table has been read."
     )
     queries: QuerySizes | None = Field(
-        description="Number and sizes of the queries. Null without a query column, and until the table was read."
+        description="Number and sizes of the queries. Null without a query column, and until the table has been "
+        "read."
     )
     grades: list[GradeRows] | None = Field(
-        description="The grades of a dataset of kind `graded`, the worst first; otherwise null."
+        description="The grades of a dataset of kind `graded`, the lowest first; otherwise null."
     )
     labels: list[Label] | None = Field(
         description="The labels of a dataset of kind `multilabel`; otherwise null."
@@ -360,10 +452,15 @@ class Dataset(DatasetSummary):
     dialect: dict[str, str] | None = Field(
         description=f"How the text of the upload is written: `{'`, `'.join(Dialect.model_fields)}`."
     )
-    columns: list[Column]
-    errors: list[TableFault]
+    columns: list[Column] = Field(
+        description="Profiles of the columns. Empty until the table has been read."
+    )
+    errors: list[TableFault] = Field(
+        description="Errors in the table. Empty unless `status` is `invalid`."
+    )
     warnings: list[TableWarning] = Field(
-        description="How values were changed because they could not be used as they are."
+        description="How values were changed because they could not be used as they are, and what columns may "
+        "mean."
     )
 
     @field_validator("columns", "errors", "warnings", mode="before")
@@ -398,8 +495,8 @@ def _changed(type_: Text, schema: dict[str, Any]) -> Any:
     }
 )
 class TableReading(Body):
-    """Fields of an upload that are to be others, as text. A field that is not given stays as the dataset says; null is
-    the default of `POST /v1/datasets`.
+    """Upload fields to change, as strings. Omitted fields keep the value of the dataset; null resets a field to the
+    default of `POST /v1/datasets`.
     """
 
     model_config = ConfigDict(
@@ -418,57 +515,75 @@ class DatasetPage(PageOf[ListedDataset]):
 class Preview(Resource):
     """The first rows of a ready dataset."""
 
-    columns: list[str]
-    data: list[list[float | bool | str | None]]
+    columns: list[str] = Field(description="Names of the columns.")
+    data: list[list[float | bool | str | None]] = Field(
+        description="The rows, each as a list of values in the order of `columns`. Missing values are null."
+    )
 
 
 class TableCheck(Resource):
     """The table is valid. Nothing was stored."""
 
-    valid: bool
-    rows: int
-    positives: int | None
-    negatives: int | None
-    queries: QuerySizes | None
-    grades: list[GradeRows] | None
-    columns: list[Column]
-    warnings: list[TableWarning]
+    valid: IsValid
+    rows: int = Field(description="Number of rows.")
+    positives: int | None = Field(
+        description="Number of positive rows. Null without a single binary label."
+    )
+    negatives: int | None = Field(
+        description="Number of negative rows. Null without a single binary label."
+    )
+    queries: QuerySizes | None = Field(
+        description="Number and sizes of the queries. Null without a query column."
+    )
+    grades: list[GradeRows] | None = Field(
+        description="Number of rows of each grade. Null unless the kind is `graded`."
+    )
+    columns: list[Column] = Field(description="Profiles of the columns.")
+    warnings: list[TableWarning] = Field(
+        description="How values would be changed because they cannot be used as they are, and what columns may "
+        "mean."
+    )
 
 
 class UploadPart(Resource):
-    """One file of an upload."""
+    """One file of an upload in several files."""
 
-    number: int = Field(description="Number of the part, from 1: the order of the rows.")
-    content_type: ContentType
-    content_encoding: ContentEncoding | None
-    bytes: int
+    number: int = Field(description="Number of the part, from 1. Rows are read in this order.")
+    content_type: ContentType = Field(description="Media type of the part.")
+    content_encoding: ContentEncoding | None = Field(
+        description="Compression of the part. Null: none."
+    )
+    bytes: int = Field(description="Size of the part in bytes.")
     sha256: str | None = Field(
-        description="SHA-256 of the bytes. Null for a file that the service reads where it lies."
+        description="SHA-256 of the bytes. Null for a file that the service reads in place."
     )
     path: str | None = Field(
-        description="Path of a file that the service reads where it lies, below its folder for such files."
+        description="Path of a file that the service reads in place, relative to its folder for such files. Null "
+        "for a part that was sent."
     )
-    created_at: Timestamp
+    created_at: CreatedAt
 
 
 class Upload(Resource):
-    """Files that are sent one by one, and then become one dataset."""
+    """An upload in several files, which are sent one by one and then become one dataset."""
 
-    id: str
+    id: str = Field(description="Id of the upload.")
     status: Annotated[str, one_of(("open", "closed"))] = Field(
-        description="`open`: parts may be added. `closed`: it is a dataset."
+        description="`open`: parts can be added. `closed`: the upload has become a dataset."
     )
     fields: dict[str, str] = Field(
-        description="How the table is to be read, as given when the upload was opened.",
+        description="How to read the table, as given when the upload was opened.",
         examples=[{"name": "churn", "label": "left"}],
     )
-    n_parts: int = Field(description="Number of parts that have come.")
-    bytes: int = Field(description="Sum of the sizes of the parts.")
-    dataset_id: str | None = Field(description="The dataset. Null until the upload is closed.")
-    parts: list[UploadPart] | None = Field(
-        description="The parts in their order. Null in a list of uploads."
+    n_parts: int = Field(description="Number of parts received.")
+    bytes: int = Field(description="Total size of the parts in bytes.")
+    dataset_id: str | None = Field(
+        description="Id of the dataset. Null until the upload is closed."
     )
-    created_at: Timestamp
+    parts: list[UploadPart] | None = Field(
+        description="The parts in order. Null in a list of uploads."
+    )
+    created_at: CreatedAt
 
     @classmethod
     def of(cls, upload: Any, parts: Sequence[Any]) -> Upload:
@@ -498,17 +613,21 @@ class UploadPage(PageOf[Upload]):
 
 
 class UploadClose(Body):
-    """How many parts an upload has."""
+    """The number of parts of an upload."""
 
-    parts: int = Field(ge=1, le=MAX_PARTS, description="Number of parts that were sent.")
+    parts: int = Field(
+        ge=1,
+        le=MAX_PARTS,
+        description="Number of parts that were sent. The upload must have exactly the parts 1 to this number.",
+    )
 
 
 class ServerPath(Body):
-    """A file of the service, or a folder."""
+    """A file or folder on the server."""
 
     path: str = Field(
         min_length=1,
         max_length=1024,
-        description="Path below the service's folder for files: of a table, or of a folder of tables.",
+        description="Path relative to the service's folder for files: a table, or a folder of tables.",
         examples=["sales/2026"],
     )

@@ -121,8 +121,8 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
     found = repository.find_profile(session, dataset.id)
     if found is None:
         raise Conflict(
-            f"dataset {dataset.id} must be ready, and read by this version of the service or a later one, to have a "
-            f"profile; it is {dataset.status}",
+            f"dataset {dataset.id} must be ready and read by this version of the service or a later one to "
+            f"have a profile; it is {dataset.status}",
             code="dataset_not_ready",
         )
     return dataset, found
@@ -166,7 +166,7 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
 
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
-            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
+            f"dataset {dataset.id} must be ready, but is {dataset.status}", code="dataset_not_ready"
         )
     with pq.ParquetFile(blobs.path(dataset.table_key)) as file:
         batch = next(file.iter_batches(batch_size=limit), None)
@@ -240,7 +240,8 @@ def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
     busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
         raise Conflict(
-            f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            f"dataset {dataset.id} is used by {len(busy)} unfinished job{'' if len(busy) == 1 else 's'}: "
+            f"{', '.join(busy[:5])}",
             code="dataset_in_use",
         )
     return dataset
@@ -313,7 +314,7 @@ def check_table(
         size += Path(parent["path"]).stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"a table to be checked may have at most {settings.max_body_bytes} bytes "
+            f"a table to check can have at most {settings.max_body_bytes} bytes "
             f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
     workdir = blobs.staging_dir()
@@ -398,7 +399,7 @@ def list_versions(
 def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
     if parent.status != DatasetStatus.READY:
         raise Conflict(
-            f"dataset {parent.id} must be ready to have another version, it is {parent.status}",
+            f"dataset {parent.id} must be ready before a version can be added, but is {parent.status}",
             code="dataset_not_ready",
         )
     if mode == VersionMode.APPEND:
@@ -424,8 +425,8 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
     """Raise Invalid for any field of a table: the columns of pairs are always better, worse and weight."""
     if given:
         detail = (
-            "a list of pairs has no fields; its columns are better, worse and weight; "
-            f"got {', '.join(given)[:100]}"
+            "a table of pairs has no fields; its columns are better, worse and weight; got "
+            f"{', '.join(given)[:100]}"
         )
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in given])
 
@@ -469,19 +470,20 @@ def accept_pairs(
 def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
     if dataset.kind != DatasetKind.PREFERENCES:
         raise Conflict(
-            f"pairs belong to datasets of kind {DatasetKind.PREFERENCES}, "
-            f"{dataset.id} is of kind {dataset.kind}",
+            f"pairs require a dataset of kind {DatasetKind.PREFERENCES}; {dataset.id} is of kind "
+            f"{dataset.kind}",
             code="wrong_kind",
         )
     if dataset.status != DatasetStatus.READY:
         raise Conflict(
-            f"dataset {dataset.id} must be ready before it can have pairs, it is {dataset.status}",
+            f"dataset {dataset.id} must be ready before pairs can be added, but is {dataset.status}",
             code="dataset_not_ready",
         )
     busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
         raise Conflict(
-            f"dataset {dataset.id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            f"dataset {dataset.id} is used by {len(busy)} unfinished job{'' if len(busy) == 1 else 's'}: "
+            f"{', '.join(busy[:5])}",
             code="dataset_in_use",
         )
 
@@ -509,7 +511,7 @@ def ready_dataset(
         detail = f"there is no dataset {shown(dataset_id)}"
         raise NotFound(detail, errors=[{**position, "detail": detail}])
     if dataset.status != DatasetStatus.READY:
-        detail = f"dataset {dataset.id} must be ready, it is {dataset.status}"
+        detail = f"dataset {dataset.id} must be ready, but is {dataset.status}"
         raise Conflict(detail, code="dataset_not_ready", errors=[{**position, "detail": detail}])
     return dataset
 
@@ -522,10 +524,7 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
     if status == DatasetStatus.READY:
         return
     state = "it has none" if status is None else f"they are {status}"
-    detail = (
-        f"dataset {dataset.id} must have pairs that are ready, {state}: "
-        f"PUT /v1/datasets/{dataset.id}/pairs"
-    )
+    detail = f"dataset {dataset.id} must have ready pairs, but {state}: PUT /v1/datasets/{dataset.id}/pairs"
     errors = [] if pointer is None else [{"pointer": pointer, "detail": detail}]
     raise Conflict(detail, code="pairs_not_ready", errors=errors)
 
@@ -552,7 +551,7 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
         if (is_categorical := column["type"] == "categorical")
         != kinds.get(column["name"], is_categorical)
     ]
-    return f"must have {', '.join(differ[:10])}: declare it so in the upload" if differ else None
+    return f"must have {', '.join(differ[:10])}: declare this in the upload" if differ else None
 
 
 def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
@@ -622,8 +621,8 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
     if judge is not None and shares_rows(spec.get("dataset"), judge):
         yield (
-            f"the validation dataset {judge['id']} has rows that the model was trained on, so the figures are too "
-            f"optimistic"
+            f"the validation dataset {judge['id']} has rows that the model was trained on, so the metrics "
+            "are too optimistic"
         )
     constant = [
         repr(column["name"])
@@ -644,15 +643,15 @@ def _notes_on_split(validation: Mapping[str, Any], dataset: Dataset) -> Iterator
     if dates:
         way_out, name = "validate on a dataset of later rows", hints.time_column(dataset.columns)
         if dataset.kind == DatasetKind.BIPARTITE and name is not None:
-            way_out = f"set validation.time_column to {shown(name)} to judge on the newest rows"
+            way_out = f"set validation.time_column to {shown(name)} to validate on the newest rows"
         yield (
-            f"the rows are split at random, though the feature {shown(name or dates[0]['name'])} has dates: on later "
-            f"rows the model may be much worse than its figures; {way_out}"
+            f"the rows are split at random although the feature {shown(name or dates[0]['name'])} has "
+            f"dates: on later rows the model may be much worse than its metrics; {way_out}"
         )
     grouped = dataset.group is not None or dataset.query is not None
     if not grouped and (group := hints.group_column(dataset.columns, dataset.rows or 0)):
         yield (
-            f"the rows are split at random, though {shown(group)} seems to name what a row belongs to: rows of one "
-            f"value are on both sides of the split, and the figures may be too optimistic; read the dataset again "
-            f"with group={group}"
+            f"the rows are split at random although {shown(group)} seems to identify what a row belongs "
+            "to: rows with the same value are on both sides of the split, so the metrics may be too "
+            f"optimistic; reread the dataset with group={group}"
         )

@@ -336,7 +336,7 @@ def lock_inputs(
         dataset = repository.find_alone(session, job.owner, id_)
         if dataset is None:
             raise Conflict(
-                f"a job can be retried only while its dataset exists; {id_} was deleted",
+                f"a job can be retried only while its dataset exists, but {id_} was deleted",
                 code="dataset_deleted",
             )
         found.append(dataset)

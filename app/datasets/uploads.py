@@ -55,7 +55,7 @@ class QuotaUse(Enum):
 
     JOB = "a job, and its bytes"
     BYTES = "its bytes"
-    NOTHING = "nothing: they are there"
+    NOTHING = "nothing, because they are already stored"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,14 @@ def body_docs(title: str, example: str, schemas: Mapping[str, Mapping[str, Any]]
                     "title": title,
                     "type": "object",
                     "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}, **schemas},
+                    "properties": {
+                        "file": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "The table.",
+                        },
+                        **schemas,
+                    },
                 }
             },
         },
@@ -238,7 +245,7 @@ async def _receive(
     await _write(reader.file(body), admission, writer)
     twice = sorted(given.keys() & reader.form.fields.keys())
     if twice:
-        raise Invalid(f"{twice[0]} must occur once, in the query or in the form")
+        raise Invalid(f"{twice[0]} must be given only once, in the query or in the form")
     description = describe(given | reader.form.fields)
     return Received(writer, description, _file_format(reader.form), reader.form.file_name)
 
@@ -320,7 +327,7 @@ async def _write(
             await asyncio.wait([writing])  # before the file is closed
     if writer.size == 0:
         raise Invalid(
-            "the file is empty: a table with at least one row is needed", code="empty_body"
+            "the file is empty: a table must have a header and at least one row", code="empty_body"
         )
 
 

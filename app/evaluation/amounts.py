@@ -29,8 +29,8 @@ MAX_CURVE_POINTS = 100
 NUMERIC = "numeric"
 
 HELD_OUT = (
-    "The cut was chosen on these same rows, so `in_sample` is too low. For `held_out` the rows were dealt into parts, "
-    "and each part is judged by the cut that the others choose."
+    "The cutoff was chosen on these rows, so `in_sample` is too low. For `held_out` the rows were "
+    "divided into parts, and each part was evaluated at the cutoff chosen by the others."
 )
 
 
@@ -63,7 +63,7 @@ def check_amounts(dataset: Dataset, asked: Amounts) -> None:
     if asked == NO_AMOUNTS:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
-        detail = f"amounts and costs are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
+        detail = f"amount and costs require rows with one label; dataset {dataset.id} is of kind {dataset.kind}"
         pointer = "/amount" if asked.column is not None else "/costs"
         raise invalid(pointer, detail, code="wrong_kind")
     if asked.costs is not None:
@@ -72,7 +72,9 @@ def check_amounts(dataset: Dataset, asked: Amounts) -> None:
         except InvalidParameter as error:
             raise invalid("/costs", str(error)) from error
         if costs.need_amounts and asked.column is None:
-            raise invalid("/amount", "a cost has a rate of the amount: name the column in amount")
+            raise invalid(
+                "/amount", "a cost has a rate per unit of the amount: name the column in amount"
+            )
     if asked.column is not None:
         _check_column(dataset, asked.column)
 
@@ -89,14 +91,14 @@ def _check_column(dataset: Dataset, name: str) -> None:
     what = "a column of numbers"
     column = usable_column(dataset, name, "amount", what)
     if column["type"] != NUMERIC:
-        detail = f"amount must be {what}, {shown(name)} is of type {column['type']}"
+        detail = f"amount must be {what}; {shown(name)} is of type {column['type']}"
         raise invalid("/amount", detail)
     if column["missing"]:
-        detail = f"amount must have a value in every row, {shown(name)} has none in {column['missing']} rows"
-        raise invalid("/amount", f"{detail}: write what such a row is worth, such as 0")
+        detail = f"amount must have a value in every row; {shown(name)} has none in {column['missing']} rows"
+        raise invalid("/amount", f"{detail}: use a number such as 0 for missing values")
     for end, is_outside in (("min", column["min"] < 0.0), ("max", column["max"] > MAX_AMOUNT)):
         if is_outside:
-            detail = f"amount must be from 0 to {MAX_AMOUNT:g}, {end} of {shown(name)} is {column[end]:g}"
+            detail = f"amount must be from 0 to {MAX_AMOUNT:g}; the {end} of {shown(name)} is {column[end]:g}"
             raise invalid("/amount", detail)
 
 

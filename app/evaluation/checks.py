@@ -66,7 +66,9 @@ def _ranks(session: Session, model: Model) -> Check:
     _, areas = validation_areas(session, model)
     told = [area for area in areas if area["of"] in _OF_CHANCE]
     if not told:
-        return Check("ranks", None, "No rows have judged it: it has no figures of a validation.")
+        return Check(
+            "ranks", None, "The model was not validated, so there are no metrics to check."
+        )
     least = min(told, key=lambda area: area["low"])
     label = f" of {least['label']}" if "label" in least else ""
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
@@ -79,10 +81,12 @@ def _ranks(session: Session, model: Model) -> Check:
 
 def _beats_baselines(model: Model) -> Check:
     said = {
-        True: "It ranks better than each simple benchmark model.",
-        False: "The data do not show that it ranks better than simple benchmark models. Such a model is easier to "
-        "explain.",
-        None: "It was not compared with simple benchmark models.",
+        True: "It ranks better than each baseline.",
+        False: (
+            "The data do not show that it ranks better than the baselines. A baseline is easier to "
+            "explain."
+        ),
+        None: "It was not compared with baselines.",
     }
     found = model.beats_baselines
     evidence: Evidence | None = None if found is None else "validation"
@@ -104,7 +108,7 @@ def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) ->
             where = f"On {_named(evaluation)}"
             return check_reliability(found, errors, where, "evaluation", evaluation.id)
     if served.reliability is None:
-        few = "Too few rows of a class to judge the probabilities."
+        few = "Too few rows of a class to check the probabilities."
         return Check("probabilities", None, few)
     errors = find_errors(served.reliability)
     if served.reliability.get("later"):
@@ -142,9 +146,7 @@ def check_reliability(
     if found["slope"] is not None:
         bounds.append(math.inf if found["shape"] is None else found["shape"]["high"])
     if bounds and max(bounds) < margin:
-        words = (
-            f"{where}: the probabilities agree with what happened, within {margin:g} in log odds."
-        )
+        words = f"{where}: the probabilities match the outcomes, within {margin:g} in log odds."
         return Check("probabilities", True, words, evaluation_id, evidence, margin)
     more = _more_rows(found["n"], _factors_of_reliability(found))
     words = (
@@ -193,7 +195,7 @@ def check_stable(newest: Evaluation | None) -> Check:
     if drift["changed"]:
         return Check("stable", False, words, newest.id, "evaluation", margin)
     if unknown:
-        words += f" The interval of the change of the {_name_of(unknown[0])} is not known."
+        words += f" The interval of the change of the {_name_of(unknown[0])} is unknown."
         return Check("stable", None, words, newest.id, "evaluation", margin)
     if not areas:
         words += " It has no metric that can be compared with the model's validation."
@@ -219,7 +221,7 @@ def check_stable(newest: Evaluation | None) -> Check:
     words += (
         _say_more(more)
         if more
-        else " New rows alone do not decide: the model's validation has too few."
+        else " More new rows alone cannot decide: the model's validation has too few rows."
     )
     return Check("stable", None, words, newest.id, "evaluation", margin, more)
 

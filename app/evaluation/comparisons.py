@@ -397,27 +397,31 @@ def _routes() -> Routes:
             submit=submit,
             docs=Docs(
                 "Compare models on a dataset",
-                "Score a dataset with 2 to 20 models and test whether they differ beyond chance. For every window the "
-                "result has the area of each model, the difference of each pair of models with its interval, p-values "
-                "adjusted for the number of tests, and joint p-values. The tests are paired, because all models rank "
-                "the same rows. With `costs`, and `amount` for costs that depend on a column, models are also compared "
-                "by what their errors cost at their cuts of least cost; `amount` needs the scope `read`, too. A job of "
-                "kind `compare` does the work."
-                "\n\nThe dataset must fit every model, as for an evaluation, and have exactly one label.",
+                "Score a dataset with 2 to 20 models and test whether they differ significantly. For every "
+                "window the result has the area of each model, the difference of each pair of models with its "
+                "interval, p-values adjusted for the number of tests, and joint p-values. The tests are "
+                "paired, because all models rank the same rows. With `costs`, and `amount` for costs that "
+                "depend on a column, the models are also compared by the cost of their errors at their "
+                "cutoffs of lowest cost; `amount` also needs the scope `read`. A job of kind `compare` does "
+                "the work.\n\nThe dataset must fit every model, as for an evaluation, and have exactly one "
+                "label.",
             ),
             read_field=lambda request: None if request.amounts.column is None else "amount",
         ),
         list_docs=Docs(
             "List comparisons",
-            "All comparisons of the owner, in the order of `sort`. `result.curves` is empty here: read the comparison.",
+            "Return the owner's comparisons, in the order of `sort`. `result.curves` is empty here: read "
+            "the comparison itself.",
         ),
         read_docs=Docs(
             "Read a comparison",
-            "The status of the comparison. If it is `ready`: areas, paired differences and p-values.",
+            "Return the comparison and its status. If it is `ready`: areas, paired differences and "
+            "p-values.",
         ),
         delete_docs=Docs(
             "Delete a comparison",
-            "Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.",
+            "Move it to the trash. It can be restored for 30 days. Returns 409 while its job is "
+            "unfinished.",
         ),
     )
 

@@ -84,7 +84,7 @@ def remember_validation(
         why = f"the model was trained with validation.method {method!r}"
         if method != "none":
             why = "the model's validation had too few rows"
-        return None, [f"the drift is not known: {why}"]
+        return None, [f"the drift is unknown: {why}"]
     remembered: Remembered = {
         "level": level,
         "areas": areas,
@@ -100,8 +100,8 @@ def remember_validation(
     remembered["prevalence"] = _prevalence(totals, effective, level)
     if model.validation.get("method") == "cross_validation":
         return remembered, [
-            "scores were not compared, because those of the validation come from the rankers of the folds and not "
-            "from this one"
+            "scores were not compared, because those of the validation come from the rankers of the "
+            "folds, not from the served ranker"
         ]
     write_curve(workdir / _CURVE_FILE, curve_of(row))
     return remembered | {"curve": _CURVE_FILE}, []
@@ -482,9 +482,9 @@ def _words(test: Json, level: float) -> str:
     if test["changed"]:
         chance = "more than chance"
     elif test["adjusted_p_value"] < 1.0 - level:
-        chance = "more than chance, but small"
+        chance = "significant, but small"
     else:
-        chance = "not more than chance"
+        chance = "not significant"
     end = f"{chance} ({p_value})"
     if "name" in test:
         weight = (
@@ -498,8 +498,9 @@ def _words(test: Json, level: float) -> str:
             "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
         )
         return (
-            f"{test['of']} score {direction}: a score here is greater than one of the validation with probability "
-            f"{test['higher']:.3f}; distance {test['distance']:.3f}, PSI {_with_ends(test['psi'])}, {end}"
+            f"{test['of']} score {direction}: a score here is greater than a score on the validation with "
+            f"probability {test['higher']:.3f}; distance {test['distance']:.3f}, PSI "
+            f"{_with_ends(test['psi'])}, {end}"
         )
     if test["of"] in _RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
@@ -523,7 +524,7 @@ def say_error(test: Json) -> str:
     if test["of"] == "periods":
         levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
         return (
-            f"the level moves from one time window to the next: {levels} in log odds relative to the calibration, "
+            f"the level changes between time windows: {levels} in log odds relative to the calibration, "
             "which follows the last windows; recalibrate on newer rows"
         )
     if test["of"] == "shape":
@@ -616,17 +617,19 @@ def _sum_up(
             for each in moved[:_NAMED]
         )
         rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        said.append(f"Features have other values than in training: {named}{rest}.")
+        said.append(f"Feature values differ from those in training: {named}{rest}.")
     if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
         said.append(
             f"The scores of the {classes} have changed: the rates at a threshold have changed with them."
         )
     if not worse and not better:
         said.append(
-            "The model ranks as well as at validation, as far as these rows tell."
+            "These rows show no difference from the validation in how well the model ranks."
             if said
-            else "These rows show no difference from the validation in how well the model ranks, and no other change "
-            "that matters."
+            else (
+                "These rows show no difference from the validation in how well the model ranks, and no other "
+                "change that matters."
+            )
         )
     return " ".join(said)
 

@@ -64,7 +64,7 @@ models_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=Guar
     "/{ref}/calibration",
     status_code=202,
     response_model=Job,
-    summary="Recalibrate on a newer dataset",
+    summary="Recalibrate a model",
     responses={200: {"model": Job, "description": "The job ended within the wait."}},
 )
 @needs("train")
@@ -74,10 +74,12 @@ async def put_calibration(
     body: CalibrationRequest,
     new: JobCreationDep,
 ) -> Response:
-    """Learn how scores become probabilities from another dataset. A job of kind `calibrate` does the work; then the new
-    version is served, and earlier ones stay in `history`. Scores and their order stay as they are.
+    """Fit the calibration on another dataset. A job of kind `calibrate` does the work. The new version is then served,
+    and earlier ones remain in `history`. Scores and their order do not change.
 
-    409 `rows_seen` if the model was trained on rows of the dataset.
+
+
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset.
     """
     if new.only_check:
         return await new.check(recalibration.check, new.owner, ref, body.dataset_id)
@@ -91,12 +93,12 @@ def _calibrate(
     return show(recalibration.submit(session, settings, owner, ref, dataset_id))
 
 
-@models_router.get("/{ref}/checks", summary="Check whether the model may be used")
+@models_router.get("/{ref}/checks", summary="Check whether a model is ready for use")
 @needs("read")
 def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChecks:
-    """Five checks of what is stored about the model: it ranks better than chance; better than its controls; its
-    probabilities are right; nothing has changed on newer rows; groups are treated alike. No row is read: evaluate the
-    model on newer rows, and by groups, for the last three.
+    """Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
+    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics. No rows are
+    read: for the last three, evaluate the model on newer rows and by groups.
     """
     model, found = context.db.reading(check_model, caller.owner, ref)
     told = {each.passed for each in found}
@@ -110,7 +112,7 @@ def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChe
 fits_router = APIRouter(prefix="/v1/fits", tags=["evaluations"], route_class=GuardedRoute)
 
 
-@fits_router.get("", summary="See which models and datasets fit each other")
+@fits_router.get("", summary="Check which datasets fit a model")
 @names_resources
 @needs("read")
 def read_fits(
@@ -120,7 +122,8 @@ def read_fits(
     model: Annotated[
         list[str],
         Query(
-            min_length=1, description="A model: id, name, name:version or name@alias. Repeat it."
+            min_length=1,
+            description="A model: id, name, name:version or name@alias. Repeat it for several.",
         ),
     ],
     dataset_id: Annotated[
@@ -129,13 +132,13 @@ def read_fits(
     use: Annotated[
         Use,
         Query(
-            description="What for: an `evaluation`, a `comparison`, `scoring`, which needs no label, or a "
+            description="Intended use: an `evaluation`, a `comparison`, `scoring`, which needs no label, or a "
             "`calibration`, which needs rows that the model was not trained on."
         ),
     ] = "evaluation",
 ) -> Fits:
-    """Before a job is submitted: for each of the models and each of the datasets, at most 200 pairs, whether they can
-    be used together, and if not, why. No rows are read.
+    """Return for each pair of the given models and datasets (up to 200 pairs) whether they can be used together, and if
+    not, why. Use it before you submit a job. No rows are read.
     """
     found = context.db.reading(find_fits, caller.owner, model, dataset_id, use)
     return Fits(
@@ -168,8 +171,8 @@ async def read_evaluation_roc(
     caller: CallerDep,
     form: CurveFormDep,
 ) -> Response:
-    """Points of the curve from (0, 0) to (1, 1), as for a model. 404 until the evaluation is ready, and for datasets of
-    pairs or of several labels.
+    """Return points of the curve from (0, 0) to (1, 1), as for a model. Returns 404 until the evaluation is ready, and
+    for datasets of pairs or of several labels.
     """
 
     def work() -> Response:
@@ -179,7 +182,7 @@ async def read_evaluation_roc(
     return await context.compute(caller.owner, work)
 
 
-@router.get("/{evaluation_id}/operating-point", summary="Read one operating point")
+@router.get("/{evaluation_id}/operating-point", summary="Read an operating point")
 @needs("read")
 async def read_evaluation_operating_point(
     *,
@@ -190,13 +193,14 @@ async def read_evaluation_operating_point(
     by_group: Annotated[
         Literal["together", "each"] | None,
         Query(
-            description="Also a cut for each group of the evaluation that keeps the promise there. `together`: all "
-            "promises hold at once with the confidence. `each`: each by itself."
+            description="Also return a cutoff for each group of the evaluation with the same guarantee. `together`: "
+            "all guarantees hold at once with the confidence. `each`: each guarantee holds separately "
+            "with the confidence."
         ),
     ] = None,
 ) -> EvaluationOperatingPoint:
-    """A threshold and its consequences on the rows of the evaluation, as for a model. With `confidence` the rate is
-    promised of future rows drawn like these; with `by_group` in each of its groups.
+    """Return a threshold and its rates on the rows of the evaluation, as for a model. With `confidence` the rate is
+    guaranteed for future rows from the same population; with `by_group` in each of its groups.
     """
 
     def work() -> EvaluationOperatingPoint:
@@ -249,7 +253,7 @@ def _guarantees(
     )
 
 
-@router.get("/{evaluation_id}/metric-estimates", summary="Compute figures of the ranking")
+@router.get("/{evaluation_id}/metric-estimates", summary="Estimate metrics")
 @needs("read")
 async def read_evaluation_metric_estimates(
     *,
@@ -260,7 +264,7 @@ async def read_evaluation_metric_estimates(
     definition: DefinitionQuery = "interpolated",
     fixed_prevalence: FixedPrevalenceQuery = False,
 ) -> EvaluationMetricEstimates:
-    """Average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
+    """Return average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
 
     def work() -> EvaluationMetricEstimates:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
@@ -279,7 +283,7 @@ async def read_evaluation_metric_estimates(
 async def read_evaluation_gains(
     *, evaluation_id: str, context: ContextDep, caller: CallerDep, asked: GainsQueryDep
 ) -> EvaluationGains:
-    """Precision, recall and lift of the first rows of the list on the rows of the evaluation, as for a model."""
+    """Return precision, recall and lift at the top of the list, on the rows of the evaluation, as for a model."""
 
     def work() -> EvaluationGains:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
@@ -292,7 +296,7 @@ async def read_evaluation_gains(
 @router.get(
     "/{evaluation_id}/curves/{kind}",
     response_model=EvaluationCurve,
-    summary="Read a curve of the list",
+    summary="Read a precision-recall, gains or cost curve",
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
@@ -304,7 +308,7 @@ async def read_evaluation_list_curve(
     caller: CallerDep,
     form: ListCurveFormDep,
 ) -> Response:
-    """The curve of precision and recall, of gains, or of costs on the rows of the evaluation, as for a model."""
+    """Return a precision-recall, gains or cost curve on the rows of the evaluation, as for a model."""
 
     def work() -> Response:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)

@@ -82,8 +82,8 @@ EVALUATIONS = Output(Evaluation, "evl", "evaluation")
 PATH = "/v1/evaluations"
 _CURVE_FILE = "evaluation.curve"
 _CALIBRATED_HERE = (
-    "the model's calibration was learnt on rows of this dataset: its probabilities, and decisions by them, look better "
-    "here than they are"
+    "the model's calibration was fitted on rows of this dataset: its probabilities, and decisions "
+    "based on them, look better here than they are"
 )
 _GROUPS_FILE = "evaluation.groups"
 
@@ -244,8 +244,8 @@ def _threshold(
     said = []
     if model.validation.get("method") == "cross_validation":
         said = [
-            "the cut was chosen on scores of the rankers of the folds, and not of this one: its rates here may be "
-            "others"
+            "the cutoff was chosen on scores of the rankers of the folds, not of the served ranker: its "
+            "rates here may differ"
         ]
     if at is not None:
         return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
@@ -435,7 +435,10 @@ def _cutoff_on(
             curve, totals, level=evaluation.level, **asked
         ), None
     if not independent:
-        detail = f"a cut cannot be promised on evaluation {evaluation.id}: the model has seen rows of its dataset"
+        detail = (
+            f"a cutoff cannot be guaranteed on evaluation {evaluation.id}: the model has seen rows of its "
+            "dataset"
+        )
         raise models.no_guarantee("confidence", detail)
     assert evaluation.metrics is not None
     rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
@@ -450,15 +453,18 @@ def _guarantees_by_group(
     from core.metrics.guarantees import counts_alike
 
     if guarantee is None:
-        detail = "by_group needs a confidence: it asks for promised cuts"
+        detail = "by_group requires confidence: it returns guaranteed cutoffs"
         raise models.no_guarantee("by_group", detail, code="invalid")
     metrics = evaluation.metrics or {}
     groups = metrics.get(BY_GROUP, {}).get("groups")
     if groups is None:
-        detail = f"evaluation {evaluation.id} has no groups: evaluate with group_by"
+        detail = f"evaluation {evaluation.id} has no groups: evaluate again with group_by"
         raise models.no_guarantee("by_group", detail)
     if stored is None:
-        detail = f"evaluation {evaluation.id} was made by a version that kept no scores by group: evaluate again"
+        detail = (
+            f"evaluation {evaluation.id} was made by a version that stored no scores by group: evaluate "
+            "again"
+        )
         raise models.no_guarantee("by_group", detail)
     classes = split_scores(stored, groups)
     of_class = 0 if guarantee.rate == "tpr" else 1
@@ -494,7 +500,7 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
         if status_of(evaluation) == PROCESSING:
             why = f"its job {evaluation.job_id} has not finished"
     else:
-        why = f"it is of kind {evaluation.kind}, which has only metrics"
+        why = f"it is of kind {evaluation.kind}, which has metrics but no curve"
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
@@ -527,30 +533,32 @@ def _routes() -> Routes:
             submit=submit,
             docs=Docs(
                 "Evaluate a model on a dataset",
-                "Score a dataset that has a label, and measure the model on it: areas with intervals, counts, the ROC "
-                "curve, and the drift since the model's validation. A job of kind `evaluate` does the work."
-                "\n\nWith `group_by` the figures come for each value of a column, too: areas, rates at one cut, pairs "
-                "across groups, and joint tests. With `amount`, a column of amounts, and `costs` it tells what share "
-                "of the money is caught, which cut costs least, and what that costs on other rows. `group_by` and "
-                "`amount` need the scope `read`, too."
-                "\n\nThe dataset must have the kind, the features and the label values of the dataset that the "
-                "model was trained on.",
+                "Score a dataset that has a label, and compute the model's metrics on it: areas with "
+                "intervals, counts, the ROC curve, and the drift since the model's validation. A job of kind "
+                "`evaluate` does the work.\n\nWith `group_by` the metrics are also computed for each value of "
+                "a column: areas, rates at one cutoff, pairs across groups, and joint tests. With `amount`, a "
+                "column of amounts, and `costs`, the result has the fraction of the amount that is captured, "
+                "the cutoff of lowest cost, and its cost on other rows. `group_by` and `amount` also need the "
+                "scope `read`.\n\nThe dataset must have the kind, the features and the label values of the "
+                "model's training dataset.",
             ),
             read_field=_read_field,
         ),
         list_docs=Docs(
             "List evaluations",
-            "All evaluations of the owner, in the order of `sort`. The points of curves (`amounts.curve`, and the "
-            "`points` of reliability diagrams) are empty here: read the evaluation.",
+            "Return the owner's evaluations, in the order of `sort`. The points of curves "
+            "(`amounts.curve`, and the `points` of reliability diagrams) are empty here: read the "
+            "evaluation itself.",
         ),
         read_docs=Docs(
             "Read an evaluation",
-            "The status of the evaluation. If it is `ready`: areas with intervals, counts, and the drift since the "
-            "model's validation.",
+            "Return the evaluation and its status. If it is `ready`: areas with intervals, counts, and "
+            "the drift since the model's validation.",
         ),
         delete_docs=Docs(
             "Delete an evaluation",
-            "Put it into the trash, where it stays for 30 days and can be restored. 409 while its job is unfinished.",
+            "Move it to the trash. It can be restored for 30 days. Returns 409 while its job is "
+            "unfinished.",
         ),
     )
 

@@ -84,7 +84,10 @@ def check_groups(
     if asked.column is None and asked.at is None and asked.cutoffs is None and not asked.protected:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
-        detail = f"groups and cuts are of rows with one label, dataset {dataset.id} is of kind {dataset.kind}"
+        detail = (
+            f"group_by, at and cutoffs require rows with one label; dataset {dataset.id} is of kind "
+            f"{dataset.kind}"
+        )
         given = {"group_by": asked.column, "at": asked.at, "cutoffs": asked.cutoffs}
         pointer = next((f"/{name}" for name, one in given.items() if one is not None), "/protected")
         raise invalid(pointer, detail, code="wrong_kind")
@@ -97,15 +100,18 @@ def check_groups(
     if asked.cutoffs is None:
         return
     if asked.cutoffs not in CUTOFFS:
-        detail = f"cuts must be one of {', '.join(CUTOFFS)}, got {shown(asked.cutoffs)}"
+        detail = f"cutoffs must be one of {', '.join(CUTOFFS)}, got {shown(asked.cutoffs)}"
         raise invalid("/cutoffs", detail)
     if asked.column is None:
-        raise invalid("/cutoffs", "cuts are chosen by group: name the column in group_by")
+        raise invalid("/cutoffs", "cutoffs are chosen by group: name the column in group_by")
     if asked.at is not None or has_cutoff:
         return
     if target_fpr(model.objective) is None or not _has_curve(session, model):
         rate = asked.cutoffs.removeprefix("equal_")
-        detail = f'cuts {asked.cutoffs} need a rate, and the model has no cut of its own: pass at, as {{"{rate}": 0.1}}'
+        detail = (
+            f"cutoffs={asked.cutoffs} needs a rate, and the model has no cutoff: pass at, for example "
+            f'{{"{rate}": 0.1}}'
+        )
         raise invalid("/cutoffs", detail)
 
 
@@ -116,8 +122,8 @@ def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
     (name,) = at
     if name in RATES and not _has_curve(session, model):
         detail = (
-            f"at.{name} chooses the model's cut on its validation rows, {model.name}:{model.version} has no "
-            "validation curve: pass at.threshold"
+            f"at.{name} chooses the model's cutoff on its validation rows, but "
+            f"{model.name}:{model.version} has no validation curve: pass at.threshold"
         )
         raise invalid(f"/at/{name}", detail, code="no_curve")
 
@@ -130,12 +136,12 @@ def _check_column(dataset: Dataset, name: str) -> None:
     what = "a column of categories, booleans or few numbers"
     column = usable_column(dataset, name, "group_by", what)
     if column["type"] == "datetime":
-        raise invalid("/group_by", f"group_by must be {what}, {shown(name)} is of type datetime")
+        raise invalid("/group_by", f"group_by must be {what}; {shown(name)} is of type datetime")
     groups = column["distinct"] + (1 if column["missing"] else 0)
     if groups > MAX_GROUPS:
         raise invalid(
             "/group_by",
-            f"group_by must have at most {MAX_GROUPS} groups, {shown(name)} has {groups}",
+            f"group_by must have at most {MAX_GROUPS} groups; {shown(name)} has {groups}",
         )
 
 
@@ -144,8 +150,8 @@ def _check_protected(dataset: Dataset, name: str, index: int) -> None:
     column = usable_column(dataset, name, f"protected/{index}", what)
     if not _makes_groups(column):
         detail = (
-            f"protected must be columns of numbers, or of at most {MAX_GROUPS} categories, {shown(name)} is of type "
-            f"{column['type']} with {column['distinct']} values"
+            f"protected must be columns of numbers, or of at most {MAX_GROUPS} categories; {shown(name)} "
+            f"is of type {column['type']} with {column['distinct']} values"
         )
         raise invalid(f"/protected/{index}", detail)
 
@@ -203,7 +209,7 @@ def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping
     elif not column["distinct"]:
         why = "is empty"
     if why is not None:
-        raise invalid(f"/{field}", f"{field} must be {what}, {shown(name)} {why}")
+        raise invalid(f"/{field}", f"{field} must be {what}; {shown(name)} {why}")
     return column
 
 
@@ -470,7 +476,7 @@ def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
         p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"
         words = (
             f"{name} differs between the {test['groups']} groups "
-            f"{'more' if differs else 'not more'} than chance (adjusted p {p_value})"
+            f"{'significantly' if differs else 'not significantly'} (adjusted p {p_value})"
         )
     return {"adjusted_p_value": adjusted, "differs": differs, "words": words}
 

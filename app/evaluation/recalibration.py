@@ -62,7 +62,10 @@ def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool
     if model.kind != DatasetKind.BIPARTITE:
         raise invalid("/dataset_id", f"{name}: {calibrations.why_none(model)}", code="wrong_kind")
     if was_trained_on(model, dataset):
-        detail = f"{name} was trained on rows of this dataset: a calibration is learnt on rows that it did not see"
+        detail = (
+            f"{name} was trained on rows of this dataset: a calibration must be fitted on rows that the "
+            "model has not seen"
+        )
         errors = [{"pointer": "/dataset_id", "detail": detail}]
         raise Conflict(detail, code="rows_seen", errors=errors)
     return inputs

@@ -28,12 +28,12 @@ Floats = npt.NDArray[np.float64]
 Bins = npt.NDArray[np.intp]
 
 TOO_SHORT = (
-    "the rows are too few for a test: neighbouring rows in time are so alike that they hold fewer than three "
-    "independent stretches"
+    "there are too few rows for a test: neighbouring rows in time are so similar that they form "
+    "fewer than three independent stretches"
 )
 NO_TIME = (
-    "neighbouring rows are alike, so they are not independent, and there is no complete column of times by which they "
-    "could be tested as a series"
+    "neighbouring rows are similar, so they are not independent, and no complete time column "
+    "orders them as a series"
 )
 
 

@@ -28,12 +28,22 @@ from app.http.schemas import (
     KS,
     NULL_IF_TOO_FEW,
     Body,
+    CreatedAt,
+    DatasetId,
+    FprMax,
+    FprMin,
     Interval,
+    JobId,
     Kind,
+    Level,
+    ModelId,
+    Negatives,
+    Positives,
+    PValue,
     Rate,
     Resource,
     Text,
-    Timestamp,
+    Words,
     one_of,
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
@@ -63,25 +73,26 @@ LEVEL = Field(
 class NewWindow(Body):
     """A window of false positive rates."""
 
-    fpr_min: Rate = 0.0
-    fpr_max: Rate
+    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
+    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
 
 
 class Fit(Resource):
     """Whether a dataset can be used with a model."""
 
     model: str = Field(description="The model, as the request named it.")
-    dataset_id: str
-    fits: bool
+    dataset_id: DatasetId
+    fits: bool = Field(description="True if the dataset has what the model needs.")
     reason: str | None = Field(
-        description="What the dataset lacks, in words that follow “the dataset”. Null if it fits."
+        description="What the dataset lacks. Completes a sentence that starts with “the dataset”. Null if it "
+        "fits."
     )
 
 
 class Fits(Resource):
-    """Which models and datasets fit each other: an entry for each pair."""
+    """Compatibility of models and datasets, with one entry for each pair."""
 
-    data: list[Fit]
+    data: list[Fit] = Field(description="One entry for each pair of a model and a dataset.")
 
 
 Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MAX_WINDOWS)]
@@ -98,18 +109,18 @@ def same_fields(shape: type[Resource]) -> set[str]:
 
 
 class RateOrThreshold(Body):
-    """The cut that an evaluation is judged at. Pass one of the three."""
+    """The cutoff to evaluate at. Set exactly one member."""
 
     fpr: Rate | None = Field(
         default=None,
-        description="The model's cut with at most this FPR, chosen on its validation rows.",
+        description="Use the model's cutoff with at most this FPR, chosen on its validation rows.",
     )
     tpr: Rate | None = Field(
         default=None,
-        description="The model's cut with at least this TPR, chosen on its validation rows.",
+        description="Use the model's cutoff with at least this TPR, chosen on its validation rows.",
     )
     threshold: float | None = Field(
-        default=None, description="Flag every row whose score is at least this."
+        default=None, description="Flag every row with a score of at least this."
     )
 
     def given(self) -> dict[str, float]:
@@ -123,31 +134,33 @@ Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
 
 class Price(Body):
-    """What one row costs: `fixed` + `rate` times its amount. Each is 0 or at least 1e-100."""
+    """The cost of one row: `fixed` + `rate` × its amount. Each is 0 or at least 1e-100."""
 
-    fixed: Cost = 0.0
-    rate: Cost = Field(default=0.0, description="Needs `amount`.")
+    fixed: Cost = Field(default=0.0, description="Cost per row, independent of its amount.")
+    rate: Cost = Field(
+        default=0.0, description="Cost per unit of the row's amount. Requires `amount`."
+    )
 
 
 class NewCosts(Body):
-    """What decisions cost, in the unit of the amounts. Something must speak for flagging a row, and something against
-    it.
+    """Costs and benefits of decisions, in the unit of the amounts. At least one must favour flagging a row, and at
+    least one must favour not flagging it.
     """
 
     false_positive: Price = Field(
-        default=Price(), description="Cost of flagging a negative, besides its review."
+        default=Price(), description="Cost of flagging a negative, in addition to its review."
     )
     false_negative: Price = Field(
         default=Price(), description="Cost of a positive that is not flagged."
     )
-    benefit: Price = Field(default=Price(), description="What a flagged positive brings in.")
+    benefit: Price = Field(default=Price(), description="Benefit of a positive that is flagged.")
     review: Cost = Field(default=0.0, description="Cost of each flagged row.")
 
 
 AMOUNT = Field(
     default=None,
-    description="A column of numbers from 0 on, without missing values: what each row is worth. The models need not "
-    "use it.",
+    description="Numeric column with the value of each row, such as its amount of money: 0 or more, no "
+    "missing values. It need not be a feature of the model.",
 )
 
 
@@ -157,41 +170,46 @@ def amounts_of(column: str | None, costs: NewCosts | None) -> Amounts:
 
 
 class EvaluationRequest(Body):
-    """A model, and the dataset to evaluate it on."""
+    """A model and the dataset to evaluate it on."""
 
     model: Text = Field(description="The model: id, name, name:version or name@alias.")
-    dataset_id: Text
+    dataset_id: Text = Field(description="Id of the dataset to evaluate on.")
     windows: Windows | None = Field(
         default=None,
-        description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for pairs.",
+        description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for "
+        "pairs.",
     )
     level: float = LEVEL
     group_by: Text | None = Field(
         default=None,
-        description="A column of the dataset whose values are compared as groups: categories, booleans or few numbers. "
-        f"At most {MAX_GROUPS} groups. The model need not use it. Rows without a value are a group of their own.",
+        description="Column of the dataset whose values define the groups to compare: categories, booleans or few "
+        f"numbers. At most {MAX_GROUPS} groups. It need not be a feature of the model. Rows without a value form a "
+        "separate group.",
     )
     at: RateOrThreshold | None = Field(
         default=None,
-        description="The cut whose rates are measured. Default: the present cut of the alias, if `model` is "
-        "name@alias and the alias keeps a promise; otherwise the cut of a model of the objective `tpr`.",
+        description="The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is "
+        "name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective "
+        "`tpr`.",
     )
     cutoffs: Cutoffs | None = Field(
         default=None,
-        description="Also choose a cut for each group, on these rows, with one FPR (`equal_fpr`) or one TPR "
-        "(`equal_tpr`) within each group: the rate of `at`, or that of all rows at the cut.",
+        description="Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the "
+        "same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.",
     )
     protected: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] | None = Field(
         default=None,
-        description="Columns by whose groups the model is compared, too, each as `group_by` does it; many numbers make "
-        "four bands. The p-values are adjusted for all of these columns together. Null: the columns whose names say "
-        "that law often protects what they hold (`columns[].protected` of the dataset). An empty list: none.",
+        description="Further columns to compare by group, each in the same way as `group_by`; a column with many "
+        "numbers is divided into four bands. The p-values are adjusted over all these columns. Null: "
+        "the columns whose names suggest a legally protected attribute (`columns[].protected` of the "
+        "dataset). Empty list: none.",
         examples=[["sex"]],
     )
     amount: Text | None = AMOUNT
     costs: NewCosts | None = Field(
         default=None,
-        description="What errors cost. The cut of least cost is chosen on these rows, and judged on rows held out.",
+        description="Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out "
+        "rows.",
     )
 
     def to_request(self) -> EvaluationInputs:
@@ -206,63 +224,72 @@ class EvaluationRequest(Body):
 
 
 class EvaluationCutoff(Resource):
-    """The cut that the rows were judged at, and where it comes from."""
+    """The cutoff that the rows were evaluated at, and its source."""
 
-    threshold: float | None = Field(description="Null: no row is flagged.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
     source: Annotated[str, one_of(("at", "alias", "objective"))] = Field(
-        description="`at`: the request. `alias`: the promise of the alias, at the time of the request. "
+        description="`at`: the request. `alias`: the guarantee of the alias at the time of the request. "
         "`objective`: the model's objective `tpr`."
     )
-    alias: str | None = Field(description="The alias, if the cut is an alias's.")
+    alias: str | None = Field(
+        description="The alias. Null if the cutoff does not come from an alias."
+    )
 
 
 class EvaluatedCutoff(Resource):
-    """The rates on these rows at the threshold of `cutoff`."""
+    """Rates on these rows at the threshold of `cutoff`."""
 
-    threshold: float | None
-    fpr: Interval
-    tpr: Interval
-    precision: Interval
-    lift: Interval
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
+    fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
+    tpr: Interval = Field(description="Fraction of the positives that are flagged.")
+    precision: Interval = Field(description="Fraction of the flagged rows that are positive.")
+    lift: Interval = Field(description="Precision divided by the fraction of positives.")
 
 
 class Totals(Resource):
-    """Total weight of each class, and its effective number of independent observations."""
+    """Total weight and effective number of rows of each class."""
 
-    positive: float
-    negative: float
+    positive: float = Field(description="Total weight of the positives.")
+    negative: float = Field(description="Total weight of the negatives.")
     positive_effective: float = Field(
-        description="Effective number of positive rows, given the weights. With a group column: effective number of "
-        "groups."
+        description="Effective number of positive rows, given the weights. With a group column: effective number "
+        "of groups."
     )
-    negative_effective: float
+    negative_effective: float = Field(
+        description="Effective number of negative rows, or of groups."
+    )
 
 
 class CalibrationDrift(MeasuredReliability):
-    """How good the probabilities of a model's calibration are on later rows."""
+    """How well the probabilities of a model's calibration match the outcomes on these rows."""
 
-    version: int = Field(description="The version of the calibration that was served.")
+    version: int = Field(description="Version of the calibration that was served.")
 
 
 class NetBenefit(Resource):
-    """The net benefit of acting on the rows with a probability of at least `threshold`, in true positives per row: the
-    fraction of true positives, minus that of false positives times threshold / (1 - threshold) (Vickers & Elkin 2006).
-    Acting on no row has 0.
+    """Net benefit of acting on the rows with a probability of at least `threshold`, in true positives per row: the
+    fraction of true positives minus the fraction of false positives times threshold / (1 − threshold) (Vickers &
+    Elkin 2006). Acting on no row has a net benefit of 0.
     """
 
-    threshold: float = Field(description="In (0, 1).")
-    flagged: float = Field(description="Fraction of the rows with such probabilities.")
-    benefit: Interval = Field(description="Above 0: better than acting on no row.")
+    threshold: float = Field(description="Threshold probability, between 0 and 1.")
+    flagged: float = Field(description="Fraction of the rows with at least this probability.")
+    benefit: Interval = Field(description="Net benefit. Above 0: better than acting on no row.")
     flag_all: Interval = Field(description="Net benefit of acting on every row.")
     over_all: Interval = Field(
-        description="`benefit` minus `flag_all`, paired: above 0, better than acting on every row."
+        description="`benefit` minus `flag_all`, as a paired difference. Above 0: better than acting on every "
+        "row."
     )
 
 
 class EvaluatedCurve(Resource):
-    """Quality of the ranking on rows with one label."""
+    """Ranking metrics on rows with one label."""
 
-    auc: Interval
+    auc: Interval = Field(description="Area under the ROC curve.")
     gini: Interval | None = Field(
         default=None, description=GINI + " Null for evaluations that were made before it was added."
     )
@@ -271,124 +298,146 @@ class EvaluatedCurve(Resource):
     )
     ks_interval: Interval | None = Field(
         default=None,
-        description="`ks` with an interval. Its lower end is from thresholds that were chosen on other rows. "
-        "Null for evaluations that were made before it was added.",
+        description="`ks` with a confidence interval. The lower end comes from thresholds that were chosen on "
+        "other rows. Null for evaluations made before it was added.",
     )
-    pauc: list[WindowArea]
-    tpr_at_fpr: list[Height]
+    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
+    tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
     operating_point: EvaluatedCutoff | None = Field(
-        description="At the threshold of `cutoff`; null without one."
+        description="Rates at the threshold of `cutoff`. Null without a cutoff."
     )
-    positives: int
-    negatives: int
-    totals: Totals
+    positives: Positives
+    negatives: Negatives
+    totals: Totals = Field(description="Weights of the two classes.")
     groups: int | None = Field(
-        description="Number of groups, if the dataset has a column of groups or queries. The intervals then "
-        "allow for correlation within a group."
+        description="Number of groups. Null unless the dataset has a column of groups or queries; the intervals "
+        "then allow for correlation within a group."
     )
     ties: float = Field(
-        description="Fraction of the pairs of a positive and a negative that have equal scores."
+        description="Fraction of the positive–negative pairs that have equal scores."
     )
     calibration: CalibrationDrift | None = Field(
         default=None,
-        description="How good the model's probabilities are on these rows. Null if it had no calibration.",
+        description="How well the model's probabilities match the outcomes on these rows. Null if the model had "
+        "no calibration.",
     )
     decision_curve: list[NetBenefit] | None = Field(
         default=None,
-        description="Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval is for one "
-        "threshold. The rows must have the prevalence of those that decisions are made on. Null if the model had no "
-        "calibration, and for evaluations that were made before it was added.",
+        description="Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval covers "
+        "one threshold. The rows must have the same prevalence as those on which decisions are made. "
+        "Null if the model had no calibration, and for evaluations made before it was added.",
     )
     lists: ListMetrics | None = Field(
         default=None,
-        description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
+        description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
     )
 
 
 class EvaluatedGrades(Resource):
-    """Quality of the ranking on rows with grades."""
+    """Ranking metrics on rows with grades."""
 
     grades: list[GradeRows] = Field(
-        description="The rows of each grade, without those of weight 0."
+        description="Number of rows of each grade, without rows of weight 0."
     )
-    lists: ListMetrics | None = Field(description="Figures within queries. Null without queries.")
+    lists: ListMetrics | None = Field(description="Metrics within queries. Null without queries.")
     order: GradedOrder | None = Field(
-        description="Figures of all rows as one list. Null with queries."
+        description="Metrics of all rows as one list. Null with queries."
     )
 
 
 class GroupMetric(Interval):
-    """A figure of one group, or the reason why it has none."""
+    """A metric of one group, or the reason why it is unavailable."""
 
     reason: str | None = Field(
-        description="Null if there is a figure. Else what the group lacks, such as rows of a class."
+        description="Why the metric is unavailable, such as missing rows of a class. Null if it is available."
     )
 
 
 class GroupArea(GroupMetric):
-    """Partial AUC within one group, over a window of FPR within the group."""
+    """Partial AUC within one group. The window refers to the FPR within the group."""
 
-    fpr_min: float
-    fpr_max: float
+    fpr_min: FprMin
+    fpr_max: FprMax
 
 
 class GroupCutoff(Resource):
-    """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
+    """The cutoff of one group, chosen on these same rows: see `note`. The intervals do not include the uncertainty of
+    this choice.
+    """
 
-    threshold: float | None = Field(description="Null: no row is flagged.")
-    threshold_low: float | None = Field(
-        description="The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."
+    threshold: float | None = Field(
+        description="Lowest score that is flagged in this group. Null: no row is flagged."
     )
-    threshold_high: float | None
-    fpr: Interval
-    tpr: Interval
+    threshold_low: float | None = Field(
+        description="Lower end of a confidence interval for the cutoff in the population. Null: the rows set no "
+        "limit."
+    )
+    threshold_high: float | None = Field(
+        description="Upper end of that interval. Null: the rows set no limit."
+    )
+    fpr: Interval = Field(description="FPR within the group.")
+    tpr: Interval = Field(description="TPR within the group.")
 
 
 class GroupCalibration(Resource):
-    """The positives that the served probabilities predict in a group, and those that there are."""
+    """Predicted and observed positives of one group."""
 
-    predicted: float | None = Field(description="Mean probability. Null if no row has a weight.")
-    observed: GroupMetric = Field(description="Fraction of positives.")
+    predicted: float | None = Field(
+        description="Mean predicted probability. Null if all rows have weight 0."
+    )
+    observed: GroupMetric = Field(description="Observed fraction of positives.")
     in_the_large: GroupMetric = Field(
-        description="Log odds to add to every probability so that as many positives are predicted as there are. 0 lies "
-        "outside of the interval: the group's probabilities are too low (above 0) or too high."
+        description="Log odds to add to every probability of the group so that predicted and observed positives "
+        "agree. If the interval excludes 0, the probabilities are too low (above 0) or too high "
+        "(below 0)."
     )
     points: list[ReliabilityPoint] = Field(
-        description="The group's reliability diagram, at most 11 points. Empty where `in_the_large` has none."
+        description="Reliability diagram of the group, up to 11 points. Empty if `in_the_large` is unavailable."
     )
 
 
 class EvaluatedGroup(Resource):
-    """The counts and figures of one group."""
+    """Counts and metrics of one group."""
 
     value: str | None = Field(
         description="Value of the column as text. Null: the rows without a value."
     )
-    rows: int = Field(description="Number of rows of weight above 0.")
-    positives: int
-    negatives: int
-    auc: GroupMetric
-    pauc: list[GroupArea]
+    rows: int = Field(description="Number of rows with a weight above 0.")
+    positives: Positives
+    negatives: Negatives
+    auc: GroupMetric = Field(description="Area under the ROC curve within the group.")
+    pauc: list[GroupArea] = Field(description="Partial AUC within the group, over each window.")
     tpr: GroupMetric | None = Field(
-        description="Fraction of the group's positives at or above `threshold`. Null without a cut."
+        description="Fraction of the group's positives with a score of at least `threshold`. Null without a "
+        "cutoff."
     )
     fpr: GroupMetric | None = Field(
-        description="Fraction of the group's negatives at or above `threshold`. Null without a cut."
+        description="Fraction of the group's negatives with a score of at least `threshold`. Null without a "
+        "cutoff."
     )
-    cutoff: GroupCutoff | None = Field(description="Null unless `cutoffs` was asked for.")
-    cutoff_reason: str | None = Field(description="Why the group has no cut of its own.")
+    cutoff: GroupCutoff | None = Field(
+        description="The cutoff of this group. Null unless `cutoffs` was requested, or if the group has none."
+    )
+    cutoff_reason: str | None = Field(
+        description="Why no cutoff could be chosen for the group. Null otherwise."
+    )
     calibration: GroupCalibration | None = Field(
-        default=None, description="Null if the model had no calibration."
+        default=None,
+        description="Predicted and observed positives. Null if the model had no calibration.",
     )
 
 
 class CrossGroupAuc(GroupMetric):
-    """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts half
-    (Kallus & Zhou 2019).
+    """xAUC: the probability that a positive of one group scores above a negative of another; a tie counts half (Kallus
+    & Zhou 2019).
     """
 
-    positives_of: str | None = Field(description="The group of the positives.")
-    negatives_of: str | None = Field(description="The group of the negatives.")
+    positives_of: str | None = Field(
+        description="Group of the positives. Null: the rows without a value."
+    )
+    negatives_of: str | None = Field(
+        description="Group of the negatives. Null: the rows without a value."
+    )
 
 
 GroupMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr"))]
@@ -396,237 +445,300 @@ TestedMeasure = Annotated[str, one_of(("auc", "pauc", "tpr", "fpr", "calibration
 
 
 class GroupTest(Resource):
-    """A joint test that a figure is the same in all groups that have it."""
+    """A joint test of the hypothesis that a metric is equal in all groups."""
 
     of: TestedMeasure = Field(
-        description="`calibration` is the calibration in the large: the groups' probabilities are wrong by the same "
-        "log odds, or right."
+        description="The tested metric. `calibration`: whether the probabilities of all groups are off by the "
+        "same log odds."
     )
-    fpr_min: float | None = Field(description="Of a partial AUC; otherwise null.")
-    fpr_max: float | None
-    groups: int = Field(description="Number of groups that have the figure.")
-    p_value: float | None = Field(description="Null if fewer than two groups have the figure.")
+    fpr_min: float | None = Field(
+        description="Lower end of the window of a partial AUC; otherwise null."
+    )
+    fpr_max: float | None = Field(
+        description="Upper end of the window of a partial AUC; otherwise null."
+    )
+    groups: int = Field(description="Number of groups for which the metric is available.")
+    p_value: float | None = Field(
+        description="p-value of the test. Null if the metric is available for fewer than two groups."
+    )
     adjusted_p_value: float | None = Field(
-        description="p-value adjusted by Holm over all tests shown here."
+        description="p-value adjusted with Holm's method over all tests shown here. Null without `p_value`."
     )
     differs: bool | None = Field(
-        description="True if the adjusted p-value is below 1 - level. Null without a test."
+        description="True if the adjusted p-value is below 1 − `level`. Null without a test."
     )
-    words: str
+    words: Words
 
 
 class WorstGroup(Interval):
-    """The lowest area or TPR, or the greatest FPR, among the groups that have the figure. The value is that of the
-    group observed to be worst; the interval is for the worst group of the population, whichever it is.
+    """The worst group by one metric: the lowest AUC, pAUC or TPR, or the highest FPR. The value is that of the group
+    observed to be worst; the interval covers the worst group in the population.
     """
 
-    of: GroupMeasure
-    fpr_min: float | None
-    fpr_max: float | None
-    value_of: str | None = Field(description="The group observed to be worst.")
+    of: GroupMeasure = Field(description="The metric.")
+    fpr_min: float | None = Field(
+        description="Lower end of the window of a partial AUC; otherwise null."
+    )
+    fpr_max: float | None = Field(
+        description="Upper end of the window of a partial AUC; otherwise null."
+    )
+    value_of: str | None = Field(
+        description="The group observed to be worst. Null: the rows without a value."
+    )
 
 
 class EvaluatedGroups(Resource):
-    """Quality of the ranking by groups of rows."""
+    """Ranking metrics by group."""
 
-    column: str
-    threshold: float | None = Field(description="The cut that all groups are judged at, if any.")
+    column: str = Field(description="The column that defines the groups.")
+    threshold: float | None = Field(
+        description="The cutoff that all groups are evaluated at. Null without one."
+    )
     cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
-        description="How the groups' own cuts were chosen. Null: there are none."
+        description="How the cutoffs of the groups were chosen. Null if none were requested."
     )
     rate: float | None = Field(
-        description="The FPR or TPR within each group that its own cut aims at."
+        description="FPR or TPR that each group's cutoff is chosen for. Null without cutoffs by group."
     )
-    note: str | None = Field(description="What must be known of the groups' own cuts.")
+    note: str | None = Field(description="A caution about cutoffs by group. Null without them.")
     groups: list[EvaluatedGroup] = Field(
-        description="Ascending by value; the rows without one are last."
+        description="The groups by ascending value; rows without a value come last."
     )
     xauc: list[CrossGroupAuc] = Field(
-        description="Every group's positives against every group's negatives; with its own negatives it is the AUC."
+        description="xAUC of each group's positives against each group's negatives. Within one group it is the "
+        "AUC."
     )
-    tests: list[GroupTest]
-    worst: list[WorstGroup] = Field(description="Empty if fewer than two groups have a figure.")
+    tests: list[GroupTest] = Field(description="Tests of equality between the groups.")
+    worst: list[WorstGroup] = Field(
+        description="The worst group by each metric. Empty if fewer than two groups have metrics."
+    )
 
 
 Over = Annotated[str, one_of(("rows", "negatives", "amount_of_negatives"))]
 
 
 class ValueRecall(Interval):
-    """The share of the positives' amount that is caught."""
+    """Fraction of the positives' total amount among the flagged rows."""
 
-    share: float = Field(description="The share of the rows, or of the negatives, that is flagged.")
+    share: float = Field(
+        description="Fraction of the rows, or of the negatives, that are flagged; see `over`."
+    )
     threshold: float = Field(
-        description="The lowest score among the flagged. Of a tie there, a part is flagged."
+        description="Lowest score among the flagged rows. Rows tied at this score are flagged in part."
     )
 
 
 class EvaluatedValue(Resource):
-    """How much of the positives' amount the ranking catches."""
+    """How much of the positives' total amount the ranking captures."""
 
     over: Over = Field(
-        description="What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."
+        description="Horizontal axis of the curve: the flagged fraction of all rows, of the negatives (FPR), or "
+        "of the negatives' amount."
     )
     area: Interval | None = Field(
-        description="Mean height of the curve. Scores that say nothing have 0.5."
+        description="Mean height of the curve. A random order has 0.5. Null if `reason` is set."
     )
-    recalls: list[ValueRecall]
-    reason: str | None = Field(description="Why there is no figure: all amounts of a class are 0.")
+    recalls: list[ValueRecall] = Field(
+        description="Captured fraction of the amount at several list sizes."
+    )
+    reason: str | None = Field(
+        description="Why the values are unavailable: all amounts of a class are 0. Null otherwise."
+    )
 
 
 class ValuePoint(Resource):
     """A point of the value curves."""
 
-    threshold: float | None = Field(description="Null: no row is flagged.")
-    rows: float = Field(description="Share of the rows with such scores.")
-    negatives: float
-    amount_of_negatives: float | None
-    value: float = Field(description="Share of the positives' amount.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
+    rows: float = Field(description="Fraction of the rows that are flagged.")
+    negatives: float = Field(description="Fraction of the negatives that are flagged.")
+    amount_of_negatives: float | None = Field(
+        description="Fraction of the negatives' total amount that is flagged. Null if that total is 0."
+    )
+    value: float = Field(description="Fraction of the positives' total amount that is flagged.")
 
 
 class DecisionCost(Resource):
-    """What a way to decide costs per row, on rows that did not choose it."""
+    """Cost per row of a decision rule, on rows that were not used to choose it."""
 
-    flagged: float = Field(description="Fraction of the rows that is flagged.")
+    flagged: float = Field(description="Fraction of the rows that are flagged.")
     cost: Interval = Field(
-        description="Mean cost of a row. Below 0 if benefits outweigh the costs."
+        description="Mean cost per row. Below 0 if the benefits exceed the costs."
     )
     saved_to_none: Interval = Field(
-        description="What flagging no row costs more, per row: above 0 if this way is cheaper."
+        description="Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."
     )
-    saved_to_all: Interval = Field(description="The same of flagging every row.")
+    saved_to_all: Interval = Field(
+        description="Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."
+    )
 
 
 class LeastCost(Resource):
-    """The cut of least cost on these rows."""
+    """The cutoff with the lowest cost on these rows."""
 
     threshold: float | None = Field(
-        description="Flag every row whose score is at least this. Null: no row."
+        description="Lowest score that is flagged. Null: no row is flagged."
     )
-    flagged: float = Field(description="Fraction of the rows with such scores.")
+    flagged: float = Field(description="Fraction of the rows that are flagged.")
     in_sample: float = Field(
-        description="Mean cost of a row on the rows that chose the cut: too low."
+        description="Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new "
+        "rows."
     )
     held_out: DecisionCost | None = Field(
-        description="Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."
+        description="Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts "
+        "choose. Null if all rows belong to one group."
     )
-    parts: int
+    parts: int = Field(description="Number of parts that the rows were divided into.")
     threshold_low: float | None = Field(
-        description="The least cut that the parts have chosen. Null: no row is flagged."
+        description="Lowest cutoff that a part chose. Null: no row is flagged."
     )
-    threshold_high: float | None = Field(description="The greatest of these. Null: no row.")
+    threshold_high: float | None = Field(
+        description="Highest cutoff that a part chose. Null: no row is flagged."
+    )
 
 
 class ProbabilitySaving(Interval):
-    """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities cost less."""
+    """Held-out cost per row of the cutoff, minus that of deciding by probability. Above 0: deciding by probability is
+    cheaper.
+    """
 
-    p_value: float
+    p_value: PValue
 
 
 class EvaluatedCosts(Resource):
-    """What errors cost by the ranking, per row."""
+    """Costs of errors per row."""
 
     rows: float = Field(
-        description="Weight of all rows. A cost per row times this is that of all rows."
+        description="Total weight of the rows. Multiply a cost per row by this for the total cost."
     )
-    flag_none: Interval = Field(description="Mean cost of a row if no row is flagged.")
-    flag_all: Interval
-    least: LeastCost
+    flag_none: Interval = Field(description="Mean cost per row if no row is flagged.")
+    flag_all: Interval = Field(description="Mean cost per row if every row is flagged.")
+    least: LeastCost = Field(description="The cutoff with the lowest cost.")
     threshold: float | None = Field(
-        description="The cut of `at`, or of a model of the objective `tpr`."
+        description="The cutoff of `at`, or of a model with the objective `tpr`. Null without one."
     )
     at: DecisionCost | None = Field(
-        description="At `threshold`, which these rows did not choose. Null if there is none."
+        description="Cost at `threshold`, which these rows did not choose. Null without a threshold."
     )
     by_probability: DecisionCost | None = Field(
-        description="Each row is flagged if that costs less on average, by its own probability and amount. Null if the "
-        "model has no calibration."
+        description="Cost if each row is flagged when its probability and amount make that cheaper on average. "
+        "Null if the model has no calibration."
     )
-    probability_saves: ProbabilitySaving | None
-    note: str = Field(description="Which rows chose the cut, and which judge it.")
+    probability_saves: ProbabilitySaving | None = Field(
+        description="Saving of deciding by probability. Null if the model has no calibration."
+    )
+    note: str = Field(description="Which rows chose the cutoff, and which evaluate it.")
 
 
 class EvaluatedAmounts(Resource):
-    """The ranking by money."""
+    """Metrics weighted by the amount of each row."""
 
     column: str | None = Field(description="The column of amounts. Null if all costs are fixed.")
-    amount_of_positives: float | None = Field(description="Their total, weighted.")
+    amount_of_positives: float | None = Field(
+        description="Total amount of the positives, weighted. Null without `column`."
+    )
     effective: float | None = Field(
-        description="Effective number of positives by amount: few if a few are most of the total. Intervals then are "
-        "wide."
+        description="Effective number of positives by amount. It is small, and intervals are wide, if a few "
+        "positives make up most of the total. Null without `column`."
     )
-    values: list[EvaluatedValue]
+    values: list[EvaluatedValue] = Field(description="Captured amount, over each horizontal axis.")
     curve: list[ValuePoint] = Field(
-        description="At most 100 points of the value curves. Empty in a list."
+        description="Up to 100 points of the value curves. Empty in a list of evaluations."
     )
-    costs: EvaluatedCosts | None = Field(description="Null if no `costs` were asked for.")
+    costs: EvaluatedCosts | None = Field(
+        description="Costs of errors. Null if no `costs` were requested."
+    )
 
 
 class EvaluatedPairs(Resource):
-    """Quality of the order of pairs of items."""
+    """Metrics of the order of pairs of items."""
 
-    pair_order: Interval
-    misrank_fraction: float
-    ties: float
-    pairs: int
-    items: int
-    weight: float
-    effective_pairs: float
+    pair_order: Interval = Field(
+        description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs "
+        "that share an item."
+    )
+    misrank_fraction: float = Field(
+        description="Weighted fraction of the pairs out of order; a tie counts fully."
+    )
+    ties: float = Field(description="Weighted fraction of the pairs that have equal scores.")
+    pairs: int = Field(description="Number of pairs.")
+    items: int = Field(description="Number of different items in the pairs.")
+    weight: float = Field(description="Total weight of the pairs.")
+    effective_pairs: float = Field(
+        description="Effective number of pairs in the worst case: this many pairs without shared items would be "
+        "as informative."
+    )
 
 
 class EvaluatedLabel(Resource):
-    """Quality of the ranking by one label's scores."""
+    """Ranking metrics of one label's scores."""
 
-    label: str
-    auc: Interval | None = Field(description="Null if the dataset has too few rows of a class.")
-    pauc: list[WindowArea]
-    positives: int
-    negatives: int
+    label: str = Field(description="Name of the label.")
+    auc: Interval | None = Field(
+        description="Area under the ROC curve. Null if the dataset has too few rows of a class."
+    )
+    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
+    positives: Positives
+    negatives: Negatives
 
 
 class EvaluatedLabels(Resource):
-    """Quality of the ranking of a model with several labels."""
+    """Ranking metrics of a model with several labels."""
 
-    labels: list[EvaluatedLabel]
+    labels: list[EvaluatedLabel] = Field(description="Metrics of each label.")
     evaluated: int = Field(
         description="Number of labels that have an AUC. The means are over these."
     )
-    mean_auc: float
-    mean_pauc: list[MeanArea]
+    mean_auc: float = Field(description="Mean AUC over these labels.")
+    mean_pauc: list[MeanArea] = Field(
+        description="Mean partial AUC over these labels, for each window."
+    )
 
 
 class AreaDrift(Resource):
-    """Change of one figure between the model's validation and this dataset: two independent samples."""
+    """Change of one metric between the model's validation and this dataset, as two independent samples."""
 
     of: Annotated[str, one_of(("auc", "pauc", "pair_order", "list", "grades", "prevalence"))] = (
         Field(
-            description="`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."
+            description="`auc`, `pauc`, `pair_order`, `list` (a metric within queries), `grades` or `prevalence`."
         )
     )
     metric: str | None = Field(
-        default=None, description="The name of the figure, such as ndcg@10; null for areas."
+        default=None, description="Name of the metric, such as `ndcg@10`. Null for areas."
     )
     label: str | None = Field(
-        default=None, description="The label, for a model with several labels."
+        default=None, description="Name of the label. Null unless the model has several labels."
     )
-    fpr_min: float | None = None
-    fpr_max: float | None = None
-    before: Interval
-    after: Interval
+    fpr_min: float | None = Field(
+        default=None, description="Lower end of the window of a partial AUC; otherwise null."
+    )
+    fpr_max: float | None = Field(
+        default=None, description="Upper end of the window of a partial AUC; otherwise null."
+    )
+    before: Interval = Field(description="Value on the model's validation.")
+    after: Interval = Field(description="Value on this dataset.")
     change: Interval = Field(
         description="`after` minus `before`, with the interval of Zou and Donner."
     )
-    p_value: float
+    p_value: PValue
     adjusted_p_value: float = Field(
-        description="p-value adjusted by Holm over all tests of this drift."
+        description="p-value adjusted with Holm's method over all tests of this drift."
     )
-    changed: bool
-    words: str
+    changed: bool = Field(
+        description="True if the change is statistically significant by the adjusted p-value."
+    )
+    words: Words
 
 
 NULL_WITHOUT_TEST = "Null without a test; `reason` says why."
+P_VALUE = f"p-value of the hypothesis that nothing has changed. {NULL_WITHOUT_TEST}"
+ADJUSTED = f"p-value adjusted with Holm's method over all tests of this drift. {NULL_WITHOUT_TEST}"
+CHANGED = f"True if the change is statistically significant and large enough to matter. {NULL_WITHOUT_TEST}"
 WHY_NO_TEST = (
-    "Why there is no test. Either neighbouring rows of the table are alike and no column of times orders them, or the "
-    "rows are too few for the serial dependence that they have in time. Null with a test."
+    "Why there is no test: neighbouring rows are similar and no time column orders them, or there "
+    "are too few rows for their serial dependence in time. Null with a test."
 )
 
 
@@ -637,117 +749,129 @@ class ScoreDrift(Resource):
         description="`positives` or `negatives`."
     )
     distance: float = Field(
-        description="Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of "
-        "its test."
+        description="Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is "
+        "that of its test."
     )
     higher: float = Field(
-        description="Probability that a score on this dataset is greater than one of the validation; a tie counts half."
+        description="Probability that a score on this dataset is greater than a score on the validation; a tie "
+        "counts half."
     )
     psi: Interval | None = Field(
         default=None,
-        description="Population stability index over tenths of the scores of the validation, corrected for chance. "
-        "Null without a test.",
+        description="Population stability index over deciles of the validation scores, corrected for sampling "
+        "noise. Null without a test.",
     )
-    p_value: float | None = Field(description=NULL_WITHOUT_TEST)
-    adjusted_p_value: float | None = Field(description=NULL_WITHOUT_TEST)
-    changed: bool | None = Field(description=NULL_WITHOUT_TEST)
+    p_value: float | None = Field(description=P_VALUE)
+    adjusted_p_value: float | None = Field(description=ADJUSTED)
+    changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
-    words: str
+    words: Words
 
 
 class ProbabilityRange(Resource):
-    """A range of probabilities, and whether more or fewer rows there are positive than the probabilities say."""
+    """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
 
-    low: float
-    high: float
-    observed: Annotated[str, one_of(("more", "fewer"))] = Field(description="`more` or `fewer`.")
+    low: float = Field(description="Lower end of the range.")
+    high: float = Field(description="Upper end of the range.")
+    observed: Annotated[str, one_of(("more", "fewer"))] = Field(
+        description="`more` or `fewer` positives than predicted."
+    )
 
 
 class ProbabilityDrift(Interval):
-    """How far the model's probabilities are from what has happened on this dataset."""
+    """Difference between the model's probabilities and the outcomes on this dataset."""
 
     of: Annotated[str, one_of(("in_the_large", "slope", "shape"))] = Field(
-        description="`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected. "
-        "`slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate. `shape`: root mean "
-        "square distance of the log odds from a line, 0 if no error changes its sign along the probabilities."
+        description="`in_the_large`: constant error of the log odds, 0 if predicted and observed positives agree. "
+        "`slope`: slope of the log odds, 1 if the probabilities are neither too extreme nor too "
+        "moderate. `shape`: root mean square distance of the log odds from a line, 0 if no error "
+        "changes sign along the probabilities."
     )
-    predicted: float = Field(description="Mean probability.")
-    observed: float = Field(description="Fraction of positives.")
+    predicted: float = Field(description="Mean predicted probability.")
+    observed: float = Field(description="Observed fraction of positives.")
     ranges: list[ProbabilityRange] | None = Field(
         default=None,
-        description="Of `shape`: where the observed fraction leaves its consistency band. Null for others.",
+        description="For `shape`: where the observed fraction is outside its consistency band. Null for the "
+        "others.",
     )
     p_value: float = Field(
-        description="It allows for the error of the calibration itself, which was learnt on the validation rows; the "
-        "interval is of these rows alone."
+        description="p-value of the test. It allows for the error of the calibration, which was fitted on the "
+        "validation rows; the interval covers only these rows."
     )
-    adjusted_p_value: float
-    changed: bool
-    words: str
+    adjusted_p_value: float = Field(
+        description="p-value adjusted with Holm's method over all tests of this drift."
+    )
+    changed: bool = Field(
+        description="True if the change is statistically significant and large enough to matter."
+    )
+    words: Words
 
 
 class FeatureBin(Resource):
-    """A bin of a feature's values, and the fraction of the rows that it has."""
+    """A bin of a feature's values, and the fractions of the rows in it."""
 
     of: Annotated[str, one_of(("values", "category", "rare", "new", "missing"))] = Field(
-        description="`values`: numbers above `low` and up to `high`; dates as seconds since 1970. `category`: one "
-        "category. `rare`: all other categories of the training table. `new`: categories that it does not have. "
-        "`missing`: no value."
+        description="`values`: numbers above `low` and up to `high`; dates in seconds since 1970. `category`: one "
+        "category. `rare`: all other categories of the training table. `new`: categories not in the "
+        "training table. `missing`: no value."
     )
-    low: float | None = Field(description="Null: no limit.")
-    high: float | None = Field(description="Null: no limit.")
-    category: str | None
+    low: float | None = Field(description="Lower end of the bin. Null: no limit.")
+    high: float | None = Field(description="Upper end of the bin. Null: no limit.")
+    category: str | None = Field(description="The category. Null for any other kind of bin.")
     before: float = Field(description="Fraction of the rows of the training table.")
-    after: float = Field(description="Fraction of the rows here.")
+    after: float = Field(description="Fraction of the rows of this dataset.")
 
 
 class FeatureDrift(Resource):
-    """How far the values of a feature are from those of the training table, over tenths of its numbers or over its most
-    frequent categories; missing values have a bin of their own.
+    """Difference between a feature's values here and in the training table, over deciles of its numbers or over its
+    most frequent categories. Missing values have a separate bin.
     """
 
-    name: str
+    name: str = Field(description="Name of the feature.")
     importance: float | None = Field(
-        description="Share of the feature in the importance of all. Null if that was not measured."
+        description="Fraction of the total feature importance. Null if importance was not measured."
     )
     psi: Interval | None = Field(
-        description="Population stability index, corrected for chance: below 0.1 little, from 0.25 much. Null "
-        "without a test."
+        description="Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more "
+        "is large. Null without a test."
     )
     distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
-    p_value: float | None = Field(description=NULL_WITHOUT_TEST)
-    adjusted_p_value: float | None = Field(description=NULL_WITHOUT_TEST)
-    changed: bool | None = Field(description=NULL_WITHOUT_TEST)
+    p_value: float | None = Field(description=P_VALUE)
+    adjusted_p_value: float | None = Field(description=ADJUSTED)
+    changed: bool | None = Field(description=CHANGED)
     reason: str | None = Field(default=None, description=WHY_NO_TEST)
-    words: str
+    words: Words
     bins: list[FeatureBin] | None = Field(
-        default=None, description="The bins of the first 20 features. Null for others."
+        default=None, description="The bins, for the first 20 features. Null for others."
     )
 
 
 class Drift(Resource):
-    """What has changed since the model's validation. `changed` of a test: beyond chance, by the adjusted p-value, and
-    of a size that matters: of a psi from 0.1, or of log odds or a slope by 0.1. An area has no such least size.
+    """Changes since the model's validation. A test reports `changed` if its adjusted p-value is significant and the
+    effect is large enough: a PSI of at least 0.1, or a difference of at least 0.1 in log odds or slope. Areas have
+    no minimum effect.
     """
 
     level: float = Field(
-        description="Confidence level of the model's intervals. The tests use 1 - level."
+        description="Confidence level of the model's intervals. The tests use 1 − `level`."
     )
     changed: bool = Field(
-        description="True if a test has changed; of the features one that has at least 1 % of the importance."
+        description="True if any test reports a change. A feature counts only if it has at least 1 % of the "
+        "importance."
     )
-    summary: str
-    areas: list[AreaDrift]
+    summary: str = Field(description="The result in one sentence.")
+    areas: list[AreaDrift] = Field(description="Change of the AUC and the other ranking metrics.")
     prevalence: AreaDrift | None = Field(
-        default=None, description="The fraction of positives. Null without one label."
+        default=None,
+        description="Change of the fraction of positives. Null unless there is exactly one label.",
     )
     probabilities: list[ProbabilityDrift] = Field(
-        default=[], description="Empty if the model has no calibration."
+        default=[], description="Change of the calibration. Empty if the model has no calibration."
     )
     features: list[FeatureDrift] | None = Field(
         default=None,
-        description="At most 100, those first that matter most, by importance and size. Null if the training table is "
-        "gone.",
+        description="Change of up to 100 features, the most important first, by importance and size. Null if the "
+        "training table was deleted.",
     )
     scores: list[ScoreDrift] = Field(
         description="Change of the scores. If the scores change but the areas do not, choose new thresholds."
@@ -756,65 +880,80 @@ class Drift(Resource):
 
 SEEN = Annotated[str, one_of(get_args(Seen))]
 SEEN_WORDS = (
-    "What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its figures are too "
-    "optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too many rows equal rows that "
-    "it was trained on, as a warning says. `new`: none of these. "
+    "Whether the model has seen these rows before. `trained`: it was trained on rows of the dataset, so its metrics "
+    "are optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too many rows are equal to "
+    "training rows; a warning gives the number. `new`: none of these. "
 )
 
 
 class Evaluation(Resource):
-    """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
+    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
 
-    id: str
+    id: str = Field(description="Id of the evaluation.")
     status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
-    job_id: str
-    model_id: str
-    model_name: str
-    model_version: int
+    job_id: JobId
+    model_id: ModelId
+    model_name: str = Field(description="Name of the model.")
+    model_version: int = Field(description="Version of the model.")
     kind: Kind = Field(description="Kind of the dataset.")
-    dataset_id: str
-    dataset_name: str
-    dataset_version: int | None
-    dataset_sha256: str | None = Field(description="SHA-256 of the content of that version.")
-    windows: list[NewWindow]
-    level: float
-    group_by: str | None = Field(default=None, description="The column that names the groups.")
-    at: RateOrThreshold | None = Field(default=None, description="The cut that was asked for.")
+    dataset_id: DatasetId
+    dataset_name: str = Field(description="Name of the dataset.")
+    dataset_version: int | None = Field(
+        description="Version of the dataset. Null if it was not recorded."
+    )
+    dataset_sha256: str | None = Field(
+        description="SHA-256 of the content of that version. Null if it was not recorded."
+    )
+    windows: list[NewWindow] = Field(description="The windows of the partial AUCs.")
+    level: Level
+    group_by: str | None = Field(
+        default=None, description="The column that defines the groups. Null if none was requested."
+    )
+    at: RateOrThreshold | None = Field(
+        default=None, description="The requested cutoff. Null if none was requested."
+    )
     cutoff: EvaluationCutoff | None = Field(
         default=None,
-        description="The cut that the rows were judged at. Null if there is none, and until the evaluation is ready.",
+        description="The cutoff that the rows were evaluated at. Null without one, and until the evaluation is "
+        "ready.",
     )
     cutoffs: Annotated[str, one_of(CUTOFFS)] | None = Field(
-        default=None, description="The groups' own cuts that were asked for."
+        default=None, description="Requested cutoffs by group. Null if none were requested."
     )
-    amount: str | None = Field(default=None, description="The column of amounts.")
-    costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
+    amount: str | None = Field(
+        default=None, description="The column of amounts. Null if none was requested."
+    )
+    costs: NewCosts | None = Field(
+        default=None, description="The requested costs. Null if none were requested."
+    )
     seen: SEEN | None = Field(
         default=None,
-        description=f"{SEEN_WORDS}Null until that is known, and if the training table was gone by then.",
+        description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
     )
-    warnings: list[str]
+    warnings: list[str] = Field(description="Warnings about the rows and the result.")
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None = Field(
-        description="The metrics; their form depends on `kind`. Null until the evaluation is ready."
+        description="The metrics; the members depend on `kind`. Null until the evaluation is ready."
     )
     groups: EvaluatedGroups | None = Field(
         default=None,
-        description="The metrics by group. Null without `group_by`, and until the evaluation is ready.",
+        description="Metrics by group. Null without `group_by`, and until the evaluation is ready.",
     )
     protected: list[EvaluatedGroups] = Field(
-        default_factory=list, description="The same by each protected column."
+        default_factory=list, description="Metrics by group for each protected column."
     )
     amounts: EvaluatedAmounts | None = Field(
         default=None,
-        description="The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the "
+        description="Captured amounts and costs of errors. Null without `amount` and `costs`, and until the "
         "evaluation is ready.",
     )
     drift: Drift | None = Field(
-        description="Null if the model has no validation, or if it is not independent of these rows; a warning says "
-        "which."
+        description="Changes since the model's validation. Null if the model has no validation, or if it is not "
+        "independent of these rows; a warning says which."
     )
-    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
-    created_at: Timestamp
+    error: dict[str, Any] | None = Field(
+        description="The problem, if the job failed; otherwise null."
+    )
+    created_at: CreatedAt
 
 
 _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades]] = {
@@ -879,71 +1018,74 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
 
 
 class ModelCheck(Resource):
-    """One question about a model, and the answer of what is stored."""
+    """One check of a model, based on stored results."""
 
     name: Annotated[str, one_of(get_args(CheckName))] = Field(
-        description="`ranks`: its validation shows that it ranks better than chance. `beats_baselines`: it ranks "
-        "significantly better than each control. `probabilities`: they agree with what happened, on the newest rows "
-        "that were evaluated with this calibration, else on held-out rows of the calibration. `stable`: its newest "
-        "evaluation on new rows found no change, and excludes a drop beyond `margin`. `groups`: no test of its newest "
-        "evaluation by groups found a difference, and intervals exclude those beyond `margin`."
+        description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
+        "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
+        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
+        "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
+        "evaluation by groups found no difference and excludes differences larger than `margin`."
     )
     passed: bool | None = Field(
-        description="Null if nothing stored tells it, or if the rows are too few to decide; `words` say what is "
-        "missing."
+        description="True or false. Null if no stored result answers the question, or if there are too few rows "
+        "to decide; `words` says what is missing."
     )
-    words: str
-    evaluation_id: str | None = Field(description="The evaluation that told it, if one did.")
+    words: Words
+    evaluation_id: str | None = Field(
+        description="The evaluation that the result is based on. Null without one."
+    )
     evidence: Annotated[str, one_of(get_args(Evidence))] | None = Field(
-        description="The rows that it is based on. `validation`: of the training. `cross_fitted`: each row of the "
-        "calibration with a calibration of other rows, which does not test later rows. `later_rows`: the last time "
-        "window of the validation, with a calibration of the windows before. `evaluation`: `evaluation_id`. Null if "
-        "there are none."
+        description="Rows that the result is based on. `validation`: the validation rows of the training. "
+        "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this "
+        "does not test later rows. `later_rows`: the last time window of the validation, with a "
+        "calibration of the windows before. `evaluation`: the rows of `evaluation_id`. Null without "
+        "evidence."
     )
     margin: float | None = Field(
-        description="The greatest difference that counts as none. `stable`: drop of the AUC, C-index or share of "
-        f"ordered pairs, {margins.AREA:g} or less for weak models. `probabilities`: {margins.LOG_ODDS:g} in log odds, "
-        f"of the level, the slope and the shape. `groups`: {margins.BETWEEN_GROUPS:g} for AUC, TPR and FPR of two "
-        f"groups, and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks."
+        description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
+        f"fraction of ordered pairs: {margins.AREA:g}, or less for weak models. `probabilities`: {margins.LOG_ODDS:g} "
+        f"in level, slope and shape. `groups`: {margins.BETWEEN_GROUPS:g} between the AUC, TPR or FPR of two groups, "
+        f"and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks."
     )
     more_rows: int | None = Field(
-        description="If the rows are too few: how many more decide with probability 0.8, if nothing has changed and "
-        "their variance stays as it is. Pairs, for a model of pairs. Null if no number of rows does, or if it is not "
-        "known."
+        description="If there are too few rows: the number of additional rows that would decide with probability "
+        "0.8, if nothing changes and their variance stays the same (pairs, for a model of pairs). "
+        "Null if no number of rows would decide, or if it is unknown."
     )
 
 
 class ModelChecks(Resource):
-    """May the model be used? What is stored about it says, in five checks."""
+    """Whether the model is ready for use, in five checks of its stored results."""
 
-    model_id: str
+    model_id: ModelId
     passed: bool | None = Field(
-        description="True if all checks passed, false if one failed, else null."
+        description="True if all checks passed, false if at least one failed, otherwise null."
     )
-    checks: list[ModelCheck]
+    checks: list[ModelCheck] = Field(description="The five checks.")
 
 
 class ComparisonRequest(Body):
-    """Models, and the dataset to compare them on."""
+    """Models and the dataset to compare them on."""
 
     models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
         description="The models, each as id, name, name:version or name@alias."
     )
-    dataset_id: Text
+    dataset_id: Text = Field(description="Id of the dataset to compare the models on.")
     windows: Windows = Field(
         default=[NewWindow(fpr_max=1.0)],
-        description="Windows of false positive rates; [0, 1] is the whole AUC.",
+        description="Windows of false positive rates. [0, 1] is the whole AUC.",
     )
     metrics: Annotated[list[Text], Field(max_length=MAX_METRICS)] = Field(
         default_factory=list,
-        description="Other figures to compare by, each by its name in …/metric-estimates, such as `average_precision`, "
-        "`precision@100` or `two_way:0.1,0.8`. Default: none.",
+        description="Other metrics to compare, by their names in `…/metric-estimates`, such as "
+        "`average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.",
     )
     level: float = LEVEL
     amount: Text | None = AMOUNT
     costs: NewCosts | None = Field(
         default=None,
-        description="What errors cost: compare the models by it, too, each at its own cut of least cost.",
+        description="Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.",
     )
 
     def to_request(self) -> ComparisonInputs:
@@ -959,34 +1101,34 @@ class ComparisonRequest(Body):
 
 
 class ComparedModel(Resource):
-    """One of the models, under its name when the comparison was requested."""
+    """One of the compared models, under its name at the time of the request."""
 
-    model_id: str
-    name: str
-    version: int
+    model_id: ModelId
+    name: str = Field(description="Name of the model.")
+    version: int = Field(description="Version of the model.")
     seen: SEEN | None = Field(
         default=None,
-        description=f"{SEEN_WORDS}Null until that is known, and if the training table was gone by then.",
+        description=f"{SEEN_WORDS}Null until this is known, and if the training table was deleted before.",
     )
 
 
 class ComparedValue(Interval):
-    """The area of one model over a window, divided by the window's width."""
+    """The value of one model."""
 
-    model_id: str
+    model_id: ModelId
 
 
 class ComparedPair(Resource):
-    """Area of `first` minus area of `second`, on the same rows."""
+    """The value of `first` minus the value of `second`, on the same rows."""
 
-    first: str = Field(description="Id of a model.")
-    second: str
-    value: float
-    low: float
-    high: float
+    first: str = Field(description="Id of the first model.")
+    second: str = Field(description="Id of the second model.")
+    value: float = Field(description="The difference.")
+    low: float = Field(description="Lower end of the confidence interval.")
+    high: float = Field(description="Upper end of the confidence interval.")
     p_value: float | None = Field(description=NULL_IF_TOO_FEW)
     adjusted_p_value: float | None = Field(
-        description="p-value adjusted by Holm over all pairs and windows. Null without `p_value`."
+        description="p-value adjusted with Holm's method over all pairs and windows. Null without `p_value`."
     )
 
 
@@ -995,9 +1137,9 @@ SURE = 0.05
 
 
 class _Compared(Resource):
-    """Models by one number, greater is better; the last field is computed from the differences."""
+    """Models compared by one number; higher is better."""
 
-    differences: list[ComparedPair]
+    differences: list[ComparedPair] = Field(description="Difference of each pair of models.")
     winner: str | None = Field(
         default=None,
         description="Id of the model that is better than every other one, each difference with an adjusted p-value of "
@@ -1021,74 +1163,79 @@ class _Compared(Resource):
 
 
 class ComparedWindow(_Compared):
-    """The areas of the models over one window, and their differences."""
+    """Areas of the models over one window, and their differences."""
 
-    fpr_min: float
-    fpr_max: float
-    values: list[ComparedValue]
-    differences: list[ComparedPair]
+    fpr_min: FprMin
+    fpr_max: FprMax
+    values: list[ComparedValue] = Field(
+        description="Area of each model over the window, divided by its width."
+    )
+    differences: list[ComparedPair] = Field(description="Difference of each pair of models.")
     p_value: float | None = Field(
         description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NULL_IF_TOO_FEW}"
     )
 
 
 class ComparedMetric(_Compared):
-    """The models by one figure, and their differences."""
+    """The models compared by one metric."""
 
-    metric: str = Field(description="The name of the figure.")
-    values: list[ComparedValue]
+    metric: str = Field(description="Name of the metric.")
+    values: list[ComparedValue] = Field(description="Value of each model.")
     differences: list[ComparedPair] = Field(
-        description="The adjusted p-values are Holm's over all pairs and figures, apart from the windows."
+        description="Difference of each pair of models. p-values are adjusted with Holm's method over all pairs "
+        "and metrics, separately from the windows."
     )
     p_value: float | None = Field(
-        description="Joint p-value of the hypothesis that all models have the same figure. Null for an area over a "
-        "window that holds fewer than 3 effective negatives."
+        description="Joint p-value of the hypothesis that the metric is equal for all models. Null for an area "
+        "over a window that holds fewer than 3 effective negatives."
     )
 
 
 class ComparedCost(LeastCost):
-    """What errors cost by one model, at its own cut of least cost."""
+    """Costs of one model at its cutoff of lowest cost."""
 
-    model_id: str
+    model_id: ModelId
 
 
 class ComparedCostPair(Resource):
-    """Cost per row of `first` minus that of `second`, each held out: below 0 if `first` costs less."""
+    """Held-out cost per row of `first` minus that of `second`. Below 0: `first` is cheaper."""
 
-    first: str = Field(description="Id of a model.")
-    second: str
-    value: float
-    low: float
-    high: float
-    p_value: float
-    adjusted_p_value: float = Field(description="p-value adjusted by Holm over all pairs.")
+    first: str = Field(description="Id of the first model.")
+    second: str = Field(description="Id of the second model.")
+    value: float = Field(description="The difference.")
+    low: float = Field(description="Lower end of the confidence interval.")
+    high: float = Field(description="Upper end of the confidence interval.")
+    p_value: PValue
+    adjusted_p_value: float = Field(
+        description="p-value adjusted with Holm's method over all pairs."
+    )
 
 
 class ComparedCosts(Resource):
-    """The models by what their errors cost."""
+    """The models compared by the costs of their errors."""
 
-    models: list[ComparedCost]
-    differences: list[ComparedCostPair]
+    models: list[ComparedCost] = Field(description="Costs of each model.")
+    differences: list[ComparedCostPair] = Field(description="Difference of each pair of models.")
 
 
 class ComparedLists(ComparedMetric):
-    """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
+    """The models compared by the mean of one metric over the queries. The tests are paired by query."""
 
-    queries: int = Field(description="Number of queries in which it has a value.")
-    skipped: int = Field(description="Number of queries in which it has none.")
+    queries: int = Field(description="Number of queries in which the metric is defined.")
+    skipped: int = Field(description="Number of queries in which the metric is undefined.")
 
 
 class ComparedPoint(Resource):
     """A point of a ROC curve."""
 
-    fpr: float
-    tpr: float
+    fpr: float = Field(description="False positive rate.")
+    tpr: float = Field(description="True positive rate.")
 
 
 class ComparedCurve(Resource):
     """The ROC curve of one model on the compared rows."""
 
-    model_id: str
+    model_id: ModelId
     points: list[ComparedPoint] = Field(
         description=f"At most {CURVE_POINTS} points, from (0, 0) to (1, 1)."
     )
@@ -1097,25 +1244,25 @@ class ComparedCurve(Resource):
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
-    positives: int
-    negatives: int
+    positives: Positives
+    negatives: Negatives
     groups: int | None = Field(
-        description="Number of groups, if the dataset has a group column. The tests then allow for correlation within "
-        "a group."
+        description="Number of groups. Null unless the dataset has a group column; the tests then allow for "
+        "correlation within a group."
     )
     n_tests: int = Field(
-        description="Number of tests: pairs of models times the windows that have p-values."
+        description="Number of tests: pairs of models times windows that have p-values."
     )
     p_value: float | None = Field(
-        description="Joint p-value of the hypothesis that all areas are equal in every window that has p-values. Null "
-        "if none has."
+        description="Joint p-value of the hypothesis that all areas are equal in every window that has p-values. "
+        "Null if no window has."
     )
-    windows: list[ComparedWindow]
+    windows: list[ComparedWindow] = Field(description="The comparison over each window.")
     metrics: list[ComparedMetric] = Field(
-        default_factory=list, description="The comparison by each of the `metrics` of the request."
+        default_factory=list, description="The comparison by each of the requested `metrics`."
     )
     costs: ComparedCosts | None = Field(
-        default=None, description="The comparison by costs. Null if none were asked for."
+        default=None, description="The comparison by costs. Null if no costs were requested."
     )
     lists: list[ComparedLists] = Field(
         default_factory=list,
@@ -1123,31 +1270,46 @@ class ComparisonResult(Resource):
     )
     curves: list[ComparedCurve] = Field(
         default_factory=list,
-        description="The ROC curve of each model on these rows. Empty in a list.",
+        description="ROC curve of each model on these rows. Empty in a list of comparisons.",
     )
 
 
 class Comparison(Resource):
-    """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
+    """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
 
-    id: str
+    id: str = Field(description="Id of the comparison.")
     status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
-    job_id: str
-    models: list[ComparedModel]
-    dataset_id: str
-    dataset_name: str
-    dataset_version: int | None
-    dataset_sha256: str | None = Field(description="SHA-256 of the content of that version.")
-    windows: list[NewWindow]
-    level: float
-    warnings: list[str] = Field(
-        description="Warnings; one names the models that were trained on rows of the dataset."
+    job_id: JobId
+    models: list[ComparedModel] = Field(
+        description="The compared models, in the order of the request."
     )
-    amount: str | None = Field(default=None, description="The column of amounts.")
-    costs: NewCosts | None = Field(default=None, description="The costs that were asked for.")
-    result: ComparisonResult | None = Field(description="Null until the comparison is ready.")
-    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
-    created_at: Timestamp
+    dataset_id: DatasetId
+    dataset_name: str = Field(description="Name of the dataset.")
+    dataset_version: int | None = Field(
+        description="Version of the dataset. Null if it was not recorded."
+    )
+    dataset_sha256: str | None = Field(
+        description="SHA-256 of the content of that version. Null if it was not recorded."
+    )
+    windows: list[NewWindow] = Field(description="The windows that the models are compared over.")
+    level: Level
+    warnings: list[str] = Field(
+        description="Warnings about the rows and the result. One names the models that were trained on rows of "
+        "the dataset."
+    )
+    amount: str | None = Field(
+        default=None, description="The column of amounts. Null if none was requested."
+    )
+    costs: NewCosts | None = Field(
+        default=None, description="The requested costs. Null if none were requested."
+    )
+    result: ComparisonResult | None = Field(
+        description="The result. Null until the comparison is ready."
+    )
+    error: dict[str, Any] | None = Field(
+        description="The problem, if the job failed; otherwise null."
+    )
+    created_at: CreatedAt
 
 
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:

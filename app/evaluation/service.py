@@ -101,9 +101,9 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
 def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tuple[str, str] | None:
     """Return why a dataset cannot be used with a model: a code, and what the dataset must have; None if it can be."""
     if use != "scoring" and dataset.kind != model.kind:
-        return "wrong_kind", f"must be of kind {model.kind}, it is {dataset.kind}"
+        return "wrong_kind", f"must be of kind {model.kind}, but is of kind {dataset.kind}"
     if use in ("comparison", "calibration") and dataset.kind != DatasetKind.BIPARTITE:
-        kinds = f"must be of kind {DatasetKind.BIPARTITE}, it is {dataset.kind}"
+        kinds = f"must be of kind {DatasetKind.BIPARTITE}, but is of kind {dataset.kind}"
         return "wrong_kind", kinds
     if use == "calibration" and was_trained_on(model, dataset):
         return "rows_seen", "must have rows that the model was not trained on"
@@ -112,7 +112,7 @@ def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tup
     if use != "scoring" and label_values(dataset) != label_values(model):
         return (
             "label_mismatch",
-            f"must have the label values {show_labels(model)}, it has {show_labels(dataset)}",
+            f"must have the label values {show_labels(model)}, but has {show_labels(dataset)}",
         )
     return None
 
@@ -133,7 +133,10 @@ def find_fits(
     that is not there, and Invalid for more than MAX_FITS pairs.
     """
     if len(refs) * len(dataset_ids) > MAX_FITS:
-        detail = f"models times datasets must be at most {MAX_FITS}, got {len(refs)} × {len(dataset_ids)}"
+        detail = (
+            f"the number of models times the number of datasets must be at most {MAX_FITS}, got "
+            f"{len(refs)} × {len(dataset_ids)}"
+        )
         more = "model" if len(refs) > len(dataset_ids) else "dataset_id"
         raise Invalid(detail, errors=[{"parameter": more, "detail": detail}])
     models = [find_named(session, owner, ref, {"parameter": "model"}).model for ref in refs]
@@ -177,14 +180,14 @@ def seen_in(row: Comparison, model_id: str) -> str | None:
 def check_windows(windows: Sequence[Window]) -> list[Json]:
     """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
     if not 1 <= len(windows) <= MAX_WINDOWS:
-        raise invalid("/windows", f"windows must be 1 to {MAX_WINDOWS}, got {len(windows)}")
+        raise invalid("/windows", f"there must be 1 to {MAX_WINDOWS} windows, got {len(windows)}")
     for number, window in enumerate(windows):
         try:
             check_window(*window)
         except InvalidParameter as error:
             raise invalid(f"/windows/{number}/fpr_max", str(error)) from error
         if window in windows[:number]:
-            detail = f"windows must differ, [{window[0]:g}, {window[1]:g}] occurs twice"
+            detail = f"windows must differ; [{window[0]:g}, {window[1]:g}] occurs twice"
             raise invalid(f"/windows/{number}", detail)
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
@@ -198,9 +201,9 @@ def check_level(level: float) -> None:
 def refuse_windows(dataset: Dataset) -> None:
     """Raise Invalid for windows that were asked for where rows have no false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
-        raise invalid("/windows", "pairs have no false positive rate: leave out the windows")
+        raise invalid("/windows", "pairs have no false positive rate: omit windows")
     if dataset.kind == DatasetKind.GRADED:
-        raise invalid("/windows", "grades have no false positive rate: leave out the windows")
+        raise invalid("/windows", "grades have no false positive rate: omit windows")
 
 
 def was_trained_on(model: Model, dataset: Dataset) -> bool:
@@ -225,7 +228,7 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
     match seen:
         case "trained":
             return [
-                f"{name} {TRAINED_HERE}: its figures here are too optimistic, and say nothing about future rows"
+                f"{name} {TRAINED_HERE}: its metrics here are too optimistic, and do not apply to future rows"
             ]
         case "validated":
             return [f"{name} was validated on rows of this dataset"]
@@ -285,28 +288,30 @@ def check_comparison(
     windows = check_windows(request.windows)
     metrics = metrics_named(request.metrics, "/metrics")
     if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
-        detail = f"models must be {MIN_MODELS} to {MAX_MODELS}, got {len(request.models)}"
+        detail = f"there must be {MIN_MODELS} to {MAX_MODELS} models, got {len(request.models)}"
         raise invalid("/models", detail)
     pointers = [f"/models/{number}" for number in range(len(request.models))]
     inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, lock=lock)
     models, dataset = inputs.models, inputs.dataset
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
-            f"models are compared by their ROC curves, and models of kind {dataset.kind} have none: evaluate "
-            "each of them instead"
+            f"models are compared by their ROC curves, but models of kind {dataset.kind} have none: "
+            "evaluate each of them instead"
         )
         raise invalid("/dataset_id", detail, code="wrong_kind")
     check_amounts(dataset, request.amounts)
     if request.amounts.column is not None and request.amounts.costs is None:
-        raise invalid("/costs", "models are compared by what errors cost: pass costs with amount")
+        raise invalid(
+            "/costs", "models are compared by the cost of their errors: pass costs with amount"
+        )
     for number, metric in enumerate(metrics):
         count = getattr(metric, "count", None)
         if dataset.weight is not None and (
             count is not None or isinstance(metric, core_metrics.Ndcg)
         ):
             detail = (
-                f"the rows of dataset {dataset.id} have weights, and {metric.name} needs rows that count alike: ask "
-                "for a share, such as precision@1%, or for average_precision"
+                f"the rows of dataset {dataset.id} have weights, but {metric.name} needs rows of equal weight: "
+                "use a fraction, such as precision@1%, or average_precision"
             )
             raise invalid(f"/metrics/{number}", detail, code="invalid_parameter")
         if (
@@ -314,10 +319,12 @@ def check_comparison(
             and count is not None
             and count > (dataset.rows or 0)
         ):
-            detail = f"{metric.name} needs {count:g} rows, dataset {dataset.id} has {dataset.rows}"
+            detail = (
+                f"{metric.name} needs {count:g} rows, but dataset {dataset.id} has {dataset.rows}"
+            )
             raise invalid(f"/metrics/{number}", detail, code="invalid_parameter")
     for number, model in enumerate(models):
         if model.id in [other.id for other in models[:number]]:
-            detail = f"models must differ, {model.name}:{model.version} occurs twice"
+            detail = f"models must differ; {model.name}:{model.version} occurs twice"
             raise invalid(pointers[number], detail)
     return inputs, windows

@@ -69,6 +69,6 @@ def body_too_large(limit: BodyLimit) -> HTTPException:
     # An HTTPException because FastAPI lets only these through while it reads a body.
     return HTTPException(
         413,
-        detail=f"the body may have at most {limit.bytes} bytes here ({limit.setting})",
+        detail=f"the body can have at most {limit.bytes} bytes here ({limit.setting})",
         headers={"Connection": "close"},  # do not read a body that will be thrown away
     )

@@ -128,9 +128,11 @@ class Paging:
 
 
 async def _paging(
-    limit: Annotated[int, Query(ge=1, le=200, description="Maximum entries on the page.")] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=200, description="Maximum number of items on the page.")
+    ] = 50,
     after: Annotated[
-        str | None, Query(description="Cursor of the page: `next` of the page before.")
+        str | None, Query(description="Cursor of the page: the `next` of the previous page.")
     ] = None,
 ) -> Paging:
     return Paging(limit, after)
@@ -145,8 +147,12 @@ class ListFilter:
 
 
 async def _list_filter(
-    model_id: Annotated[str | None, Query(description="Only those of this model (id).")] = None,
-    dataset_id: Annotated[str | None, Query(description="Only those on this dataset (id).")] = None,
+    model_id: Annotated[
+        str | None, Query(description="Only items of the model with this id.")
+    ] = None,
+    dataset_id: Annotated[
+        str | None, Query(description="Only items on the dataset with this id.")
+    ] = None,
 ) -> ListFilter:
     return ListFilter(model_id, dataset_id)
 
@@ -173,10 +179,8 @@ def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     unknown = [name for name in given if name not in known]
     errors = []
     for name in unknown[:MAX_UNKNOWN]:
-        takes = f"known are {', '.join(known)}" if known else "this address has none"
-        detail = (
-            f"{shown(name)} is not a parameter of this address: {nearest(name, known) or takes}"
-        )
+        takes = f"available are {', '.join(known)}" if known else "this route has none"
+        detail = f"{shown(name)} is not a parameter of this route: {nearest(name, known) or takes}"
         errors.append({"parameter": name, "detail": detail})
     refuse_all(errors, "unknown_parameter")
 
@@ -217,7 +221,7 @@ _RFC_3339 = re.compile(
 def _refuse_numbers(value: object) -> object:
     """Refuse a number: pydantic would read it as seconds since 1970."""
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
-        raise PydanticCustomError("rfc_3339", "must be a time as RFC 3339")
+        raise PydanticCustomError("rfc_3339", "must be a time in RFC 3339")
     return value
 
 
@@ -228,14 +232,14 @@ async def _times(
     created_after: Annotated[
         Time | None,
         Query(
-            description="Only those whose `created_at` is this time or later, as RFC 3339 with a time zone.",
+            description="Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.",
             examples=["2026-01-31T12:00:00Z"],
         ),
     ] = None,
     created_before: Annotated[
         Time | None,
         Query(
-            description="Only those whose `created_at` is before this time, as RFC 3339 with a time zone."
+            description="Only items whose `created_at` is before this time, in RFC 3339 with a time zone."
         ),
     ] = None,
 ) -> Times:
@@ -255,9 +259,9 @@ async def _row_filter(
         Query(
             min_length=1,
             max_length=255,
-            description="Only those whose name contains this text; for models: the name or an alias; for evaluations, "
-            "comparisons and batch scores: the name of a model or of the dataset. Upper and lower case of A to Z are "
-            "equal.",
+            description="Only items whose name contains this text. For models: the name or an alias. For evaluations, "
+            "comparisons and batch scores: the name of a model or of the dataset. Letters A to Z match in "
+            "upper and lower case.",
             examples=["churn"],
         ),
     ] = None,
@@ -274,8 +278,9 @@ async def _tagged_filter(
         list[Annotated[str, StringConstraints(min_length=1, max_length=511)]] | None,
         Query(
             max_length=MAX_TAGS,
-            description="Only those with this tag, as `name:value`, or as `name` for any value. Several: those with "
-            "all of them. Names and values may have colons: every way to read the text counts.",
+            description="Only items with this tag, as `name:value`, or as `name` for any value. If it is repeated: "
+            "items with all of the tags. Names and values may contain colons: any split of the text "
+            "matches.",
             examples=[["team:risk"]],
         ),
     ] = None,
@@ -284,8 +289,8 @@ async def _tagged_filter(
 
 
 SORT_DOCS = (
-    "What the entries are ordered by; after `-`, the greatest or newest is first. `name` is the model's in lists of "
-    "evaluations and batch scores, the dataset's in that of comparisons."
+    "Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists "
+    "of evaluations and batch scores, and that of the dataset in lists of comparisons."
 )
 Sort = Annotated[
     Literal["created_at", "-created_at", "name", "-name"], Query(description=SORT_DOCS)

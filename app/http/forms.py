@@ -42,13 +42,13 @@ async def read_fields(request: Request, max_bytes: int) -> Fields:
         body += chunk
         if len(body) > max_bytes:
             raise TooLarge(
-                f"a form may have at most {max_bytes} bytes here", headers={"Connection": "close"}
+                f"a form can have at most {max_bytes} bytes here", headers={"Connection": "close"}
             )
     text = body.decode("utf-8", "replace")
     try:
         found = parse_qsl(text, keep_blank_values=True, errors="replace", max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise Malformed(f"a form may have at most {MAX_FIELDS} fields") from None
+        raise Malformed(f"a form can have at most {MAX_FIELDS} fields") from None
     return ImmutableMultiDict(found)
 
 
@@ -121,7 +121,7 @@ class FormReader:
     def _begin(self) -> None:
         self._parts += 1
         if self._parts > MAX_PARTS:
-            raise TooLarge(f"a form may have at most {MAX_PARTS} parts")
+            raise TooLarge(f"a form can have at most {MAX_PARTS} parts")
         self._headers.clear()
         self._value.clear()
 
@@ -161,7 +161,7 @@ class FormReader:
         self._value += data[start:end]
         if len(self._value) > MAX_FIELD_BYTES:
             raise TooLarge(
-                f"the form's field {self._name!r} may have at most {MAX_FIELD_BYTES} bytes"
+                f"the form field {self._name!r} can have at most {MAX_FIELD_BYTES} bytes"
             )
 
     def _end(self) -> None:
@@ -169,7 +169,7 @@ class FormReader:
             try:
                 self.form.fields[self._name] = self._value.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise Malformed(f"the form's field {self._name!r} is not UTF-8") from error
+                raise Malformed(f"the form field {self._name!r} is not UTF-8") from error
 
     def _on_end(self) -> None:
         self._ended = True

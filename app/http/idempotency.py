@@ -34,9 +34,8 @@ async def _idempotency_key(
     idempotency_key: Annotated[
         str | None,
         Header(
-            description="Any text that identifies this request. The same request with the same key gets the first "
-            "answer "
-            "again and creates nothing.",
+            description="Any string that identifies this request. A repeated request with the same key returns the "
+            "first response again and creates nothing.",
             examples=["nightly-2026-01-31"],
         ),
     ] = None,
@@ -75,8 +74,8 @@ def add_validation(
         name=f"validate_{name}",
         response_model=answer,
         summary=f"Check {'an' if name[0] in 'aeiou' else 'a'} {name.replace('_', ' ')}",
-        description=f"Check a request to `{method} {router.prefix}{path}` and create nothing. It is refused as that "
-        f"request would be.{more}",
+        description=f"Check a request to `{method} {router.prefix}{path}` without creating anything. It returns "
+        f"the same errors as that request would.{more}",
         **described,
     )
 
@@ -139,7 +138,7 @@ def replay_or_run(
     assert first is not None
     if first.fingerprint != fingerprint:
         raise Invalid(
-            f"an Idempotency-Key belongs to one body; {key!r} was used with another body",
+            f"an Idempotency-Key can be used with only one body; {key!r} was used with a different body",
             code="idempotency_key_reused",
         )
     return Answer(first.response, True)

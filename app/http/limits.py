@@ -89,8 +89,9 @@ class MemoryBudget:
         held = self._held.get(owner, 0)
         if held + size > free:
             detail = (
-                f"your requests and responses may hold at most as many bytes of memory in this process as are free; "
-                f"they hold {held}, this needs {size} more, and {free} of {self._most} are free: try again soon"
+                "your requests and responses can use at most as much memory in this process as is free; they "
+                f"use {held} bytes, this request needs {size} more, and {free} of {self._most} are free: try "
+                "again soon"
             )
             headers = {"Connection": "close"}  # the rest of the body is not read
             raise Unavailable(
@@ -173,8 +174,8 @@ class FairSemaphore:
             detail = f"{self._most} {self._what} are open in this process, which is the maximum: try again soon"
             return self._full(detail, code=code, headers=headers)
         detail = (
-            f"{self._whose} may have at most as many {self._what} open in this process as places are free; this one "
-            f"has {has}, and {free} of {self._most} places are free: try again soon"
+            f"{self._whose} can have at most as many {self._what} open in this process as there are free "
+            f"places; this one has {has}, and {free} of {self._most} places are free: try again soon"
         )
         return TooMany(detail, code=code, headers=headers)
 

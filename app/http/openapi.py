@@ -30,41 +30,53 @@ from app.http.schemas import Problem
 from app.http.static import POLICY, StaticFiles
 
 EXAMPLES = Path(__file__).with_name("examples.json")
-"""Examples of bodies and answers, by the schema's name."""
+"""Examples of bodies and responses by the name of their schema; those of responses without one by method and path."""
 INFO: dict[str, Any] = {
     "title": "Rankwright",
     "version": __version__,
-    "summary": "Trains, judges and serves rankers: models that put the likely positives at the top of a list.",
-    "description": "Upload a table, submit a training job, read the model's ROC curve, and request scores. Times are "
-    "RFC 3339 in UTC. Rates are between 0 and 1. Answers never contain NaN or infinity; `null` replaces them. Every "
-    "error is `application/problem+json`. The answer repeats the `X-Request-ID` of the request, or has a new one.",
+    "summary": (
+        "Trains, evaluates and serves rankers: models that put the likely positives at the top of a "
+        "list."
+    ),
+    "description": (
+        "Upload a table, submit a training job, read the model's ROC curve, and request scores. Times "
+        "are RFC 3339 in UTC. Rates are between 0 and 1. Responses never contain NaN or infinity; "
+        "`null` replaces them. Every error is `application/problem+json`. The response repeats the "
+        "`X-Request-ID` of the request, or contains a new one."
+    ),
     "openapi_tags": [
-        {"name": "datasets", "description": "Upload tables and read them."},
-        {"name": "algorithms", "description": "The ranking algorithms and their parameters."},
+        {"name": "datasets", "description": "Upload, inspect and version tables."},
+        {"name": "algorithms", "description": "List the ranking algorithms and their parameters."},
         {
             "name": "jobs",
-            "description": "Long work in the background: submit, follow, cancel and retry it.",
+            "description": "Submit, follow, cancel and retry background work.",
         },
         {
             "name": "models",
-            "description": "Trained rankers: their quality, their explanation, their aliases.",
+            "description": "Inspect trained rankers: metrics, curves, explanations, calibration and aliases.",
         },
-        {"name": "evaluations", "description": "How good a model is on another dataset."},
-        {"name": "comparisons", "description": "Whether several models differ on the same rows."},
-        {"name": "scoring", "description": "Send rows, get scores."},
+        {"name": "evaluations", "description": "Evaluate a model on another dataset."},
+        {
+            "name": "comparisons",
+            "description": "Test whether several models differ on the same rows.",
+        },
+        {"name": "scoring", "description": "Score, rank and explain rows."},
         {
             "name": "overview",
-            "description": "What is under way, what needs attention, and what is newest.",
+            "description": "See running jobs, resources that need attention, and the newest resources.",
         },
         {
             "name": "trash",
-            "description": "What was deleted in the last 30 days: restore it, or delete it for good.",
+            "description": "Restore resources deleted in the last 30 days, or delete them permanently.",
         },
-        {"name": "keys", "description": "API keys: create, rotate and revoke them."},
-        {"name": "audit", "description": "The log of all changes: who changed what, and when."},
+        {"name": "keys", "description": "Create, rotate and revoke API keys."},
+        {
+            "name": "audit",
+            "description": "Read the log of all changes: who changed what, and when.",
+        },
         {
             "name": "health",
-            "description": "State of the service, for load balancers, orchestrators and alarms.",
+            "description": "Check the state of the service, for load balancers, orchestrators and alerts.",
         },
     ],
 }
@@ -72,33 +84,38 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 """Where `rankwright serve` answers unless told otherwise."""
 _PREFIX = "#/components/schemas/"
 _REFUSALS = {
-    "400": "The request is not well-formed.",
+    "400": "The request is malformed.",
     "401": "The key is missing, unknown, revoked or expired.",
     "403": "The key lacks the scope.",
     "404": "The resource does not exist, or belongs to another owner.",
-    "406": "The route cannot answer in any media type that Accept allows; `errors` lists those that it can.",
+    "406": "No media type in `Accept` is available; `errors` lists those that are.",
     "409": "The state of the resource does not allow this, or the resource is in use.",
     "412": "The revision in If-Match is not the current one.",
     "413": "The body is too large.",
-    "415": "This route cannot read the content type or the encoding.",
-    "422": "The request is well-formed but breaks a rule; `errors` says where.",
+    "415": "The content type or the encoding is not supported by this route.",
+    "422": "The request breaks a rule; `errors` gives the location of each error.",
     "428": "If-Match is missing.",
-    "429": "Too many requests, or a quota is used up; `Retry-After` says after how many seconds to try again.",
-    "503": "A part of the service is unavailable or overloaded; `Retry-After` says after how many seconds to try "
-    "again.",
+    "429": (
+        "Too many requests, or a quota is exhausted. Retry after the number of seconds in "
+        "`Retry-After`."
+    ),
+    "503": (
+        "A component of the service is unavailable or overloaded. Retry after the number of seconds "
+        "in `Retry-After`."
+    ),
     "507": "A disk of the service is full or nearly full.",
     "default": "Any other error.",
 }
 _SUCCESSES = {
-    "200": "The answer.",
-    "201": "It was created.",
-    "202": "Accepted: a job does the work. `Location` is the address to read until it is done.",
-    "204": "It is done. The answer has no body.",
+    "200": "Success.",
+    "201": "The resource was created.",
+    "202": "Accepted: a job does the work. Poll the URL in `Location` until it is done.",
+    "204": "Success, without a body.",
 }
-"""Meanings of answers whose route does not say more."""
+"""Descriptions of responses whose route does not give one."""
 _IN_PATHS = {
     "alias": "The alias, such as `live`.",
-    "item_id": "Id of what was deleted.",
+    "item_id": "Id of the deleted resource.",
     "kind": "Kind of the curve.",
     "name": "Name of the models.",
     "number": "Number of the part, from 1.",
@@ -191,13 +208,15 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
     _name_bodies(document["paths"], schemas)
-    for name, examples in json.loads(EXAMPLES.read_text()).items():
-        schemas[name]["examples"] = examples
+    examples = json.loads(EXAMPLES.read_text())
+    for name in examples.keys() & schemas.keys():
+        schemas[name]["examples"] = examples.pop(name)
+    _show_pages(schemas)
     components["securitySchemes"] = {
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "A key such as `rw_…`. Its scopes say which routes it opens.",
+            "description": "An API key such as `rw_…`. Its scopes determine which routes it can use.",
         }
     }
     components["responses"] = {
@@ -210,6 +229,11 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     for path, operations in docs.operations.items():
         for method, operation in operations.items():
             document["paths"].setdefault(path, {})[method] = {**operation}
+    for operation, of_media_types in examples.items():
+        method, path = operation.split()
+        content = document["paths"][path][method.lower()]["responses"]["200"]["content"]
+        for media_type, example in of_media_types.items():
+            content[media_type]["example"] = example
     _name_algorithms(schemas, docs.algorithms())
     endpoints: dict[tuple[str, str], Callable[..., Any]] = {}
     for route in app.routes:
@@ -248,6 +272,17 @@ def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
                 if schema.get("type") == "object":
                     schemas.setdefault(schema["title"], schema)
                     content["schema"] = {"$ref": _PREFIX + schema["title"]}
+
+
+def _show_pages(schemas: Mapping[str, Any]) -> None:
+    """Add an example to each list whose items have one: a page with one item, the last."""
+    for schema in schemas.values():
+        members = schema.get("properties", {})
+        item = members.get("data", {}).get("items", {}).get("$ref", "").removeprefix(_PREFIX)
+        if "examples" in schema or "examples" not in schemas.get(item, {}):
+            continue
+        page = {"data": schemas[item]["examples"][:1], "has_more": False, "next": None}
+        schema["examples"] = [{name: value for name, value in page.items() if name in members}]
 
 
 def _tell_meanings(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
@@ -374,7 +409,11 @@ def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, 
         schema["description"] = algorithm["summary"]
         schema["required"] = ["name"]
         schema["properties"] = {
-            "name": {"const": algorithm["name"], "type": "string"},
+            "name": {
+                "const": algorithm["name"],
+                "type": "string",
+                "description": f"Always `{algorithm['name']}`.",
+            },
             **schema["properties"],
         }
         schemas[title] = schema

@@ -49,7 +49,7 @@ _CODES = {
 # pydantic's error types, each as a rule for the field.
 _RULES = {
     "missing": "is required",
-    "extra_forbidden": "is not known here",
+    "extra_forbidden": "is not a known field",
     "finite_number": "must be a finite number",
     "float_parsing": "must be a number",
     "float_type": "must be a number",
@@ -57,10 +57,10 @@ _RULES = {
     "int_from_float": "must be a whole number",
     "int_type": "must be a whole number",
     "model_attributes_type": "must be an object",
-    "string_unicode": "must be valid Unicode text",
+    "string_unicode": "must be a valid Unicode string",
     **dict.fromkeys(
         ("rfc_3339", "timezone_aware", "datetime_from_date_parsing"),
-        "must be a time as RFC 3339 with a time zone, such as 2026-01-31T12:00:00Z",
+        "must be a time in RFC 3339 with a time zone, such as 2026-01-31T12:00:00Z",
     ),
 }
 _LENGTHS = {
@@ -177,7 +177,7 @@ def of_http_exception(request: Request, error: HTTPException) -> Response:
     elif error.status_code == 405:
         allowed = ", ".join(_methods(request))
         headers["Allow"] = allowed
-        detail = f"{request.method} is not allowed at this address; allowed are {allowed}"
+        detail = f"{request.method} is not allowed here; allowed are {allowed}"
     return problem(
         request,
         status=error.status_code,
@@ -203,11 +203,11 @@ def of_validation_error(request: Request, error: RequestValidationError) -> Resp
     if found and found[0]["type"] == "json_invalid":
         at, reason = found[0]["loc"][-1], found[0]["ctx"]["error"]
         malformed = Malformed(
-            f"the body is not JSON: {reason} at character {at}", code="malformed_json"
+            f"the body is not valid JSON: {reason} at character {at}", code="malformed_json"
         )
         return of_service_error(request, malformed)
     errors = [_error(each, error.body) for each in found[:MAX_ERRORS]]
-    detail = errors[0]["detail"] if errors else "the request does not fit its schema"
+    detail = errors[0]["detail"] if errors else "the request does not match its schema"
     if len(found) > 1:
         detail = f"{len(found)} errors, the first: {detail}"
     return problem(
@@ -238,7 +238,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
         if unit == "item" and isinstance(found.get("input"), Sized):
             got = f", got {len(found['input'])}"
     elif kind == "string_pattern_mismatch":
-        rule = PATTERN_RULES.get(found["ctx"]["pattern"], "does not have the right form")
+        rule = PATTERN_RULES.get(found["ctx"]["pattern"], "does not have the required form")
     elif message.startswith("Input should be "):
         rule = "must be " + message.removeprefix("Input should be ")
     elif message.startswith("Value error, "):
@@ -295,7 +295,7 @@ def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
         status=400,
         code="disconnected",
         title="Malformed request",
-        detail="the connection ended before the body did",
+        detail="the connection was closed before the whole body was received",
     )
 
 
@@ -308,7 +308,7 @@ def of_crash(request: Request) -> Response:
         status=500,
         code="internal_error",
         title="Internal error",
-        detail="the service had an unexpected error; its log has the reason under this request_id",
+        detail="an unexpected error occurred in the service; its log has the details under this request_id",
     )
 
 

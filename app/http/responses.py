@@ -46,7 +46,7 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
     raise NotAcceptable(
         f"Accept must allow one of {', '.join(offers)}, got {accept[:_SHOWN]!r}",
         errors=[
-            {"header": "Accept", "detail": f"this route can answer in {offer}"} for offer in offers
+            {"header": "Accept", "detail": f"this route can return {offer}"} for offer in offers
         ],
     )
 
@@ -338,7 +338,7 @@ def parquet_as_xlsx(path: Path) -> bytes:
         names = file.schema_arrow.names
         cells = file.metadata.num_rows * len(names)
         if cells > MAX_SHEET_CELLS:
-            raise _sheet_too_large(f"{MAX_SHEET_CELLS:,} cells here, these rows have {cells:,}")
+            raise _sheet_too_large(f"{MAX_SHEET_CELLS:,} cells; these rows have {cells:,}")
         with xlsxwriter.Workbook(made, {"constant_memory": True}) as book:
             sheet = book.add_worksheet("scores")
             for column, name in enumerate(names):
@@ -353,7 +353,7 @@ def parquet_as_xlsx(path: Path) -> bytes:
                 )
                 if characters > MAX_SHEET_TEXT:
                     raise _sheet_too_large(
-                        f"{MAX_SHEET_TEXT:,} characters of text here, these rows have more"
+                        f"{MAX_SHEET_TEXT:,} characters of text; these rows have more"
                     )
                 for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     row += 1
@@ -363,7 +363,7 @@ def parquet_as_xlsx(path: Path) -> bytes:
 
 
 def _sheet_too_large(limit: str) -> Invalid:
-    detail = f"a spreadsheet has at most {limit}: take csv"
+    detail = f"a spreadsheet can have at most {limit}: use csv"
     return Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
 
 

@@ -108,6 +108,24 @@ Tags = Annotated[
 ]
 Rate = Annotated[float, Field(ge=0, le=1)]
 
+ModelId = Annotated[str, Field(description="Id of the model.")]
+DatasetId = Annotated[str, Field(description="Id of the dataset.")]
+JobId = Annotated[str, Field(description="Id of the job that made this.")]
+EvaluationId = Annotated[str, Field(description="Id of the evaluation.")]
+CreatedAt = Annotated[Timestamp, Field(description="Time of creation.")]
+Level = Annotated[float, Field(description="Confidence level of each interval.")]
+FprMin = Annotated[float, Field(description="Lower end of the window of false positive rates.")]
+FprMax = Annotated[float, Field(description="Upper end of the window of false positive rates.")]
+PValue = Annotated[
+    float, Field(description="p-value of the hypothesis that there is no difference.")
+]
+Words = Annotated[str, Field(description="The result in one sentence.")]
+Positives = Annotated[int, Field(description="Number of positive rows.")]
+Negatives = Annotated[int, Field(description="Number of negative rows.")]
+IsValid = Annotated[
+    bool, Field(description="Always true. An invalid request returns an error instead.")
+]
+
 
 LABELS = "x-enum-descriptions"
 """The key of a schema with the words for each value of its `enum`, in that order; documentation pages show it."""
@@ -143,49 +161,57 @@ def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model
 class PageOf(Resource, Generic[Item]):
     """One page of a list. OpenAPI has the name of the subclass."""
 
-    data: list[Item]
-    has_more: bool
+    data: list[Item] = Field(description="The items of this page.")
+    has_more: bool = Field(description="True if more items follow this page.")
     next: str | None = Field(
         description="Cursor of the next page: pass it as `after`. Null on the last page."
     )
 
 
 class DatasetVersion(Resource):
-    """A dataset under its name at the time of use. It may have been deleted since."""
+    """The dataset version that was used, under its name at that time. It may have been deleted since."""
 
-    id: str
-    name: str
-    version: int
-    sha256: str = Field(description="SHA-256 of its content.")
+    id: str = Field(description="Id of the dataset.")
+    name: str = Field(description="Name of the dataset at the time of use.")
+    version: int = Field(description="Version number, from 1.")
+    sha256: str = Field(description="SHA-256 of the content.")
     pairs_sha256: str | None = Field(
-        default=None, description="SHA-256 of its pairs. Only for a dataset of kind `preferences`."
+        default=None,
+        description="SHA-256 of the pairs. Null unless the dataset is of kind `preferences`.",
     )
 
 
 class Problem(BaseModel):
     """An error, as RFC 9457 problem details."""
 
-    type: str = Field(examples=["urn:rankwright:problem:invalid"])
-    title: str = Field(examples=["Invalid request"])
-    status: int = Field(examples=[422])
+    type: str = Field(
+        examples=["urn:rankwright:problem:invalid"],
+        description="URI that identifies the type of error: `urn:rankwright:problem:` and `code`.",
+    )
+    title: str = Field(examples=["Invalid request"], description="Short name of the type of error.")
+    status: int = Field(examples=[422], description="HTTP status code of the response.")
     detail: str = Field(
-        description="Says what is wrong: the thing, the rule and the value.",
+        description="What is wrong with this request: the parameter, the rule and the value received.",
         examples=["n_rounds must be greater than or equal to 1, got 0"],
     )
     instance: str | None = Field(
-        description="Path of the request. Null if the request could not be parsed, or if the path is "
-        "longer than 1,000 characters.",
+        description="Path of the request. Null if the request could not be parsed or if the path is longer than "
+        "1,000 characters.",
         examples=["/v1/jobs"],
     )
     code: str = Field(
-        description="Error code for programs. It does not change between versions.",
+        description="Error code for programs. Codes do not change between versions.",
         examples=["invalid"],
     )
-    request_id: str | None = Field(examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
+    request_id: str | None = Field(
+        examples=["req_0198f0c2a4d37c1e8a4b5c6d7e8f9012"],
+        description="Id of the request, as in `X-Request-ID`. Quote it when you report a problem. Null if the "
+        "request could not be parsed.",
+    )
     errors: list[dict[str, Any]] | None = Field(
         default=None,
-        description="The single errors. Each has a `detail`, and a place: `pointer` (into the body), `parameter`, "
-        "`header`, or `line` and `column` (of an uploaded table).",
+        description="The individual errors. Each has a `detail` and a location: `pointer` (JSON Pointer into the "
+        "body), `parameter`, `header`, or `line` and `column` of an uploaded table.",
         examples=[
             [
                 {
@@ -200,22 +226,29 @@ class Problem(BaseModel):
 class Valid(Resource):
     """The request is valid. Nothing was created."""
 
-    valid: bool
+    valid: IsValid
 
 
 class Interval(Resource):
-    """An estimate with its confidence interval."""
+    """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    value: float | None = Field(description="The estimate. Null if it cannot be computed.")
+    low: float | None = Field(
+        description="Lower end of the confidence interval. Null if there is no finite bound."
+    )
+    high: float | None = Field(
+        description="Upper end of the confidence interval. Null if there is no finite bound."
+    )
 
 
-GINI = "2 AUC − 1: the Gini coefficient, or accuracy ratio."
-KS = "The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small samples."
+GINI = "2 AUC − 1: the Gini coefficient, also called the accuracy ratio."
+KS = (
+    "Kolmogorov–Smirnov distance: the largest difference between TPR and FPR. It is biased "
+    "upwards in small samples."
+)
 NULL_IF_TOO_FEW = (
-    "Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3 positives; a "
-    "warning says how many are needed."
+    "Null if the window holds fewer than 3 effective negatives (4 in each fold), or if there are "
+    "fewer than 3 positives. A warning says how many are needed."
 )
 
 

@@ -165,7 +165,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(
                 431,
                 "headers_too_large",
-                f"the head of a request may have at most {MAX_HEAD_BYTES} bytes",
+                f"the head of a request can have at most {MAX_HEAD_BYTES} bytes",
             )
         elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
             self._start_clock()
@@ -561,7 +561,7 @@ class RequestMiddleware:
             except TimeoutError:
                 raise HTTPException(
                     408,
-                    detail=f"without a key a body must arrive within {self._head_seconds:g} seconds",
+                    detail=f"a body without a key must arrive within {self._head_seconds:g} seconds",
                     headers={"Connection": "close"},
                 ) from None
 
@@ -633,13 +633,13 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
     count = len(scope["headers"])
     if count > MAX_HEADERS or head.size > MAX_HEADER_BYTES:
         return HeadersTooLarge(
-            f"a request may have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in all, "
-            f"got {count} of {head.size} bytes"
+            f"a request can have at most {MAX_HEADERS} headers of {MAX_HEADER_BYTES} bytes in total, got "
+            f"{count} headers of {head.size} bytes"
         )
     if head.cookie_size > MAX_COOKIE_BYTES:
         return HeadersTooLarge(
-            f"the Cookie header may have at most {MAX_COOKIE_BYTES} bytes, got {head.cookie_size}; remove cookies of "
-            "this host"
+            f"the Cookie header can have at most {MAX_COOKIE_BYTES} bytes, got {head.cookie_size}; delete "
+            "the cookies of this host"
         )
     try:
         take_off_prefix(scope, root)
@@ -649,21 +649,19 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
         return Malformed(f"a request must have one Host header, got {head.hosts}")
     raw_path = scope["raw_path"]
     if b"%2F" in raw_path or b"%2f" in raw_path:  # would be part of a name, and no name has a slash
-        return NotFound("no address has a quoted slash (%2F) in its path")
+        return NotFound("no URL has an encoded slash (%2F) in its path")
     if b"%00" in scope["raw_path"] or b"%00" in scope["query_string"]:
-        return Malformed("the address must not hold NUL (%00)")
+        return Malformed("the URL must not contain NUL (%00)")
     if scope["path"].endswith("\n"):  # `$` in a route's pattern also matches before it
         return Malformed("the path must not end in a line feed (%0A)")
     length = len(scope["raw_path"]) + len(scope["query_string"])
     if length > MAX_ADDRESS_BYTES:
-        return AddressTooLong(
-            f"the address may have at most {MAX_ADDRESS_BYTES} bytes, got {length}"
-        )
+        return AddressTooLong(f"the URL can have at most {MAX_ADDRESS_BYTES} bytes, got {length}")
     return None
 
 
 def _ending() -> ServiceError:
-    return Unavailable("this process is stopping and could not answer in time", code="draining")
+    return Unavailable("this process is stopping and could not respond in time", code="draining")
 
 
 class _Head(NamedTuple):
@@ -794,10 +792,10 @@ def paced_send(
                 client = client_address(scope)
                 if isinstance(error, ServiceError):
                     reason = error.code
-                    log.info("the answer to %s ended after %d bytes: %s", client, seen, error)
+                    log.info("the response to %s ended after %d bytes: %s", client, seen, error)
                 else:
                     reason = TOO_SLOW
-                    log.info("%s read its answer too slowly, after %d bytes", client, seen)
+                    log.info("%s read its response too slowly, after %d bytes", client, seen)
                 note_cut_off(reason)
                 scope[ABORTED] = True
                 if (abort := scope.get(ABORT)) is not None:
@@ -824,7 +822,7 @@ def min_body_rate(seen: int) -> float:
 def _too_slow(seconds: float, seen: int) -> HTTPException:
     return HTTPException(
         408,
-        detail=f"after {seen} bytes a body must bring {min_body_rate(seen):.0f} more a second, and may be {seconds:g} "
-        "seconds late",
+        detail=f"after {seen} bytes a body must arrive at {min_body_rate(seen):.0f} or more bytes per second, "
+        f"and may be {seconds:g} seconds late",
         headers={"Connection": "close"},
     )

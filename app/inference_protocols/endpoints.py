@@ -200,8 +200,8 @@ def _served_model(context: Context) -> str:
     ref = context.settings.served_model
     if ref is None:
         raise NotFound(
-            "no model is served at the root: set RANKWRIGHT_SERVED_MODEL, or ask"
-            " /v1/models/{ref}/invocations"
+            "no model is served at the root: set RANKWRIGHT_SERVED_MODEL, or use "
+            "/v1/models/{ref}/invocations"
         )
     return ref
 
@@ -323,7 +323,7 @@ def _read_parameters(given: Any) -> dict[str, str]:
             raise Invalid(f"{member} must be an object, got {shown(parameters)}")
         for name, value in parameters.items():
             if name not in NAMES:
-                raise Invalid(f"{member} may have {', '.join(NAMES)}, got {shown(name)}")
+                raise Invalid(f"{member} can have {', '.join(NAMES)}, got {shown(name)}")
             stated[name] = value if isinstance(value, str) else orjson.dumps(value).decode()
     return stated
 
@@ -354,11 +354,11 @@ def _rows_of_csv(served: Served, body: bytes, beside: IdFields, bounds: Bounds) 
     try:
         first = next(csv.reader([line]), [])
     except csv.Error as error:
-        raise Malformed(f"the first line is not CSV: {error}") from error
+        raise Malformed(f"the first line is not valid CSV: {error}") from error
     if not {name.strip() for name in first} & set(names):
         if len(first) != len(names):
             raise Invalid(
-                f"a CSV without a line of names must have {len(names)} columns, got {len(first)}"
+                f"a CSV without a header must have {len(names)} columns, got {len(first)}"
             )
         header = io.StringIO()
         csv.writer(header).writerow(names)

@@ -131,13 +131,13 @@ def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
     try:
         plain = stream.decompress(body, max_bytes + 1)
     except zlib.error as error:
-        raise Malformed(f"the body is not {name}: {error}") from error
+        raise Malformed(f"the body is not valid {name}: {error}") from error
     if len(plain) > max_bytes:
         raise TooLarge(
-            f"a body may take at most {max_bytes} bytes once decompressed, it takes more"
+            f"a body can have at most {max_bytes} bytes after decompression; this one has more"
         )
     if not stream.eof or stream.unused_data:
-        raise Malformed(f"the body is incomplete as {name}")
+        raise Malformed(f"the {name} data of the body is incomplete")
     return plain
 
 
@@ -163,7 +163,7 @@ def read_request(
     inputs = _objects(given, "inputs", required=True)
     names = [_name(each, "inputs", i) for i, each in enumerate(inputs)]
     if (twice := first_doubled(names)) is not None:
-        raise Invalid(f"each input must have its own name, {shown(twice)} occurs twice")
+        raise Invalid(f"input names must differ; {shown(twice)} occurs twice")
     position, text = end, end
     tensors = []
     for i, each in enumerate(inputs):
@@ -176,15 +176,15 @@ def read_request(
         position += size or 0
     if position != len(body):
         raise Malformed(
-            f"the body has {len(body) - position} bytes behind its last binary tensor"
+            f"the body has {len(body) - position} bytes after its last binary tensor"
             if position > end
-            else f"the body has {len(body) - end} bytes behind its JSON"
+            else f"the body has {len(body) - end} bytes after its JSON"
         )
     binary = _flag(given.get("parameters"), "binary_data_output", "/parameters") or False
     outputs = _read_outputs(given, binary)
     id_ = given.get("id")
     if id_ is not None and not isinstance(id_, str):
-        raise _wrong("/id", "id must be text")
+        raise _wrong("/id", "id must be a string")
     row_ids = _row_ids(given.get("parameters"), row_id, tensors)
     return InferRequest(id_, tensors, outputs, binary, row_ids)
 
@@ -202,13 +202,13 @@ def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Te
     found = next((tensor for tensor in tensors if tensor.name == name), None)
     if found is None or found.n_columns != 1:
         raise Invalid(
-            f"the inputs must have {shown(name)}, which names the ids, in the shape [rows] or [rows, 1]",
+            f"the inputs must include {shown(name)}, which has the ids, with the shape [rows] or [rows, 1]",
             code="invalid_id",
         )
     for number, value in enumerate(found.values if isinstance(found.values, list) else ()):
         if not _is_id(value):
             raise Invalid(
-                f"id {number} must be a text, a number, true, false or null, got {shown(value)}",
+                f"id {number} must be a string, a number, true, false or null, got {shown(value)}",
                 code="invalid_id",
             )
     if any(tensor.shape[0] != found.shape[0] for tensor in tensors):
@@ -229,7 +229,8 @@ def _is_id(value: Any) -> bool:
 def _check_text(size: int, most: int) -> None:
     if size > most:
         raise TooLarge(
-            f"JSON and the texts of tensors may take at most {most} bytes once decompressed, got {size}"
+            f"JSON and the strings of tensors can have at most {most} bytes after decompression, got "
+            f"{size}"
         )
 
 
@@ -240,7 +241,7 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
         raise Malformed(f"{HEADER_LENGTH} must be a number of bytes, got {shown(header_length)}")
     if int(header_length) > len(body):
         raise Malformed(
-            f"{HEADER_LENGTH} must be at most the length of the body, {len(body)}, got {header_length}"
+            f"{HEADER_LENGTH} must be at most the length of the body ({len(body)}), got {header_length}"
         )
     return int(header_length)
 
@@ -289,7 +290,7 @@ def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dic
 def _name(given: Mapping[str, Any], of: str, i: int) -> str:
     name = given.get("name")
     if not isinstance(name, str) or not name:
-        raise _wrong(f"/{of}/{i}/name", f"the name of {of}[{i}] must be text")
+        raise _wrong(f"/{of}/{i}/name", f"the name of {of}[{i}] must be a string")
     return name
 
 
@@ -319,11 +320,13 @@ def _read_tensor(
         flat = _flat(given.get("data"), shape, name, f"{pointer}/data")
         return Tensor(name, datatype, tuple(shape), flat)
     if "data" in given:
-        raise _wrong(f"{pointer}/data", f"{shown(name)} must have data or binary data, not both")
+        raise _wrong(
+            f"{pointer}/data", f"{shown(name)} must have either data or binary data, not both"
+        )
     if size > len(body) - position:
         raise Malformed(
-            f"the binary data of {shown(name)} must have {size} bytes, the body has"
-            f" {len(body) - position} left"
+            f"the binary data of {shown(name)} must have {size} bytes, but the body has only "
+            f"{len(body) - position} left"
         )
     part = body[position : position + size]
     read: Callable[..., Any] = _split_bytes if datatype == BYTES else _read_numbers
@@ -394,7 +397,7 @@ def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str
         start, position = position + 4, position + 4 + length
         if position > len(part):
             raise Malformed(
-                f"element {len(found)} of {shown(name)} goes beyond the end of its binary data"
+                f"element {len(found)} of {shown(name)} extends beyond the end of its binary data"
             )
         found.append(part[start:position])
     if len(found) != count:
@@ -412,9 +415,7 @@ def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutpu
                 f"an output must be one of {', '.join(OUTPUTS)}, got {shown(name)}",
             )
         if any(name == other.name for other in found):
-            raise _wrong(
-                f"/outputs/{i}/name", f"each output must be named once, {name} occurs twice"
-            )
+            raise _wrong(f"/outputs/{i}/name", f"output names must differ; {name} occurs twice")
         own = _flag(each.get("parameters"), "binary_data", f"/outputs/{i}/parameters")
         found.append(RequestedOutput(name, binary if own is None else own))
     return found
@@ -520,13 +521,13 @@ def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
             odd = next(v for v in values if v is not None and type(v) not in (int, float, bool))
             raise _wrong(
                 f"/inputs/{i}/data",
-                f"the data of {shown(tensor.name)} must be numbers for {tensor.datatype}, got {shown(odd)}",
+                f"the data of {shown(tensor.name)} must be numbers of type {tensor.datatype}, got {shown(odd)}",
             )
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
     except (pa.ArrowException, OverflowError, UnicodeDecodeError, TypeError) as error:
         raise _wrong(
             f"/inputs/{i}/data",
-            f"the data of {shown(tensor.name)} is not {tensor.datatype}: {str(error)[:200]}",
+            f"the data of {shown(tensor.name)} is not valid {tensor.datatype}: {str(error)[:200]}",
         ) from error
 
 
@@ -539,7 +540,7 @@ def _text(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return None if isinstance(value, float) and math.isnan(value) else repr(value)
-    raise TypeError(f"an element must be text, got {type(value).__name__}")
+    raise TypeError(f"an element must be a string, got {type(value).__name__}")
 
 
 # --- the answer -----------------------------------------------------------------------------------
@@ -572,7 +573,7 @@ def infer(
     names, max_rows = served.features.names, bounds.max_rows(len(served.features.names))
     inputs = [each for each in asked.inputs if each is not asked.row_ids or each.name in names]
     if not inputs:
-        raise Invalid("the inputs must have features, and not only ids")
+        raise Invalid("the inputs must contain features, not only ids")
     rows, ignored = _matrix_of_numbers(served, inputs, missing, max_rows), list[str]()
     if rows is not None:
         n_rows, parts_of_rows = len(rows), iter([rows])

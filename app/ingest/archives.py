@@ -40,10 +40,10 @@ def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
         at = tail.rfind(b"PK\x05\x06")
         end = _END.unpack_from(tail, at) if at >= 0 else None
         if end is None:
-            raise BadTable("the ZIP archive is damaged: it has no list of its members")
+            raise BadTable("the ZIP archive is damaged: it has no directory")
         if end[5] > MAX_DIRECTORY_BYTES:
             raise BadTable(
-                f"the list of a ZIP archive's members may take at most {MAX_DIRECTORY_BYTES} bytes, got {end[5]}",
+                f"the directory of a ZIP archive can have at most {MAX_DIRECTORY_BYTES} bytes, got {end[5]}",
                 code="too_large",
             )
         archive = zipfile.ZipFile(file)

@@ -96,7 +96,7 @@ class ParquetTable(Source):
         except DAMAGE as error:
             raise BadTable(f"row {first + 1} cannot be read as Parquet: {brief(error)}") from error
         if first != self.rows:
-            raise BadTable(f"the file claims {self.rows} rows, but has {first}")
+            raise BadTable(f"the file declares {self.rows} rows, but has {first}")
 
 
 def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
@@ -213,8 +213,8 @@ class _Texts:
         size, most = sum(sizes), self._most_at_once
         if most is not None and size > most:
             raise BadTable(
-                f"the texts of a batch of an Arrow stream may take at most {most} bytes here, got {size}: write "
-                "smaller batches",
+                f"the strings of a batch of an Arrow stream can have at most {most} bytes here, got {size}: "
+                "write smaller batches",
                 code="too_large",
             )
         shared = sum(
@@ -493,7 +493,7 @@ def stream_of(file: Whole) -> Whole:
     (footer,) = _FOOTER_LENGTH.unpack_from(file, at)
     if not 0 <= footer <= at - len(_MAGIC):
         raise BadTable(
-            f"the body cannot be read as an Arrow file: its footer claims {footer} bytes"
+            f"the body cannot be read as an Arrow file: its footer declares {footer} bytes"
         )
     return file[len(_MAGIC) : at - footer]
 
@@ -508,7 +508,7 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
         reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(stream))
         for number, message in enumerate(reader):
             if number >= max_messages:
-                detail = f"an Arrow body may have at most {max_messages} messages, it has more"
+                detail = f"an Arrow body can have at most {max_messages} messages, but has more"
                 raise BadTable(f"{detail}: write larger batches", code="too_large")
             own = message.body.size if message.body is not None else 0
             header = _Table.root(message.metadata).table(_HEADER)
@@ -549,7 +549,9 @@ def _decompressed(batch: _Table, body: pa.Buffer) -> int:
         if length > 0:
             (size,) = struct.unpack_from("<q", body, offset)
             if size < _NOT_COMPRESSED:
-                raise BadTable(f"a buffer of an Arrow stream claims {size} bytes once decompressed")
+                raise BadTable(
+                    f"a buffer of an Arrow stream declares {size} bytes after decompression"
+                )
             claimed += max(size, 0)
     return claimed
 
@@ -569,7 +571,7 @@ class _Table:
     @staticmethod
     def _read(data: bytes, form: str, position: int) -> int:
         if position < 0:  # which would count from the end
-            raise struct.error("an offset points before the message")
+            raise struct.error("an offset points before the start of the message")
         (value,) = struct.unpack_from(form, data, position)
         return int(value)
 
@@ -592,7 +594,7 @@ class _Table:
     def table(self, field: int) -> _Table:
         position = self._field(field)
         if not position:
-            raise struct.error("a message lacks its header")
+            raise struct.error("a message has no header")
         return _Table(self.data, position + self._read(self.data, "<I", position))
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
@@ -604,5 +606,5 @@ class _Table:
         count = self._read(self.data, "<I", position)
         end = position + 4 + 16 * count
         if end > len(self.data):
-            raise struct.error("a vector reaches beyond its message")
+            raise struct.error("a vector extends beyond its message")
         return list(struct.iter_unpack("<qq", self.data[position + 4 : end]))

@@ -477,7 +477,7 @@ class Build:
         negative = next((value for value in known if value not in chosen), None)
         if negative is None:
             raise BadTable(
-                f"positive must leave a value of the label that is negative, got {show(positive)}",
+                f"positive must not include every value of the label, got {show(positive)}",
                 column=self._roles.labels[0],
                 code="one_class",
             )
@@ -524,7 +524,7 @@ class Build:
             ]
             if odd:
                 listed = ",".join([*sorted(self._roles.dropped), *odd])
-                refusal.suggest(f"; drop={listed} leaves it out", {"drop": listed}, column=odd[0])
+                refusal.suggest(f"; drop={listed} ignores it", {"drop": listed}, column=odd[0])
             raise refusal
 
     def _check_value_errors(self, converter: Converter) -> None:
@@ -580,7 +580,7 @@ class Build:
             else:  # the label is a number to be predicted
                 suggestion = {}
             refusal.suggest(
-                f"; its values are {shown}; name one of them in positive; all others are then negative",
+                f"; its values are {shown}; set positive to one of them, and all others count as negative",
                 suggestion,
                 about="third value",
                 values=count_values(values),
@@ -634,8 +634,8 @@ class Build:
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"
                 raise BadTable(
-                    f"the label {show(label)} must have two different values, got {only} "
-                    f"in {converter.rows + converter.unlabelled.total} rows",
+                    f"the label {show(label)} must have two different values, got {only} in "
+                    f"{converter.rows + converter.unlabelled.total} rows",
                     column=label,
                     code="one_class",
                 )
@@ -651,7 +651,7 @@ class Build:
             )
         if self._roles.weight and not converter.weight_sum > 0:
             raise BadTable(
-                f"the weights must have a sum above 0, got {converter.weight_sum:g}",
+                f"the sum of the weights must be above 0, got {converter.weight_sum:g}",
                 column=self._roles.weight,
             )
 
@@ -728,7 +728,7 @@ class Build:
                     if count == 1
                     else f"{count} rows without a label are"
                 )
-                detail = f"{rows} left out; the first is {_describe_row(first)}"
+                detail = f"{rows} ignored; the first is {_describe_row(first)}"
                 found.append(
                     _warning("rows_without_label", label, detail, count, STRICT, first.line)
                 )
@@ -737,9 +737,16 @@ class Build:
             if negatives > 1:
                 detail = f"{negatives} values other than {show(pair[1])} count as negative"
                 found.append(_warning("label_of_many_values", label, detail, negatives, "positive"))
-        why = "its name in the header is empty, as for" if self.source.schema is None else "it is"
+        why = (
+            "its name in the header is empty, like that of"
+            if self.source.schema is None
+            else "it is"
+        )
         for unnamed in self._nameless:
-            detail = f"left out, because {why} a row index; to keep it, list it in numeric or categorical"
+            detail = (
+                f"ignored, because {why} a row index; to use it as a feature, list it in numeric or "
+                "categorical"
+            )
             found.append(
                 _warning("column_without_name", unnamed, detail, converter.rows, DECLARED_NUMERIC)
             )
@@ -766,8 +773,8 @@ class Build:
                 said = self._number_notation(number[1])
                 how = f"say {_spelled(said)}" if said else "write the numbers without them"
                 detail = (
-                    f"read as words, though nearly all values look like numbers: {show(number[0])} has marks between "
-                    f"thousands; {how}, or list the column in categorical"
+                    f"read as categories although nearly all values look like numbers: {show(number[0])} has "
+                    f"thousands separators; {how}, or list the column in categorical"
                 )
                 field = next(reversed(said), CATEGORICAL)
                 found.append(
@@ -781,12 +788,12 @@ class Build:
                 why = (
                     "no value shows which number is the day"
                     if not said
-                    else "other columns have the other order"
+                    else "other columns have the opposite order"
                     if self.notation.dates is None
                     else f"the table is read with dates={self.notation.dates}"
                 )
                 detail = (
-                    f"read as words, though nearly all values look like dates: {show(text)}; {why}: say "
+                    f"read as categories although nearly all values look like dates: {show(text)}; {why}: set "
                     f"{' or '.join(f'dates={order}' for order in orders)}, or list the column in categorical"
                 )
                 found.append(
@@ -796,16 +803,16 @@ class Build:
                 )
             if name in identifiers:
                 detail = (
-                    f"left out, because nearly every row has a different value ({column.distinct} of {column.known}); "
-                    "to keep it as a feature, list it in categorical"
+                    f"ignored, because nearly every row has a different value ({column.distinct} of "
+                    f"{column.known}); to use it as a feature, list it in categorical"
                 )
                 found.append(_warning("identifier", name, detail, column.distinct, CATEGORICAL))
             elif column.distinct > self._limits.number:
                 rarest = column.distinct - self._limits.number
                 detail = (
-                    f"{column.distinct} different words are more than the {self._limits.number} categories "
-                    f"allowed by RANKWRIGHT_MAX_CATEGORIES: the {rarest} rarest words, in {column.pooled} rows, "
-                    "count as missing; to leave the column out, list it in drop"
+                    f"{column.distinct} different categories are more than the {self._limits.number} allowed by "
+                    f"RANKWRIGHT_MAX_CATEGORIES: the {rarest} rarest categories, in {column.pooled} rows, count as "
+                    "missing; to ignore the column, list it in drop"
                 )
                 found.append(_warning("words_pooled", name, detail, rarest, DROP))
         order = {name: number for number, name in enumerate(self.source.names)}
@@ -821,8 +828,9 @@ class Build:
         if name is None:
             return []
         detail = (
-            f"{show(name)} seems to name what a row belongs to, and values repeat; rows of one value may then stand on "
-            f"both sides of a split, and figures be too optimistic: say group={name} if so"
+            f"{show(name)} seems to identify what a row belongs to, and its values repeat; rows with the "
+            "same value may be on both sides of a split, which makes the metrics too optimistic: set "
+            f"group={name} if this is the case"
         )
         return [_warning("rows_of_groups", name, detail, rows, GROUP, None, {GROUP: name})]
 
@@ -843,16 +851,19 @@ class Build:
         words = {word for each in all_odd for word in each.words}
         missing = sorted(word for word in words if not re.search("[0-9]", word))
         said = {"missing": join_names([*self._missing.tokens, *missing])}
-        field, how = "missing", f"say missing={said['missing']} if none is known there"
+        field, how = "missing", f"set missing={said['missing']} if it stands for a missing value"
         if not set(odd.words).issubset(missing):
-            said, how = {}, "name what stands for a missing value in missing"
+            said, how = {}, "list the strings for missing values in missing"
             if odd.what == "numbers":
-                field, how = DECLARED_NUMERIC, "list the column in numeric to count all as missing"
+                field, how = (
+                    DECLARED_NUMERIC,
+                    "list the column in numeric to count all of them as missing",
+                )
         which = ", ".join(map(show, odd.words))
         rows = "1 row" if odd.rows == 1 else f"{odd.rows} rows"
         detail = (
-            f"read as words, though {odd.distinct - len(odd.words)} of {odd.distinct} different values are {odd.what}: "
-            f"{which} in {rows}; {how}, or list the column in categorical"
+            f"read as categories although {odd.distinct - len(odd.words)} of {odd.distinct} different "
+            f"values are {odd.what}: {which} in {rows}; {how}, or list the column in categorical"
         )
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
@@ -953,8 +964,8 @@ def _is_boolean(kind: pa.DataType) -> bool:
 def _no_features(identifiers: Sequence[str]) -> BadTable:
     shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
     return BadTable(
-        f"a table needs at least one feature column, but nearly every row has a different value in {shown}; to use "
-        f"such a column, declare it categorical",
+        "a table must have at least one feature column, but nearly every row has a different value in "
+        f"{shown}; to use such a column as a feature, list it in categorical",
         column=identifiers[0],
         code="no_features",
     )
@@ -1053,7 +1064,7 @@ class Extended(Source):
 class _AppendingConverter(Converter):
     """A converter for a source that begins with typed rows."""
 
-    hint = "; a column keeps its type with mode=append, and gets a new one with mode=replace"
+    hint = "; a column keeps its type with mode=append, and can change it with mode=replace"
 
     def _feature(self, rows: Rows, name: str) -> Floats:
         column = rows.batch.column(name)
@@ -1144,12 +1155,15 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
     errors = Errors()
     for column in columns:
         if column["name"] not in names and column["role"] != _DROPPED:
-            detail = "the column is missing; with mode=append an upload must have the columns of the version before"
+            detail = (
+                "the column is missing; with mode=append an upload must have the same columns as the previous "
+                "version"
+            )
             errors.add(RowError(detail, None, column["name"]))
     for name in names:
         if name not in known:
             detail = (
-                "the version before has no such column; with mode=append columns cannot be added"
+                "the previous version has no such column; with mode=append columns cannot be added"
             )
             errors.add(RowError(detail, None, name))
     if errors.total:
@@ -1168,7 +1182,7 @@ def _check_types(
             continue
         check_type(name, types[name], text=column["role"] == _FEATURE)
         if not _may_hold(types[name], kind):
-            detail = f"the column has the type {types[name]}, and is {kind} in the version before"
+            detail = f"the column has the type {types[name]}, but is {kind} in the previous version"
             errors.add(RowError(detail, None, name))
     if errors.total:
         raise errors.summarise()

@@ -579,7 +579,7 @@ class ItemNames:
         described = []
         for row in at[: errors.wanted(column)].tolist():
             name = show(coded.dictionary[int(code[row])].as_py())
-            detail = f"item {name} is in {self._describe_row(int(first[code[row]]), lines)} already"
+            detail = f"item {name} is already in {self._describe_row(int(first[code[row]]), lines)}"
             number = row - self.rows_before
             if lines is None:
                 where = self._describe_row(row, lines)
@@ -617,7 +617,10 @@ class ItemNames:
 
 
 _INFINITE = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
-_HINT = ", as nearly all values are; name the text for missing values in missing, or the column in categorical"
+_HINT = (
+    ", unlike nearly all other values; list the string for missing values in missing, or the "
+    "column in categorical"
+)
 _MAX_DISTINCT_ERRORS = 1 << 14
 """Most distinct value errors of a column that are kept; beyond that only their number is known."""
 _MAX_LABELS = 1000
@@ -841,7 +844,7 @@ class Converter:
                 if kind == DATETIME:
                     text = as_text(column.slice(row, 1), self._missing)[0].as_py()
                     unsaid = self._notation.dates is None and re.match(_SLASHED, text)
-                    order = "; say dates=day_first or dates=month_first" if unsaid else ""
+                    order = "; set dates=day_first or dates=month_first" if unsaid else ""
                     return f"{show(text)} is not {self._notation.date_rule}{order or self.hint}"
                 return _what_is_wrong(
                     column[row].as_py(), kind == BOOLEAN, self.hint, self._notation
@@ -879,7 +882,7 @@ class Converter:
                 value = text[row].as_py()
                 if value is None:
                     return "the label is missing"
-                return f"{show(value)} is a third value of the label, beside {beside}"
+                return f"{show(value)} is a third value of the label, in addition to {beside}"
 
             rows.report(self.errors, name, bad, detail)
         labels = codes.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int8)
@@ -972,18 +975,18 @@ def _add_counts(counts: Counter[str], more: Mapping[str, int], most: int) -> Non
 def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) -> str:
     text = str(value).strip(SPACES)
     if boolean:
-        return f"{show(text)} is neither true nor false, as nearly all values are"
+        return f"{show(text)} is neither true nor false, unlike nearly all other values"
     if text.lower() in _INFINITE:
         return f"{show(text)} is not a finite number"
     if notation.read_number(text) is not None:
-        return f"{show(text)} is beyond the range of a double"
+        return f"{show(text)} is outside the range of a float64"
     wrong = f"{show(text)} is not a number"
     if notation.thousands:
         words = fields_of(notation)
         if re.search(notation.mark, text):
             return (
-                f"{wrong} by thousands={words['thousands']} and decimal={words['decimal']}: marks between thousands "
-                "must stand between groups of three digits, before the decimal mark"
+                f"{wrong} with thousands={words['thousands']} and decimal={words['decimal']}: thousands "
+                "separators must be between groups of three digits, before the decimal separator"
             )
         return wrong + hint
     found = propose_notations(pa.array([text]), notation)
@@ -998,6 +1001,6 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) 
         ways = ", or ".join(f"{how} if it is {text}" for how, text in zip(said, plain, strict=True))
         return f"{wrong}; say {ways}"
     if found[0].thousands:
-        return f"{wrong}: it has marks between thousands; say {said[0]}, or write {show(plain[0])}"
+        return f"{wrong}: it has thousands separators; set {said[0]}, or write {show(plain[0])}"
     mark = "comma" if notation.decimal == "," else "point"
-    return f"{wrong}; write the decimal {mark}: {show(plain[0])}, or say {said[0]}"
+    return f"{wrong}; write the decimal {mark}: {show(plain[0])}, or set {said[0]}"

@@ -65,7 +65,7 @@ _FOREIGN = {
     b"PAR1": "Parquet; send it as application/vnd.apache.parquet",
     b"ARROW1\0\0": "an Arrow file; send it as application/vnd.apache.arrow.file",
     b"PK\x05\x06": "an empty ZIP archive; save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "a spreadsheet or another document of old Office; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet or another document of an old Office format; save the sheet as CSV",
     b"%PDF": "PDF; save the table as CSV",
     b"\x89PNG": "a picture; save the table as CSV",
     b"\xff\xd8\xff": "a picture; save the table as CSV",
@@ -152,7 +152,7 @@ def find_codec(upload: Upload, dialect: Dialect) -> Upload:
     with upload.open() as stream:
         head = stream.read(8)
     if not head:
-        raise BadTable("the file is empty: a header line and rows are needed", line=1)
+        raise BadTable("the file is empty: it must have a header and rows", line=1)
     for magic, what in _FOREIGN.items():
         if head.startswith(magic):
             raise BadTable(f"the file is not CSV but {what}", line=1)
@@ -186,7 +186,7 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
         except _OverlongHeader as error:
             raise _overlong_header(str(error), dialect, most, max_columns, lines.number) from None
         if lines.ended:
-            raise BadTable("the header opens a quote and does not close it", line=line)
+            raise BadTable("the header opens a quote but does not close it", line=line)
         if lines.number > line + MAX_HEADER_LINES - 1:
             rule = f"the header must end within {MAX_HEADER_LINES} lines"
             raise BadTable(f"{rule}; is a closing quote missing?", line=line)
@@ -207,7 +207,7 @@ def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
 
 def _no_header(lines: _HeaderLines) -> BadTable:
     if lines.ended:
-        return BadTable("the file has only blank lines: a header and rows are needed", line=1)
+        return BadTable("the file has only blank lines: it must have a header and rows", line=1)
     return BadTable(f"the header must be within the first {MAX_LINES_ABOVE} lines", line=1)
 
 
@@ -218,8 +218,8 @@ def _overlong_header(
     delimiter = _delimiter_of(text, dialect, max_columns)
     if count_delimiters(text, delimiter, max_columns) == max_columns:
         return too_many_columns(max_columns, max_columns + 1, line, at_least=True)
-    rule = f"the header may have at most {most} characters"
-    return BadTable(f"{rule}; is a line end or a closing quote missing?", line=line)
+    rule = f"the header can have at most {most} characters"
+    return BadTable(f"{rule}; is a line break or a closing quote missing?", line=line)
 
 
 def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
@@ -259,7 +259,7 @@ def _describe_bytes(text: str) -> tuple[str, str]:
 
 
 def _overlong(line: int) -> BadTable:
-    rule = f"a value in the row that begins here is over {MAX_LINE_LENGTH} characters"
+    rule = f"a value in the row that starts here has more than {MAX_LINE_LENGTH} characters"
     return BadTable(f"{rule}; is a closing quote missing?", line=line)
 
 
@@ -484,7 +484,7 @@ class CsvTable(Source):
                 if separators > most and begun is not None:
                     separators, begun = count_delimiters(begun, delimiter, most + 1), None
                 if separators > most:
-                    got = f"more than {most} values where the header has {width}"
+                    got = f"more than {most} values, but the header has {width}"
                     raise BadTable(got, line=lines.number)
                 yield text
 
@@ -503,14 +503,14 @@ class CsvTable(Source):
                 yield line, record
             elif record:
                 values = "1 value" if len(record) == 1 else f"{len(record)} values"
-                errors.add(RowError(f"{values} where the header has {width}", line))
+                errors.add(RowError(f"{values}, but the header has {width}", line))
                 if errors.total >= MAX_COUNTED_ERRORS:
                     return
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
         column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
-        return BadTable("a quote is opened here and not closed", line=line + breaks, column=column)
+        return BadTable("a quote is opened here but not closed", line=line + breaks, column=column)
 
     def _table_of(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str], errors: Errors

@@ -168,7 +168,7 @@ def brief(message: object) -> str:
     """Return a library's message or type name on one line, cut to a readable length."""
     text = " ".join(str(message).split())
     if isinstance(message, MemoryError):
-        text = f"it needs more memory than there is ({text})"
+        text = f"it needs more memory than is available ({text})"
     return text if len(text) <= _BRIEF else text[:_BRIEF] + "…"
 
 
@@ -187,7 +187,7 @@ def too_many_columns(
     """Return the error for a table with too many columns; with `at_least` it may have more than `count`."""
     got = f"at least {count}" if at_least else count
     return BadTable(
-        f"a table must have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {got}",
+        f"a table can have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {got}",
         line=line,
         code="too_many_columns",
     )
@@ -199,5 +199,5 @@ def too_many_rows(most: int, count: int | None = None, *, setting: str = "") -> 
     """
     found, named = "more" if count is None else count, f" ({setting})" if setting else ""
     return BadTable(
-        f"a table must have at most {most} rows{named}; it has {found}", code="too_many_rows"
+        f"a table can have at most {most} rows{named}; this one has {found}", code="too_many_rows"
     )

@@ -57,7 +57,7 @@ class Text:
     def read(self, name: str, text: str) -> Any:
         """Return the value that a text means; raises ValueError with the field's name."""
         if not 0 < len(text) <= self.max_length or "\0" in text:
-            raise ValueError(f"{name} must have 1 to {self.max_length} characters and no NUL")
+            raise ValueError(f"{name} must have 1 to {self.max_length} characters without NUL")
         return text
 
     def write(self, value: Any) -> str:
@@ -108,17 +108,19 @@ class Names(Text):
     max_length: int = MAX_LIST_LENGTH
     max_names: int | None = None
     what: str = "columns"
-    hint: ClassVar[str] = "Separated by commas; a name that contains a comma stands in quotes."
+    hint: ClassVar[str] = (
+        "Several names are separated by commas; put a name that contains a comma in double quotes."
+    )
 
     def read(self, name: str, text: str) -> list[str]:
         """Return the names."""
         names = self._tidy(split_names(super().read(name, text)))
         if not all(names):
-            raise ValueError(f"{name} must name {self.what}, as in {name}=a,b,c")
+            raise ValueError(f"{name} must list {self.what}, for example {name}=a,b,c")
         if self.max_names is not None and len(names) > self.max_names:
-            raise ValueError(f"{name} must be at most {self.max_names} columns, got {len(names)}")
+            raise ValueError(f"{name} must list at most {self.max_names} columns, got {len(names)}")
         if (twice := first_doubled(names)) is not None:
-            raise ValueError(f"{name} must list each name once, {twice!r} occurs twice")
+            raise ValueError(f"{name} must list each name once; {twice!r} occurs twice")
         return names
 
     def write(self, value: Any) -> str:
@@ -136,7 +138,7 @@ class Columns(Names):
 class Tokens(Names):
     """Texts that mean a missing value. The empty one does so anyway."""
 
-    hint: ClassVar[str] = "Separated by commas."
+    hint: ClassVar[str] = "Several are separated by commas."
 
     def write(self, value: Any) -> str:
         """Return the list as text; a comma is the list without any."""
@@ -219,7 +221,7 @@ class Number(Text):
             with suppress(ValueError):
                 number = float(text)
         if not self.above < number < self.below:
-            rule = f"lie strictly between {self.above:g} and {self.below:g}"
+            rule = f"be strictly between {self.above:g} and {self.below:g}"
             rule = rule if math.isfinite(self.above) else "be a finite number"
             raise ValueError(f"{name} must {rule}, got {shown(text)}")
         return number
@@ -295,8 +297,8 @@ def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> l
     return [
         {
             "parameter": field,
-            "detail": f"{field[:_SHOWN]} is not known here{why}; "
-            + (nearest(field, names) or f"known are {', '.join(names)}"),
+            "detail": f"{field[:_SHOWN]} is not a known field{why}; "
+            + (nearest(field, names) or f"available are {', '.join(names)}"),
         }
         for field in unknown
     ]

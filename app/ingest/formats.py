@@ -63,32 +63,39 @@ class Dialect(TextFields):
     """How the text of a table is written; None: as usual, or as the reader finds it."""
 
     encoding: Annotated[str | None, DialectChoice(words=ENCODINGS, unset="UTF-8 or UTF-16")] = (
-        Field(default=None, description="Of a CSV: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.")
+        Field(
+            default=None,
+            description="Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
+        )
     )
     delimiter: Annotated[
-        str | None, DialectChoice(words=DELIMITERS, unset="found in the header")
-    ] = Field(default=None, description="Of a CSV: `comma`, `semicolon`, `tab` or `pipe`.")
+        str | None, DialectChoice(words=DELIMITERS, unset="detected in the header")
+    ] = Field(
+        default=None, description="Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`."
+    )
     decimal: Annotated[
         str | None,
         DialectChoice(words=DECIMALS, formats=(CSV, XLSX), unset="`point`", passes_on=True),
-    ] = Field(
-        default=None, description="Of a CSV: `point` or `comma`, what stands before decimals."
-    )
+    ] = Field(default=None, description="Decimal separator of a CSV file: `point` or `comma`.")
     thousands: Annotated[
         str | None,
         DialectChoice(words=THOUSANDS, formats=(CSV, XLSX), passes_on=True),
     ] = Field(
         default=None,
-        description="Of a CSV: `point`, `comma`, `space` or `apostrophe`, what stands between thousands.",
+        description="Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`.",
     )
     dates: Annotated[
         str | None,
         DialectChoice(
-            words=DATES, formats=None, unset="found by the values, if one shows it", passes_on=True
+            words=DATES,
+            formats=None,
+            unset="detected from the values, if they are unambiguous",
+            passes_on=True,
         ),
     ] = Field(
         default=None,
-        description="`day_first` or `month_first`: what 03/04/2026 means. 2026-04-03 and 03.04.2026 need it not.",
+        description="How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for "
+        "2026-04-03 and 03.04.2026.",
     )
 
     @classmethod
@@ -170,7 +177,10 @@ def find_clash(given: Mapping[str, str]) -> str | None:
     if mark is None or mark != (given.get("decimal") or "point"):
         return None
     other = "comma" if mark == "point" else "point"
-    return f"thousands={mark} needs decimal={other}: a {mark} cannot stand between thousands and before decimals"
+    return (
+        f"thousands={mark} requires decimal={other}: a {mark} cannot separate both thousands and "
+        "decimals"
+    )
 
 
 def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
@@ -183,7 +193,7 @@ def check_length(content_type: str) -> None:
     """Raise UnsupportedMedia for a Content-Type that is overlong: libraries take quadratic time for its parameters."""
     if len(content_type) > MAX_CONTENT_TYPE_LENGTH:
         raise UnsupportedMedia(
-            f"Content-Type may have at most {MAX_CONTENT_TYPE_LENGTH} characters, got {len(content_type)}"
+            f"Content-Type can have at most {MAX_CONTENT_TYPE_LENGTH} characters, got {len(content_type)}"
         )
 
 

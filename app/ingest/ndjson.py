@@ -93,7 +93,7 @@ class NdjsonTable(Source):
                 known.update(new)
             if max_cells is not None and (row + 1) * len(self._keys) > max_cells:
                 raise BadTable(
-                    f"rows × columns may be at most {max_cells}; line {line.number} is beyond this",
+                    f"rows × columns can be at most {max_cells}; line {line.number} exceeds this",
                     line=line.number,
                     code="too_large",
                 )
@@ -143,7 +143,7 @@ class NdjsonTable(Source):
                 )
                 if nested is not None:
                     rule = "a value must be a number, a string, true, false or null"
-                    detail = f"{rule}; drop={nested} leaves the column out"
+                    detail = f"{rule}; drop={nested} ignores the column"
                     errors.add(RowError(detail, line.number, nested))
                     continue
             yield line
@@ -162,7 +162,7 @@ class NdjsonTable(Source):
                 try:
                     record = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
-                    detail = f"the {self._unit} is not JSON: {error.msg} at character {error.colno}"
+                    detail = f"the {self._unit} is not valid JSON: {error.msg} at character {error.colno}"
                     errors.add(RowError(detail, number))
                     continue
                 if not isinstance(record, dict):
@@ -172,7 +172,7 @@ class NdjsonTable(Source):
 
 
 def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
-    detail = f"a {unit} must have at most {most} commas, colons and opening brackets outside texts"
+    detail = f"a {unit} can have at most {most} commas, colons and opening brackets outside strings"
     return BadTable(detail, line=line, code="too_large")
 
 
@@ -223,7 +223,7 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
                         break
                 except json.JSONDecodeError as error:
                     if not more:
-                        raise refuse(f"an element is not JSON: {error.msg}") from None
+                        raise refuse(f"an element is not valid JSON: {error.msg}") from None
                 except RecursionError:
                     raise BadTable("the element is nested too deeply", line=line) from None
                 if len(text) - at > MAX_LINE_LENGTH:
@@ -294,7 +294,7 @@ def _check_doubled(line: Line) -> None:
     for key, times in Counter(key for key, _ in pairs).items():
         if times > 1:
             raise BadTable(
-                f"the key {show(key)} comes {times} times in one object",
+                f"the key {show(key)} occurs {times} times in one object",
                 line=number,
                 column=key if key.isprintable() else None,
                 code="duplicate_column",

@@ -71,7 +71,7 @@ class _Build:
             raise BadTable("the table has a header but no pairs", code="no_rows")
         if self._weighted and not self._weight_sum > 0:
             raise BadTable(
-                f"the weights must have a sum above 0, got {self._weight_sum:g}", column=WEIGHT
+                f"the sum of the weights must be above 0, got {self._weight_sum:g}", column=WEIGHT
             )
         with self._path.open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -89,14 +89,14 @@ class _Build:
             if name not in given:
                 shown = ", ".join(map(show, given[:20]))
                 raise BadTable(
-                    f"a list of pairs needs the columns better and worse, got {shown}",
+                    f"a table of pairs must have the columns better and worse, got {shown}",
                     column=name,
                     code="unknown_column",
                 )
         for name in given:
             if name not in {BETTER, WORSE, WEIGHT}:
                 raise BadTable(
-                    f"a list of pairs has the columns better, worse and weight, got also {show(name)}",
+                    f"a table of pairs can have only the columns better, worse and weight, got also {show(name)}",
                     column=name,
                     code="unknown_column",
                 )
@@ -115,7 +115,7 @@ class _Build:
                 count += rows.batch.num_rows
                 if count > self._limit:
                     raise BadTable(
-                        f"a list must have at most {self._limit} pairs; it has more",
+                        f"a table can have at most {self._limit} pairs; this one has more",
                         code="too_many_rows",
                     )
                 if self._errors.total >= MAX_COUNTED_ERRORS:

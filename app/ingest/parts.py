@@ -191,11 +191,11 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
         moved = path.resolve(strict=True) != path
     except OSError as error:
         raise BadTable(
-            f"the file {name} cannot be read any more: {error.strerror}", code="file_not_found"
+            f"the file {name} can no longer be read: {error.strerror}", code="file_not_found"
         ) from error
     if moved or stamp_of(now) != part["stamp"]:
         raise BadTable(
-            f"the file {name} must stay as it was when it was added; it was replaced or written to since"
+            f"the file {name} must not change after it is added; it was replaced or modified"
         )
 
 
@@ -289,14 +289,14 @@ def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
         return
     for what, odd in (
         ("lacks", [name for name in names if name not in own]),
-        ("has besides", [name for name in own if name not in names]),
+        ("also has", [name for name in own if name not in names]),
     ):
         if odd:
             listed = ", ".join(map(show, odd[:10])) + (", …" if len(odd) > 10 else "")
             raise BadTable(f"{rule}; it {what} {listed}", column=odd[0], code="parts_differ")
     at = next(i for i, (name, other) in enumerate(zip(names, own, strict=True)) if name != other)
     raise BadTable(
-        f"{rule}; its column {at + 1} is {show(own[at])}, and not {show(names[at])}",
+        f"{rule}; its column {at + 1} is {show(own[at])} instead of {show(names[at])}",
         column=own[at],
         code="parts_differ",
     )
@@ -335,8 +335,8 @@ class _Types:
                 name in self._dropped or source.is_empty(name)
             ):
                 raise BadTable(
-                    f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, and "
-                    f"{brief(before)} in a part before",
+                    f"a column must have the same type in all parts; {show(name)} is {brief(type_)} here, but "
+                    f"{brief(before)} in an earlier part",
                     column=name,
                     code="parts_differ",
                 )

@@ -587,8 +587,8 @@ def count_queries(path: Path, query: str, label: str | None) -> Json:
             with_pairs = int(np.count_nonzero(least < most))
     if not with_pairs:
         raise BadTable(
-            f"a query must have rows of two different labels, got none among {len(sizes)} queries in the column "
-            f"{show(query)}: rows are put in order within each query",
+            f"at least one query must have rows with two different labels, got none among {len(sizes)} "
+            f"queries in the column {show(query)}: rows are ranked within each query",
             column=query,
             code="no_pairs_in_queries",
         )

@@ -117,7 +117,7 @@ def bounded(
     """
     if content_type in (PARQUET, XLSX):
         raise UnsupportedMedia(
-            f"{content_type} is read only by a worker and cannot be checked at once: leave out validate"
+            f"{content_type} can be read only by a worker, so it cannot be checked here: omit validate"
         )
     max_rows = min(limits["rows"], most_rows(upload.stat().st_size))
     if content_type in (ARROW, ARROW_FILE):

@@ -122,7 +122,7 @@ def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
             continue
         if name in seen:
             raise BadTable(
-                f"each role needs a column of its own, got {show(name)} as {seen[name]} and as {role}",
+                f"each column can have only one role, got {show(name)} as {seen[name]} and as {role}",
                 column=name,
                 code="column_in_two_roles",
             )
@@ -134,7 +134,7 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
     for kind, name in declared:
         if name not in known:
             raise BadTable(
-                f"a {kind} column must be a feature, {show(name)} has another role",
+                f"a {kind} column must be a feature; {show(name)} has another role",
                 column=name,
                 code="column_in_two_roles",
             )
@@ -176,7 +176,8 @@ def _assign_item(
         item = next((name for name in ITEM_NAMES if name in free), None)
     if item is None:
         raise BadTable(
-            f"a table of items needs a column with their names: name it in item, or call it {' or '.join(ITEM_NAMES)}",
+            "a table of items must have a column with their names: set item to it, or call it "
+            f"{' or '.join(ITEM_NAMES)}",
             code="no_item",
         )
     features = [name for name in free if name != item]

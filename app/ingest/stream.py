@@ -223,7 +223,7 @@ def too_long(max_bytes: int, setting: str = "") -> BadTable:
     """Return the error for a table that is over the limit, with the setting of the limit if there is one."""
     named = f" ({setting})" if setting else ""
     return BadTable(
-        f"the table must be at most {max_bytes} bytes{named} once decompressed; it is longer",
+        f"the table can have at most {max_bytes} bytes{named} after decompression; this one has more",
         code="too_large",
     )
 

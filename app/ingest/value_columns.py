@@ -313,7 +313,8 @@ def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) ->
     lengths = pc.binary_length(coded.dictionary).to_numpy(zero_copy_only=False)
     if (size := int(np.dot(count_codes(coded), lengths))) > MAX_DECODED_BYTES:
         raise BadTable(
-            f"texts of a label, item, group or date must take at most {MAX_DECODED_BYTES} bytes a batch, got {size}"
+            f"strings of a label, item, group or date can have at most {MAX_DECODED_BYTES} bytes per "
+            f"batch, got {size}"
         )
     return coded.dictionary_decode()
 
@@ -360,14 +361,14 @@ def to_text(column: pa.Array) -> pa.Array:
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # an unknown time zone
         raise _no_text(kind) from error
     if types.is_temporal(kind) and pc.any(pc.starts_with(text, _BEYOND)).as_py():
-        raise BadTable("a date or time that is read as text must be in the years 1 to 9999")
+        raise BadTable("a date or time that is read as a string must be in the years 1 to 9999")
     return text
 
 
 def _no_text(kind: pa.DataType) -> BadTable:
     return BadTable(
-        "a label, item, group or categorical column must hold text, numbers or booleans, "
-        f"not {brief(kind)}",
+        "a label, item, group or categorical column must contain strings, numbers or booleans, not "
+        f"{brief(kind)}",
         code="unsupported_type",
     )
 

@@ -120,13 +120,13 @@ class Notation:
         """What a number must be, for a message."""
         if self.decimal == "." and not self.thousands:
             return "a finite number"
-        return f"a finite number, as 1{self.thousands}234{self.decimal}5"
+        return f"a finite number, such as 1{self.thousands}234{self.decimal}5"
 
     @cached_property
     def date_rule(self) -> str:
         """What a date must be, for a message."""
         more = {DAY_FIRST: ", 31/01/2026", MONTH_FIRST: ", 01/31/2026", None: ""}[self.dates]
-        return f"a date, as 2026-01-31, 2026-01-31T12:00:00Z{more} or 31.01.2026"
+        return f"a date, such as 2026-01-31, 2026-01-31T12:00:00Z{more} or 31.01.2026"
 
     def plain(self, text: str) -> str:
         """Return a number with a decimal point and without marks; what is no number here does not become one."""
@@ -209,7 +209,7 @@ def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
         return notation.read_date(text)
     elif kind == BOOLEAN and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
-    raise ValueError(f"is no {kind} value")
+    raise ValueError(f"is not a {kind} value")
 
 
 def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
@@ -234,15 +234,15 @@ def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUA
     if kind == DATETIME:
         return np.array([read_json(DATETIME, value, notation) for value in values], np.float64)
     if not _CELLS[kind].issuperset(map(type, values)):
-        raise ValueError("some value is of another type")
+        raise ValueError("a value has a different type")
     try:
         numbers = np.array(values, dtype=np.float64)
     except OverflowError as error:  # an integer may be more than a double can hold
-        raise ValueError("some value is too large") from error
+        raise ValueError("a value is too large") from error
     if np.isinf(numbers).any():
-        raise ValueError("some value is infinite")
+        raise ValueError("a value is infinite")
     if kind == BOOLEAN and not np.all((numbers == 0.0) | (numbers == 1.0) | np.isnan(numbers)):
-        raise ValueError("some value is neither true nor false")
+        raise ValueError("a value is neither true nor false")
     return numbers
 
 

@@ -89,7 +89,9 @@ def rows_of(path: Path) -> Iterator[list[Any]]:
                 raise BadTable("the workbook has no visible sheet of cells")
             sheet = book.get_sheet_by_name(names[0])
             if sheet.start is None:
-                raise BadTable(f"the sheet {show(names[0])} is empty: a header and rows are needed")
+                raise BadTable(
+                    f"the sheet {show(names[0])} is empty: it must have a header and rows"
+                )
             yield from sheet.iter_rows()
     except (calamine.CalamineError, ValueError) as error:
         raise BadTable(f"the workbook is damaged: {error}"[:300]) from error
@@ -115,7 +117,7 @@ def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None
         if len(members) != len(archive.infolist()):
             raise BadTable("the workbook is damaged: a part of it is there twice")
         if not is_workbook(archive):
-            raise BadTable("a ZIP archive of a table must not be compressed once more")
+            raise BadTable("a ZIP archive of a table must not be compressed again")
         sheets = [name for name in members if _SHEETS.fullmatch(name)]
         texts = [_TEXTS] if _TEXTS in members else []
         others = [name for name in members if _PARTS.fullmatch(name)]
@@ -250,7 +252,7 @@ class _Sheet(_Part):
 
 
 def _too_many(most: int, got: str) -> BadTable:
-    rule = f"a sheet may have at most {most} cells, got {got}"
+    rule = f"a sheet can have at most {most} cells, got {got}"
     return BadTable(f"{rule}; send a larger table as CSV or Parquet", code="too_large")
 
 

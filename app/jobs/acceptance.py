@@ -34,8 +34,10 @@ WAIT_HEADERS: Json = {
         "schema": {"type": "string"},
     },
     "Retry-After": {
-        "description": "Seconds until the next request makes sense, if the request asked to wait and the job has not "
-        "ended.",
+        "description": (
+            "Seconds to wait before the next request, if the request asked to wait and the job has not "
+            "ended."
+        ),
         "schema": {"type": "integer"},
     },
 }
@@ -86,7 +88,7 @@ async def _prefer_wait(
     prefer: Annotated[
         str | None,
         Header(
-            description="`wait=N`: answer only when the work is done, or after N seconds (at most 60).",
+            description="`wait=N`: respond only when the work is done, or after N seconds (at most 60).",
             examples=["wait=30"],
         ),
     ] = None,
@@ -113,7 +115,7 @@ def _wake(producer: Producer, job_id: str) -> None:
     try:
         producer.wake()
     except BrokerAway as error:
-        log.debug("job %s: the wake-up was not sent, a worker will look for it: %s", job_id, error)
+        log.debug("job %s: the wake-up was not sent; a worker will poll for it: %s", job_id, error)
 
 
 @dataclass(frozen=True)

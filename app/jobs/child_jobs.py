@@ -61,17 +61,19 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     forever.
     """
     if claim.parent_id is not None:
-        raise ValueError(f"{claim.job_id} is a child job and cannot fan out")
+        raise ValueError(f"{claim.job_id} is a child job and cannot create child jobs")
     job = queue.lock(session, claim)
     if job.cancel_requested_at is not None:
-        raise CancelRequested(f"{job.id} was asked to stop before it could fan out")
+        raise CancelRequested(f"{job.id} was asked to stop before it could create child jobs")
     if job.keep_requested_at is not None and not claim.keep_requested:
         # This attempt did not know of the request. The next one does, and asks only for the child jobs that it needs.
         queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
         return
     last = queue_repository.last_stage(session, job.id)
     if last is not None and asked.stage <= last:
-        raise ValueError(f"stage must be above {last}, the last of {job.id}, got {asked.stage}")
+        raise ValueError(
+            f"stage must be above {last}, the last stage of {job.id}, got {asked.stage}"
+        )
     done = 0.0 if last is None else queue_repository.done(session, job.id).fraction
     share = (1.0 - done) * asked.share / len(asked.parts)
     queue_repository.wait(session, job)
@@ -125,12 +127,12 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     job = jobs.find(session, owner, job_id, lock=True)
     if job.state in FINAL_STATES:
         raise Conflict(
-            f"keep needs an unfinished job; {job_id} has {job.state}",
+            f"keep requires an unfinished job; {job_id} has {job.state}",
             code="job_finished",
         )
     if job.cancel_requested_at is not None:
         raise Conflict(
-            f"keep needs a running job; {job_id} was already asked to stop",
+            f"keep requires a running job; {job_id} has already been asked to stop",
             code="job_cancelling",
         )
     if job.keep_requested_at is not None:
@@ -154,8 +156,11 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 def _why_nothing(job: Job) -> str:
     if "algorithm" not in job.spec:
-        return f"keep is for training jobs, this one is of kind {job.kind!r}"
-    return "it has fitted nothing yet; cancel it without keep, or try again when progress.keepable is true"
+        return f"keep applies only to training jobs; this job is of kind {job.kind!r}"
+    return (
+        "no candidate has been fitted yet; cancel the job without keep, or try again when "
+        "progress.keepable is true"
+    )
 
 
 def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:

@@ -154,7 +154,7 @@ class Dispatcher:
             except Unavailable:
                 pass  # `Database` logs it
             except Exception:
-                log.exception("the dispatcher goes on after an error")
+                log.exception("the dispatcher continues after an error")
             note_wait()
             stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 

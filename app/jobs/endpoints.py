@@ -74,13 +74,13 @@ def list_jobs(
     unresolved: Annotated[
         bool,
         Query(
-            description="`true`: only jobs that failed or timed out and that nothing has made good. Left out are those "
-            "that were retried, those whose output was deleted, and those after which a job of the same kind and name "
-            "succeeded."
+            description="`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were "
+            "retried, jobs whose output was deleted, and jobs followed by a successful job of the same "
+            "kind and name."
         ),
     ] = False,
 ) -> JobPage:
-    """The owner's jobs of one `kind` or of all kinds, in the order of `sort`."""
+    """Return the owner's jobs of one `kind`, or of all kinds, in the order of `sort`."""
     page = context.db.reading(
         jobs.list_page,
         caller.owner,
@@ -112,8 +112,8 @@ async def read_job(
     caller: CallerDep,
     wait: PreferWaitDep,
 ) -> Response:
-    """The job's state and progress; after its end `output` or `error`. With `Prefer: wait=N` the answer comes when
-    the job has ended, or after N seconds.
+    """Return the job's state and progress; after its end, also `output` or `error`. With `Prefer: wait=N` the response
+    is sent when the job has ended, or after N seconds.
     """
     owner = caller.owner
     body, ended = await run_in_threadpool(context.db.reading, read_job_again, owner, job_id)
@@ -134,8 +134,8 @@ async def read_job(
     status_code=202,
     response_model=Job,
     summary="Cancel a job",
-    response_description="The job is asked to stop, or has stopped.",
-    responses={200: {"model": Job, "description": "The job was asked to stop before."}},
+    response_description="The job will stop, or has stopped.",
+    responses={200: {"model": Job, "description": "The job had already been asked to stop."}},
 )
 @needs("train")
 def cancel_job(
@@ -146,14 +146,14 @@ def cancel_job(
     keep: Annotated[
         bool,
         Query(
-            description="`true`: end the search now and keep its best candidate. That candidate is fitted and "
-            "served, and the"
-            " job succeeds with a warning. 409 `nothing_to_keep` unless `progress.keepable` is true."
+            description="`true`: end the search now and keep its best candidate. That candidate is fitted and served, "
+            "and the job succeeds with a warning. Returns 409 `nothing_to_keep` unless "
+            "`progress.keepable` is true."
         ),
     ] = False,
 ) -> Response:
-    """Ask the job to stop. A queued job ends at once, a running job within about a second. 409 if the job has already
-    ended in another way.
+    """Ask the job to stop. A queued job ends immediately, a running job within about a second. Returns 409 if the job
+    has already ended in another way.
     """
     ask = child_jobs.end_early if keep else jobs.cancel
     job, changed = context.db.writing(ask, caller.owner, job_id)
@@ -170,11 +170,13 @@ def cancel_job(
 )
 @needs("train")
 async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
-    """Run the same work again as a new job. Its `retry_of` names this job. 409 unless this job has failed, was
+    """Run the same work again as a new job, whose `retry_of` is this job. Returns 409 unless this job has failed, was
     cancelled or timed out.
 
-    The output of the job (an evaluation, a comparison, a batch score, a dataset) then belongs to the new job. 409 if it
-    already belongs to another job; the answer names that job.
+
+
+    The output of the job (an evaluation, comparison, batch score or dataset) then belongs to the new job. Returns 409
+    if it already belongs to another job; the error names that job.
     """
     if new.only_check:
         return await new.creation.rehearse(jobs.retry, new.settings, new.owner, job_id)
@@ -206,18 +208,20 @@ async def read_events(
     watcher: WatcherDep,
     caller: CallerDep,
     after: Annotated[
-        int, Query(ge=0, description="Number (`seq`) of the last event that you have read.")
+        int, Query(ge=0, description="Number (`seq`) of the last event you have read.")
     ] = 0,
-    limit: Annotated[int, Query(ge=1, le=200, description="Maximum events on the page.")] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=200, description="Maximum number of events on the page.")
+    ] = 50,
     last_event_id: Annotated[
         str | None,
         Header(
-            description="Number of the last event that you have read; a stream continues after it."
+            description="Number of the last event you have read; the stream continues after it."
         ),
     ] = None,
 ) -> Response:
-    """The job's events, in order. A stream ends when the job has ended, or when its key becomes invalid. It sends a
-    ping every 15 s.
+    """Return the job's events, in order. A stream ends when the job has ended, or when its key becomes invalid. It
+    sends a ping every 15 seconds.
     """
     if "text/event-stream" in request.headers.get("accept", ""):
         if last_event_id is not None:
@@ -317,7 +321,7 @@ def _newer_than(seq: int) -> Callable[[Snapshot], bool]:
 
 def _event_number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid(f"Last-Event-ID must be an event's number, got {text[:100]!r}")
+        raise Invalid(f"Last-Event-ID must be the number of an event, got {text[:100]!r}")
     return int(text)
 
 

@@ -122,9 +122,9 @@ def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str
         case JobState.FAILED | JobState.CANCELLED | JobState.TIMED_OUT:
             advice = "retry that one"
         case "gone":
-            advice = "ask for a new one"
+            advice = "create a new one"
         case _:
-            advice = "wait for its end or cancel it"
+            advice = "wait for it to end, or cancel it"
     return Conflict(
         f"{what} now belongs to {job_id}, which is {state}: {advice}", code="job_not_retryable"
     )
@@ -239,7 +239,7 @@ class Output(Generic[Row]):
         found = self.find(session, owner, id_, lock=True)
         if status_of(found) == PROCESSING:
             raise Conflict(
-                f"{self.name} {id_} has the unfinished job {found.job_id}: wait for its end or cancel it",
+                f"{self.name} {id_} has the unfinished job {found.job_id}: wait for it to end, or cancel it",
                 code=f"{self.code}_in_use",
             )
         repository.delete_output(session, self.table, owner, id_)
@@ -291,7 +291,7 @@ class Output(Generic[Row]):
     def lost(self, claim: Claim) -> Conflict:
         """Return the error for an output that no longer belongs to this job."""
         return Conflict(
-            f"{self.name} {claim.spec[self.key]} belongs to another job than {claim.job_id}",
+            f"{self.name} {claim.spec[self.key]} belongs to a different job than {claim.job_id}",
             code=f"{self.code}_of_another_job",
         )
 

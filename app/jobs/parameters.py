@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import Field
 
@@ -19,8 +19,8 @@ class TrainingParameters:
     label_noise: Annotated[
         Annotated[float, Field(ge=0, lt=0.5)] | None,
         Field(
-            description="Fraction of the labels that are flipped, if you know it. Algorithms with a `noise_rate` "
-            "correct for it; other algorithms only record it. Null: sampled_martirank estimates it."
+            description="Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct "
+            "for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it."
         ),
     ] = None
 
@@ -41,4 +41,11 @@ def asked_members() -> Mapping[str, tuple[Any, Any]]:
 def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
     """Return the members of an answer; `optional`: null in a job that has no such parameters."""
     types = get_type_hints(TrainingParameters)
-    return {name: (types[name] | None if optional else types[name], ...) for name in NAMES}
+    declared = get_type_hints(TrainingParameters, include_extras=True)
+    shown: dict[str, tuple[Any, Any]] = {}
+    for name in NAMES:
+        words = next(each.description for each in get_args(declared[name])[1:])
+        description = f"{words} Null unless the job trains a model." if optional else words
+        type_ = types[name] | None if optional else types[name]
+        shown[name] = (type_, Field(description=description))
+    return shown

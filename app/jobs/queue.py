@@ -236,7 +236,7 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
     error = {
         "code": "attempts_spent",
         "title": "Attempts spent",
-        "detail": f"a job has at most {job.max_attempts} attempts; the last one ended with: {reason}",
+        "detail": f"the job used all its {job.max_attempts} attempts; the last one ended with: {reason}",
         "errors": [],
     }
     return end_locked(session, job, JobState.FAILED, error)

@@ -6,7 +6,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.http.schemas import DatasetVersion, PageOf, Resource, Timestamp, one_of, with_members
+from app.http.schemas import (
+    CreatedAt,
+    DatasetVersion,
+    PageOf,
+    Resource,
+    Timestamp,
+    one_of,
+    with_members,
+)
 from app.jobs import parameters
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
 from app.platform.tables import Job as JobRow
@@ -29,174 +37,210 @@ EVENTS = ("state", "progress", "message")
 
 
 class ProgressRow(Resource):
-    """A candidate that a search tried, judged on the validation rows of all inner splits."""
+    """A candidate of a search, with its value on the validation rows of all inner splits."""
 
     trial: int = Field(
-        description="Number of the trial that completed this candidate; 0 for a mean rank of several candidates."
+        description="Number of the trial that completed this candidate. 0 for a mean rank of several candidates."
     )
-    algorithm: str
+    algorithm: str = Field(description="Name of the algorithm.")
     parameters: dict[str, Any] = Field(
-        description="The searched parameters; for `auto` those that it changed. At most 8."
+        description="Up to 8 searched parameters; for `auto` those that it changed."
     )
-    rows: int | None = Field(description="Number of training rows (or pairs).")
+    rows: int | None = Field(
+        description="Number of training rows, or of pairs. Null if it is unknown."
+    )
     splits: int = Field(
-        description="Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its "
-        "splits has no row yet.",
+        description="Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet "
+        "evaluated on all splits is not listed.",
     )
-    value: float = Field(description="Value of the job's objective, as mean over the inner splits.")
+    value: float = Field(description="Mean value of the job's objective over the inner splits.")
     seconds: float = Field(description="Fit time over all inner splits, in seconds.")
 
 
 class Best(ProgressRow):
-    """The best candidate up to now."""
+    """The best candidate so far."""
 
-    metric: Annotated[str, one_of(METRICS)] = Field(
-        description="The metric of the job's objective."
-    )
+    metric: Annotated[str, one_of(METRICS)] = Field(description="Metric of the job's objective.")
 
 
 class Improvement(Resource):
-    """The value of the best candidate from a time on."""
+    """A new best value during a search."""
 
-    seconds: float = Field(description="Seconds from the start of the job to the report of it.")
+    seconds: float = Field(
+        description="Seconds from the start of the job to the report of this value."
+    )
     value: float = Field(description="Value of the job's objective, as on the leaderboard.")
 
 
 class Progress(Resource):
-    """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has succeeded
-    `fraction` (1), `best`, `leaderboard` and `improvements` are kept.
+    """Progress of a running job: its phase, its steps and its best candidates. After a job has succeeded, `fraction`
+    (1), `best`, `leaderboard` and `improvements` remain.
     """
 
     fraction: float | None = Field(
         default=None,
-        description="Fraction of the whole job that is done, from 0 to 1. For a job with a budget: the fraction that "
-        "is used.",
+        description="Fraction of the job that is done, from 0 to 1. For a job with a time budget: the fraction of "
+        "the budget that is used. Null if it is unknown.",
     )
     phase: str | None = Field(
         default=None,
         description="`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`, "
-        "`measuring` or `comparing` (with simple benchmark models).",
+        "`measuring` or `comparing` (with baselines). Null if it is unknown.",
     )
     auto_phase: str | None = Field(
         default=None,
-        description="Of `auto`: the phase in which it spends its budget now, such as portfolio or last fits.",
+        description="For the algorithm auto: the phase that currently uses its budget, such as portfolio or last "
+        "fits. Null otherwise.",
     )
-    algorithm: str | None = Field(default=None, description="The algorithm that is being fitted.")
+    algorithm: str | None = Field(
+        default=None, description="Algorithm that is currently being fitted. Null if none is."
+    )
     parameters: dict[str, Any] | None = Field(
-        default=None, description="Parameters of the current candidate, as on the leaderboard."
+        default=None,
+        description="Parameters of the current candidate, as on the leaderboard. Null if there is none.",
     )
     rows: int | None = Field(
-        default=None, description="Number of training rows (or pairs) of the current fit."
+        default=None,
+        description="Number of training rows, or of pairs, of the current fit. Null if none is running.",
     )
     trial: int | None = Field(
         default=None,
-        description="For a search: number of the current trial. A trial is one fit on one inner split.",
+        description="For a search: number of the current trial. A trial is one fit on one inner split. Null "
+        "otherwise.",
     )
     trials: int | None = Field(
-        default=None, description="Total number of trials. Null if it is not known, as with `auto`."
+        default=None, description="Total number of trials. Null if it is unknown, as with `auto`."
     )
     fold: int | None = Field(
-        default=None, description="For cross-validation: number of the current fold."
+        default=None,
+        description="For cross-validation: number of the current fold. Null otherwise.",
     )
     step: int | None = Field(
         default=None,
-        description="Number of rounds, or other steps, that the current fit has done. For a job in parts: number of "
-        "finished parts.",
+        description="Number of rounds, or other steps, that the current fit has completed. For a job in parts: "
+        "number of finished parts. Null if it is unknown.",
     )
-    of: int | None = Field(default=None, description="Total number of steps or parts.")
+    of: int | None = Field(
+        default=None, description="Total number of steps or parts. Null if it is unknown."
+    )
     detail: str | None = Field(
         default=None,
-        description="Figures of the last step, for people: the loss; the AUC on a sample of the training rows, if it "
-        "is cheap; the AUC on the validation rows of early stopping.",
+        description="Metrics of the last step, as text for people: the loss; the AUC on a sample of the training "
+        "rows, if it is cheap; the AUC on the validation rows of early stopping. Null if there are "
+        "none.",
     )
-    best: Best | None = None
+    best: Best | None = Field(
+        default=None, description="The best candidate so far. Null until there is one."
+    )
     leaderboard: list[ProgressRow] = Field(
         default_factory=list,
-        description="The ten best candidates up to now, best first. Of a job that has succeeded: the chosen one, then "
-        "the best of the others, with the values that the model keeps (`/v1/models/{id}/leaderboard`, or `search`).",
+        description="The ten best candidates so far, best first. After a job has succeeded: the chosen one, then "
+        "the best of the others, with the values that the model stores "
+        "(`/v1/models/{id}/leaderboard`, or `search`).",
     )
     improvements: list[Improvement] = Field(
         default_factory=list,
-        description="The value of the best candidate over time: each report in which it was greater than before, at "
-        "most 100.",
+        description="Up to 100 reports in which the best value improved, in order of time.",
     )
     keepable: bool = Field(
         default=False, description="True if `POST …/cancel?keep=true` can keep a candidate now."
     )
     elapsed_seconds: float | None = Field(
         default=None,
-        description="Seconds from the start of the job to this report. A job reports once a second.",
+        description="Seconds from the start of the job to this report. A job reports once a second. Null if it is "
+        "unknown.",
     )
     seconds_left: float | None = Field(
         default=None,
-        description="Seconds left of the budget of `auto` at this report. It does not go down "
-        "in the phase `compiling`.",
+        description="Seconds left of the budget of `auto` at this report. The budget is paused in the phase "
+        "`compiling`. Null without a budget.",
     )
 
 
 class JobOutput(Resource):
-    """The resource that a job makes."""
+    """The resource that a job creates."""
 
     kind: Annotated[str, one_of(OUTPUTS)] = Field(
-        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is "
-        "that of the dataset."
+        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` "
+        "is the id of the dataset."
     )
-    id: str
+    id: str = Field(description="Id of the resource.")
 
 
 @with_members(parameters.shown_members(optional=True))
 class Job(Resource):
     """A job: long work that a worker does in the background."""
 
-    id: str
+    id: str = Field(description="Id of the job.")
     kind: Annotated[str, one_of(SHOWN_KINDS)] = Field(description=KINDS)
-    name: str
+    name: str = Field(description="Name of the resource that the job creates.")
     state: Annotated[str, one_of(SHOWN_STATES)] = Field(
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."
     )
-    dataset_id: str | None
+    dataset_id: str | None = Field(
+        description="Id of the dataset that the job uses. Null without one."
+    )
     dataset: DatasetVersion | None = Field(
-        description="The dataset that the job uses, under its name when the job was submitted."
+        description="The dataset that the job uses, under its name when the job was submitted. Null without one."
     )
     validation_dataset: DatasetVersion | None = Field(
-        description="The dataset that validates the model, with validation.method `dataset`."
+        description="The dataset that the model is validated on. Null unless the validation method is `dataset`."
     )
     algorithm: dict[str, Any] | None = Field(
-        description="Name and all parameters. For a parameter that is searched: its greatest value."
+        description="Name of the algorithm and all its parameters. A searched parameter has its largest value. "
+        "Null unless the job trains a model."
     )
-    objective: dict[str, Any] | None
-    validation: dict[str, Any] | None
-    search: dict[str, Any] | None
+    objective: dict[str, Any] | None = Field(
+        description="Objective of the training: `metric` and its parameters. Null unless the job trains a model."
+    )
+    validation: dict[str, Any] | None = Field(
+        description="Validation method and its parameters. Null unless the job trains a model."
+    )
+    search: dict[str, Any] | None = Field(description="The parameter search. Null without one.")
     baselines: dict[str, Any] | None = Field(
-        description="`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the "
-        "job's time that they may take; null: no limit."
+        description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
+        "of the job's time that they may take; null: no limit. Null unless the job trains a model."
     )
-    timeout_seconds: float
-    priority: int
-    tags: dict[str, str]
-    attempt: int
-    max_attempts: int
-    progress: Progress | None
-    error: dict[str, Any] | None = Field(description="The problem, if the job failed.")
+    timeout_seconds: float = Field(description="Maximum run time in seconds.")
+    priority: int = Field(description="Priority from -100 to 100; higher starts first.")
+    tags: dict[str, str] = Field(description="Tags of the job.")
+    attempt: int = Field(description="Number of the current or last attempt. 0 before the first.")
+    max_attempts: int = Field(description="Maximum number of attempts.")
+    progress: Progress | None = Field(
+        description="Progress of the job. Null before its first report."
+    )
+    error: dict[str, Any] | None = Field(
+        description="The problem, if the job failed; otherwise null."
+    )
     output: JobOutput | None = Field(
         default=None,
-        description="The resource that the job makes; it has its own status. A model exists only after the job has "
-        "succeeded. A retried job shows the same resource as its retry, which may have made it.",
+        description="The resource that the job creates; it has its own status. A model exists only after the job "
+        "has succeeded. A retried job shows the same resource as its retry, which may have created "
+        "it. Null if there is none.",
     )
     request_id: str | None = Field(
-        description="Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the "
-        "workers has it in each line about the job."
+        description="Id of the request that submitted the job, from its `X-Request-ID`. All log lines of the API "
+        "and of the workers about the job include it. Null if it was not recorded."
     )
-    retry_of: str | None
+    retry_of: str | None = Field(
+        description="Id of the job that this one retries. Null if it is not a retry."
+    )
     last_event: int = Field(
         description="Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."
     )
-    created_at: Timestamp
-    started_at: Timestamp | None
-    finished_at: Timestamp | None
-    cancel_requested_at: Timestamp | None
+    created_at: CreatedAt
+    started_at: Timestamp | None = Field(
+        description="Start of the current or last attempt. Null before the first."
+    )
+    finished_at: Timestamp | None = Field(
+        description="Time at which the job reached its final state. Null until then."
+    )
+    cancel_requested_at: Timestamp | None = Field(
+        description="Time of the request to cancel. Null without one."
+    )
     keep_requested_at: Timestamp | None = Field(
-        default=None, description="Time of the request to end early and keep the best candidate."
+        default=None,
+        description="Time of the request to end early and keep the best candidate. Null without one.",
     )
 
     @classmethod
@@ -251,15 +295,17 @@ class JobPage(PageOf[Job]):
 class Event(Resource):
     """One event of a job."""
 
-    seq: int = Field(description="Number of the event in its job: 1, 2, 3, and so on.")
-    at: Timestamp
+    seq: int = Field(description="Number of the event within its job: 1, 2, 3, and so on.")
+    at: Timestamp = Field(description="Time of the event.")
     type: Annotated[str, one_of(EVENTS)] = Field(description="`state`, `progress` or `message`.")
-    data: dict[str, Any]
+    data: dict[str, Any] = Field(description="Content of the event; its members depend on `type`.")
 
 
 class EventPage(Resource):
-    """Events in order. To read on, pass `next` as `after`."""
+    """A page of events, in order."""
 
-    data: list[Event]
-    has_more: bool
-    next: int | None
+    data: list[Event] = Field(description="The events of this page.")
+    has_more: bool = Field(description="True if more events follow this page.")
+    next: int | None = Field(
+        description="Number of the last event of this page: pass it as `after`. Null on the last page."
+    )

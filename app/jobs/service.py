@@ -236,7 +236,7 @@ def events(
 ) -> Sequence[JobEvent]:
     """Return up to `limit` of the job's events numbered above `after`, in order and without gaps."""
     if not 0 <= after <= _MAX_SEQ:
-        raise Invalid(f"after must be an event's number, from 0, got {after}")
+        raise Invalid(f"after must be the number of an event, 0 or more, got {after}")
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise Invalid(f"limit must be between 1 and {MAX_PAGE_SIZE}, got {limit}")
     job = find(session, owner, job_id)

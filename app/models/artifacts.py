@@ -28,7 +28,8 @@ def load_ranker(path: Path) -> tuple[Ranker, int]:
     found = hashlib.sha256(data).hexdigest()
     if found != path.name:
         raise Unavailable(
-            f"the artifact {path.name} was changed in the blob store: its SHA-256 is {found}. Restore it from a backup",
+            f"the artifact {path.name} was changed in the blob store: its SHA-256 is {found}. Restore it "
+            "from a backup",
             code="artifact_damaged",
         )
     return artifact.load(data), len(data)

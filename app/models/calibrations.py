@@ -329,16 +329,16 @@ def probabilities_at(
 def why_none(model: Model) -> str:
     """Return the reason why a model has no calibration."""
     if model.kind == DatasetKind.PREFERENCES:
-        return "the model was trained on pairs: no row of theirs is positive or negative"
+        return "the model was trained on pairs, whose rows are neither positive nor negative"
     if model.kind == DatasetKind.GRADED:
-        return "the model was trained on grades: no row of theirs is positive or negative"
+        return "the model was trained on grades, so its rows are neither positive nor negative"
     if model.kind == DatasetKind.MULTILABEL:
-        return "the model has several labels, and probabilities are for models with one"
+        return "the model has several labels, and probabilities require one"
     if model.validation.get("method") == "none":
-        return "the model was trained without validation: there are no rows that it did not see"
+        return "the model was trained without validation, so there are no held-out rows"
     return (
-        "the model was trained by a version that learnt no calibration, or one class has next to no weight among "
-        "its validation rows"
+        "the model was trained by a version without calibration, or one class has almost no weight "
+        "among its validation rows"
     )
 
 

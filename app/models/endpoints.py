@@ -82,15 +82,17 @@ ForgetDep = Annotated[Callable[[str, str], object], Depends(_forget)]
 
 CurvePart = Annotated[
     Part,
-    Query(description="`validation`: the rows held out from training. `train`: the training rows."),
+    Query(
+        description="Part of the data. `validation`: the held-out rows. `train`: the training rows."
+    ),
 ]
 
 
 ModelSort = Annotated[
     Literal["created_at", "-created_at", "name", "-name", "auc", "-auc"],
     Query(
-        description="What the models are ordered by; after `-`, the greatest or newest is first. `name`: by name, and "
-        "version. `auc`: the AUC on the validation rows; models without one come last."
+        description="Sort key; a leading `-` sorts in descending order. `name`: by name, then version. `auc`: by "
+        "AUC on the validation rows; models without one come last."
     ),
 ]
 
@@ -106,7 +108,7 @@ def list_models(
     sort: ModelSort = NEWEST_FIRST,
     name: Annotated[str | None, Query(description="Only models with exactly this name.")] = None,
     dataset_id: Annotated[
-        str | None, Query(description="Only models that learnt from this dataset.")
+        str | None, Query(description="Only models trained on this dataset.")
     ] = None,
     aliased: Annotated[
         bool, Query(description="`true`: only models that an alias points to.")
@@ -114,11 +116,11 @@ def list_models(
     outdated: Annotated[
         bool,
         Query(
-            description="`true`: only models that an alias points to although their name has a newer version."
+            description="`true`: only models that an alias points to although there is a newer version of their name."
         ),
     ] = False,
 ) -> ModelPage:
-    """All models of the owner, in the order of `sort`, each with its aliases and its AUC on the validation rows."""
+    """Return the owner's models, in the order of `sort`, each with its aliases and its AUC on the validation rows."""
     page: Any = context.db.reading(
         models.list_page,
         caller.owner,
@@ -142,8 +144,8 @@ def delete_model(
     caller: CallerDep,
     forget: ForgetDep,
 ) -> None:
-    """Put a model into the trash, where it stays for 30 days and can be restored. 409 while an alias points to it, or
-    while an unfinished job judges it, scores with it or recalibrates it.
+    """Move a model to the trash. It can be restored for 30 days. Returns 409 while an alias points to the model, or
+    while an unfinished job evaluates it, scores with it or recalibrates it.
     """
     context.db.writing(models.delete, caller.owner, ref)
     forget(caller.owner, ref)
@@ -154,7 +156,7 @@ def delete_model(
 async def read_metrics(
     *, ref: str, context: ContextDep, caller: CallerDep, on: CurvePart = "validation"
 ) -> AnyMetrics:
-    """AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
+    """Return the AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
 
     def read(session: Session) -> Callable[[], dict[str, Any]]:
         return models.prepare_metrics(session, models.find(session, caller.owner, ref), on)
@@ -173,12 +175,12 @@ async def read_metrics(
                 "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
             },
         },
-        304: {"description": "The file has not changed: the caller has it already."},
+        304: {"description": "The file has not changed since the caller's copy."},
     },
 )
 @needs("read")
 def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
-    """The file of the model. The ETag is its SHA-256."""
+    """Return the file of the model. The ETag is its SHA-256."""
     model = context.db.reading(models.find, caller.owner, ref)
     tag = f'"{model.artifact_sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
@@ -200,7 +202,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
 @router.get("/{name}/aliases", summary="List aliases")
 @needs("read")
 def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: PagingDep) -> AliasPage:
-    """The aliases of this name and the model that each points to, the last changed first."""
+    """Return the aliases of this name and the model that each points to, the most recently changed first."""
     page = context.db.reading(
         models.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
     )
@@ -216,7 +218,7 @@ def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: Pagi
 def read_alias(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Alias:
-    """The model that the alias points to, and the models that it pointed to before; its promise and its cut."""
+    """Return the model that the alias points to, its guarantee and cutoff, and the models that it pointed to before."""
     shown = alias_of(context.db.reading(models.get_alias, caller.owner, name, alias))
     response.headers["ETag"] = f'"{shown.revision}"'
     return shown
@@ -225,7 +227,7 @@ def read_alias(
 IfMatch = Annotated[
     str | None,
     Header(
-        description="The alias's ETag. Required to change or remove an alias that exists.",
+        description="ETag of the alias. Required to change or delete an existing alias.",
         examples=['"3"'],
     ),
 ]
@@ -247,16 +249,24 @@ def put_alias(
     response: Response,
     if_match: IfMatch = None,
     if_none_match: Annotated[
-        str | None, Header(description="`*`: create the alias; fail if it exists.", examples=["*"])
+        str | None,
+        Header(
+            description="`*`: create the alias, or return an error if it exists.", examples=["*"]
+        ),
     ] = None,
 ) -> Alias:
-    """Point the alias to a version of this name. To roll back, PUT an earlier `model_id` from the alias's history.
+    """Point the alias to a version of this name. To roll back, send an earlier `model_id` from the alias's history.
 
-    With a `guarantee`, scores under `name@alias` have a `flag`: the score is at least the threshold by
-    which the present version keeps the promise. The alias keeps its promise when it moves, until it gets another one or
-    null. 422 if the version cannot keep it: it has no validation curve, or too few validation rows for the confidence.
 
-    A `memo` says why. It stays with this revision, and the report of the model shows it.
+
+    With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
+    current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
+    Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
+    confidence.
+
+
+
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model.
     """
     state, created = context.db.writing(
         models.set_alias,
@@ -276,7 +286,7 @@ def put_alias(
     return shown
 
 
-@router.delete("/{name}/aliases/{alias}", status_code=204, summary="Remove an alias")
+@router.delete("/{name}/aliases/{alias}", status_code=204, summary="Delete an alias")
 @needs("train")
 def delete_alias(
     *,
@@ -286,10 +296,12 @@ def delete_alias(
     caller: CallerDep,
     if_match: IfMatch = None,
 ) -> None:
-    """Remove the alias. The model stays. Other processes follow within a second.
+    """Remove the alias. The model is kept. Other processes apply the change within a second.
 
-    The history stays as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`): its newest 100 revisions. If the alias is
-    created again, it continues this history.
+
+
+    The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
+    alias is created again, it continues this history.
     """
     context.db.writing(
         models.remove_alias, caller.owner, name, alias, if_revision=_revision(if_match)
@@ -305,11 +317,11 @@ def read_reason_codes(
     caller: CallerDep,
     response: Response,
     revision: Annotated[
-        int | None, Query(ge=1, lt=2**31, description="An earlier revision. Default: the latest.")
+        int | None, Query(ge=1, lt=2**31, description="Revision to read. Default: the latest.")
     ] = None,
 ) -> ReasonCodes:
-    """The dictionary by which the reasons of all versions of this name are told. 404 if it has none: then reasons are
-    plain phrases.
+    """Return the reason codes used for all versions of this name. Returns 404 if it has none; reasons then have generic
+    texts.
     """
     shown = reason_codes_of(context.db.reading(reason_codes.read, caller.owner, name, revision))
     response.headers["ETag"] = f'"{shown.revision}"'
@@ -319,7 +331,7 @@ def read_reason_codes(
 @router.put(
     "/{name}/reason-codes",
     summary="Replace the reason codes",
-    responses={201: {"model": ReasonCodes, "description": "The name has its first dictionary."}},
+    responses={201: {"model": ReasonCodes, "description": "The name has its first reason codes."}},
 )
 @needs("train")
 def put_reason_codes(
@@ -331,16 +343,22 @@ def put_reason_codes(
     response: Response,
     if_match: Annotated[
         str | None,
-        Header(description="The dictionary's ETag. Required if there is one.", examples=['"3"']),
+        Header(
+            description="ETag of the reason codes. Required if the name already has some.",
+            examples=['"3"'],
+        ),
     ] = None,
     if_none_match: Annotated[
-        str | None, Header(description="`*`: fail if there is a dictionary.", examples=["*"])
+        str | None,
+        Header(
+            description="`*`: return an error if the name already has reason codes.", examples=["*"]
+        ),
     ] = None,
 ) -> ReasonCodes:
-    """The code and text by which a feature's part of a score is told, for all versions of this name: a retrained model
-    states its reasons as the one before. Equal entries change nothing. Other entries make a new revision, which answers
-    name; the newest 100 revisions are kept. 422 for features that the latest version does not have, and for more than
-    256 KiB.
+    """Set the codes and texts of reasons for all versions of this name, so that a retrained model states its reasons
+    like the one before. Identical entries change nothing. Other entries create a new revision, whose number is returned
+    with reasons; the newest 100 revisions are kept. Returns 422 for features that the latest version does not have, and
+    for more than 256 KiB.
     """
     found, created = context.db.writing(
         reason_codes.replace,
@@ -389,13 +407,14 @@ MaxPoints = Annotated[
 ]
 CurveFormat = Annotated[
     Literal["json", "csv"],
-    Query(description="`json`: at most `max_points` points. `csv`: all points."),
+    Query(
+        description="Format of the response. `json`: at most `max_points` points. `csv`: all points."
+    ),
 ]
 BandParameter = Annotated[
     BandKind | None,
     Query(
-        description="Add confidence limits of the curve's height. `pointwise`: for each point by itself. "
-        "`simultaneous`: "
+        description="Add confidence limits for the TPR. `pointwise`: for each point separately. `simultaneous`: "
         "for the whole curve at once."
     ),
 ]
@@ -472,10 +491,10 @@ async def read_roc(
     form: CurveFormDep,
     on: CurvePart = "validation",
 ) -> Response:
-    """Points of the curve from (0, 0) to (1, 1). If the curve has more than `max_points`, the answer has those on the
-    upper hull, and others evenly spaced along the curve. Of more than 1,000,000 distinct scores so many points are
-    stored: the first 100,000, the upper hull, and others evenly spaced. What is read off between them is too low by
-    less than 0.00001 in FPR + TPR; areas and their intervals are of all rows.
+    """Return points of the curve from (0, 0) to (1, 1). If the curve has more than `max_points`, the response has those
+    on the upper hull, and others evenly spaced along the curve. For models with more than 1,000,000 distinct scores,
+    the service stores 1,000,000 points: the first 100,000, the upper hull, and others evenly spaced. Values read
+    between them are too low by less than 0.00001 in FPR + TPR; areas and their intervals use all rows.
     """
 
     def work() -> Response:
@@ -569,8 +588,8 @@ Flagged = Annotated[
     Query(
         ge=0,
         le=1,
-        description="Maximum fraction of the rows that is flagged: the lowest threshold that flags no more. With "
-        "costs, the cheapest of those that flag no more. All thresholds of the curve are looked at.",
+        description="Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With "
+        "costs, it returns the cheapest such threshold. All thresholds of the curve are considered.",
     ),
 ]
 
@@ -582,7 +601,7 @@ async def _cutoff_query(
         Query(
             ge=0,
             le=1,
-            description="Maximum FPR: the threshold with the highest TPR at no more than this FPR.",
+            description="Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.",
         ),
     ] = None,
     tpr: Annotated[
@@ -590,12 +609,12 @@ async def _cutoff_query(
         Query(
             ge=0,
             le=1,
-            description="Minimum TPR: the threshold with the lowest FPR at no less than this TPR.",
+            description="Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.",
         ),
     ] = None,
     threshold: Annotated[
         float | None,
-        Query(allow_inf_nan=False, description="Flag every row whose score is at least this."),
+        Query(allow_inf_nan=False, description="Flag every row with a score of at least this."),
     ] = None,
     flagged: Flagged = None,
     confidence: Annotated[
@@ -603,8 +622,9 @@ async def _cutoff_query(
         Query(
             gt=0,
             lt=1,
-            description="Promise `fpr` or `tpr` of future rows with this confidence, instead of reading it off these "
-            "rows. The threshold is then more careful. Too few rows are refused: the error says how many are needed.",
+            description="Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off "
+            "these rows. The threshold is then more conservative. Returns an error that says how many "
+            "rows are needed if there are too few.",
         ),
     ] = None,
 ) -> CutoffQuery:
@@ -614,7 +634,7 @@ async def _cutoff_query(
 CutoffQueryDep = Annotated[CutoffQuery, Depends(_cutoff_query)]
 
 
-@router.get("/{ref}/operating-point", summary="Read one operating point")
+@router.get("/{ref}/operating-point", summary="Read an operating point")
 @needs("read")
 async def read_operating_point(
     *,
@@ -624,9 +644,9 @@ async def read_operating_point(
     asked: CutoffQueryDep,
     on: CurvePart = "validation",
 ) -> OperatingPoint:
-    """The threshold and its rates, precision, lift and cost, with intervals. Pass one of `fpr`, `tpr`, `threshold` and
-    `flagged`; or only both costs, for the threshold with the lowest cost. With costs, the answer has the mean cost per
-    row. With `confidence` the rate is promised: see `guarantee`.
+    """Return a threshold with its rates, precision, lift and cost, with confidence intervals. Pass one of `fpr`, `tpr`,
+    `threshold` and `flagged`, or only both costs for the threshold with the lowest cost. With costs, the response has
+    the mean cost per row. With `confidence` the rate is guaranteed: see `guarantee`.
     """
 
     def work() -> OperatingPoint:
@@ -655,7 +675,7 @@ MaxCutoffs = Annotated[int, Query(ge=10, le=1000, description="Maximum number of
 @router.get(
     "/{ref}/operating-points",
     response_model=OperatingPoints,
-    summary="Read many operating points",
+    summary="List operating points",
 )
 @needs("read")
 async def read_operating_points(
@@ -668,9 +688,8 @@ async def read_operating_points(
     points: MaxCutoffs = 200,
     flagged: Flagged = None,
 ) -> Response:
-    """Many thresholds at once, each with the same figures as in `…/operating-point`: for a slider, or a table to choose
-    from. Half of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of
-    the list.
+    """Return many thresholds at once, each with the same metrics as `…/operating-point`, for example for a slider. Half
+    of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of the list.
     """
 
     def read(session: Session) -> tuple[Callable[[], models.CutoffsAlong], ModelCalibration | None]:
@@ -724,8 +743,8 @@ async def _included(
         list[PartName],
         BeforeValidator(_split_parts),
         Query(
-            description="Parts to answer with the model, in `included`, each as its own address answers it: repeated, "
-            "or separated by commas. The other parameters are those of the parts.",
+            description="Parts to include in `included`, each as its own route returns it. Repeat the parameter or "
+            "give several, separated by commas. The other parameters apply to these parts.",
             examples=[["metrics", "roc"]],
         ),
     ] = [],  # noqa: B006 - FastAPI copies it
@@ -756,8 +775,8 @@ async def read_model(
     points: MaxCutoffs = 200,
     cutoff: CutoffQueryDep,
 ) -> Response:
-    """What the model is, and how it was made. With `include`, the answer also has its metrics, its curve and its
-    operating points, on the rows of `on`. `included.absent` says which of them the model lacks, and why.
+    """Return the model and how it was trained. With `include`, the response also has its metrics, its curve and its
+    operating points, on the rows of `on`. `included.absent` lists the parts that the model does not have, and why.
     """
     if not include:
         return await run_in_threadpool(
@@ -813,10 +832,11 @@ MetricsQuery = Annotated[
         alias="metric",
         min_length=1,
         max_length=models.MAX_METRICS,
-        description="What to compute; repeat it for more. `average_precision`; `precision@100` and `precision@1%`, of "
-        "the first rows of the list, and their `lift@15%`; `precision_at_recall:0.8`; `ndcg` and `ndcg@10`; `auc`; "
-        "`gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the same of pairs strictly in order; "
-        "`two_way:0.1,0.8`, the area with an FPR of at most 0.1 and a TPR of at least 0.8.",
+        description="Metric to compute; repeat it for several. `average_precision`; `precision@100` and "
+        "`precision@1%`, at the top of the list, and `lift@15%`; `precision_at_recall:0.8`; `ndcg` "
+        "and `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, "
+        "the fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an "
+        "FPR of at most 0.1 and a TPR of at least 0.8.",
     ),
 ]
 
@@ -824,9 +844,9 @@ MetricsQuery = Annotated[
 DefinitionQuery = Annotated[
     Literal["interpolated", "empirical"],
     Query(
-        description="Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of "
-        "pairs strictly in order, of the positives with the negatives of certain ranks (Narasimhan & Agarwal 2016, "
-        "eq. 2)."
+        description="Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction "
+        "of pairs strictly in order, over the positives and the negatives of certain ranks "
+        "(Narasimhan & Agarwal 2016, eq. 2)."
     ),
 ]
 
@@ -834,13 +854,13 @@ DefinitionQuery = Annotated[
 FixedPrevalenceQuery = Annotated[
     bool,
     Query(
-        description="Whether the population is known to have the fraction of positives of these rows. By default the "
-        "intervals are for a new sample, in which it varies."
+        description="`true`: assume that the population has exactly the fraction of positives of these rows. By "
+        "default, the intervals allow for its sampling variation."
     ),
 ]
 
 
-@router.get("/{ref}/metric-estimates", summary="Compute figures of the ranking")
+@router.get("/{ref}/metric-estimates", summary="Estimate metrics")
 @needs("read")
 async def read_metric_estimates(
     *,
@@ -852,8 +872,8 @@ async def read_metric_estimates(
     definition: DefinitionQuery = "interpolated",
     fixed_prevalence: FixedPrevalenceQuery = False,
 ) -> ModelMetricEstimates:
-    """Average precision, precision at k, NDCG and areas, each with its interval and a test against chance, from the
-    model's curve on one part.
+    """Return average precision, precision at k, NDCG and areas, each with its confidence interval and a test against
+    random scores, from the model's curve on one part of the data.
     """
 
     def work() -> ModelMetricEstimates:
@@ -898,7 +918,7 @@ async def _gains_query(
         list[Annotated[float, Field(ge=MIN_WIDTH, le=1)]] | None,
         Query(
             max_length=models.MAX_SIZES,
-            description="Size of the list as a fraction of all rows; repeat it for more. Default, without `count`: "
+            description="Size of the list as a fraction of all rows; repeat it for several. Default, without `count`: "
             "0.01, 0.02, 0.05, 0.1, 0.2, …, 1.",
         ),
     ] = None,
@@ -906,7 +926,7 @@ async def _gains_query(
         list[Annotated[int, Field(ge=1, le=2**53)]] | None,
         Query(
             max_length=models.MAX_SIZES,
-            description="Size of the list as a number of rows, at most all; repeat it for more.",
+            description="Size of the list as a number of rows, at most all; repeat it for several.",
         ),
     ] = None,
     prevalence: Annotated[
@@ -914,8 +934,8 @@ async def _gains_query(
         Query(
             ge=MIN_WIDTH,
             le=1.0 - MIN_WIDTH,
-            description="Fraction of positives among future rows, which is taken as known. Default: that of the data, "
-            "and the intervals include that it varies from sample to sample. Not with `count`.",
+            description="Fraction of positives among future rows, assumed to be exact. Default: that of the data, "
+            "with intervals that allow for its sampling variation. Not with `count`.",
         ),
     ] = None,
 ) -> GainsQuery:
@@ -935,7 +955,7 @@ async def read_gains(
     asked: GainsQueryDep,
     on: CurvePart = "validation",
 ) -> ModelGains:
-    """Precision, recall and lift of the first rows of the list, down to several sizes, with intervals."""
+    """Return precision, recall and lift at the top of the list for several list sizes, with confidence intervals."""
 
     def work() -> ModelGains:
         of = context.db.reading(models.roc, caller.owner, ref, on)
@@ -1031,7 +1051,7 @@ def _answer_histogram(of: Mapping[str, Any], curve: RocCurve, form: ListCurveFor
 @router.get(
     "/{ref}/curves/{kind}",
     response_model=ModelCurve,
-    summary="Read a curve of the list",
+    summary="Read a precision-recall, gains or cost curve",
     responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
 @needs("read")
@@ -1044,10 +1064,10 @@ async def read_list_curve(
     form: ListCurveFormDep,
     on: CurvePart = "validation",
 ) -> Response:
-    """`precision_recall`: the precision at every recall; do not join its points by straight lines. `gains`: the recall
-    by the share of the list that is worked off (the Lorenz curve from the top). `cost`: the least expected cost of any
-    cut by the weight of a missed positive (Drummond & Holte 2006). `histogram`: the fraction of each class in bins of
-    the score, at most 40; the outermost bins also have the scores beyond them.
+    """Return one curve. `precision_recall`: the precision at every recall; do not interpolate it linearly. `gains`: the
+    recall by the fraction of the list that is processed (the Lorenz curve from the top). `cost`: the lowest expected
+    cost of any cutoff, by the weight of a missed positive (Drummond & Holte 2006). `histogram`: the fraction of each
+    class in up to 40 bins of the score; the outermost bins also contain the scores beyond them.
     """
 
     def work() -> Response:
@@ -1062,7 +1082,7 @@ def _costs(false_positive: float | None, false_negative: float | None) -> metric
         return None
     if false_positive is None or false_negative is None:
         absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
-        detail = f"{absent} must be given with the other cost, it is missing"
+        detail = f"{absent} is missing: the two costs must be given together"
         raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
     return metrics.Costs(false_positive, false_negative)
 
@@ -1070,13 +1090,14 @@ def _costs(false_positive: float | None, false_negative: float | None) -> metric
 @router.get("/{ref}/calibration", summary="Read the calibration")
 @needs("read")
 def read_calibration(ref: str, context: ContextDep, caller: CallerDep) -> Calibration:
-    """How scores become probabilities: the method, what it was learnt on, how good the probabilities are, and earlier
-    versions. 404 `no_calibration`, with the reason, if the model has none.
+    """Return how scores are converted to probabilities: the method, the rows it was fitted on, how well the
+    probabilities match the outcomes, and earlier versions. Returns 404 `no_calibration`, with the reason, if the model
+    has none.
     """
     return calibration_of(*context.db.reading(calibrations.read, caller.owner, ref))
 
 
-@router.get("/{ref}/bounds", summary="Read bounds on the future partial AUC")
+@router.get("/{ref}/bounds", summary="Read bounds on the partial AUC")
 @needs("read")
 async def read_bounds(
     *,
@@ -1088,7 +1109,7 @@ async def read_bounds(
         Query(
             ge=0,
             lt=1,
-            description="Start of the window. Default: that of the model's objective, otherwise 0.",
+            description="Lower end of the window. Default: that of the model's objective, otherwise 0.",
         ),
     ] = None,
     fpr_max: Annotated[
@@ -1096,16 +1117,16 @@ async def read_bounds(
         Query(
             gt=0,
             le=1,
-            description="End of the window. Default: that of the model's objective, otherwise 1.",
+            description="Upper end of the window. Default: that of the model's objective, otherwise 1.",
         ),
     ] = None,
     delta: Annotated[
-        float, Query(gt=0, lt=1, description="Probability that a bound does not hold.")
+        float, Query(gt=0, lt=1, description="Probability that a bound fails.")
     ] = 0.05,
 ) -> WindowBounds:
-    """Upper bounds on 1 - pAUC of future rows, beside the measured value. One bound uses the training rows and holds
-    for linear scores (Narasimhan & Agarwal, Theorem 9, with our own constants). The other uses the held-out rows and
-    holds for any model. Most bounds are vacuous (1 or more); `vacuous` marks these.
+    """Return upper bounds on 1 − pAUC of future rows, next to the measured value. One bound uses the training rows and
+    holds for linear scores (Narasimhan & Agarwal, Theorem 9, with our own constants). The other uses the held-out rows
+    and holds for any model. Most bounds are vacuous (1 or more), which `vacuous` shows.
     """
 
     def work() -> WindowBounds:

@@ -40,7 +40,7 @@ MAX_PROGRAMME_CELLS = 50_000
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
 Part = Literal["train", "validation"]
 PARTS: tuple[Part, ...] = ("train", "validation")
-_WEIGHTED = "the theorem needs equal weights, and these rows have unequal ones"
+_WEIGHTED = "the theorem requires equal weights, but these rows have unequal weights"
 
 
 def measure(
@@ -232,7 +232,8 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
     row = repository.find_margins(session, model.id)
     if row is None and model.query is not None:
         raise NotFound(
-            f"model {model.id} was trained within queries, and has no margins: they are of pairs of all rows",
+            f"model {model.id} was trained within queries, so it has no margins: they are defined for "
+            "pairs of all rows",
             code="no_margins",
         )
     if row is None:
@@ -349,7 +350,8 @@ def prepare_bounds(
     model = find(session, owner, ref)
     if model.query is not None:
         raise NotFound(
-            f"model {model.id} was trained within queries, and has no bounds: they are for rows drawn one by one",
+            f"model {model.id} was trained within queries, so it has no bounds: they are defined for "
+            "independent rows",
             code="no_part",
         )
     window = _window(model, fpr_min, fpr_max)
@@ -361,7 +363,8 @@ def prepare_bounds(
             measured.append((part, metrics[0], curve))
     if not measured:
         raise NotFound(
-            f"model {model.id} has no ROC curve, and so no bounds: it was trained on a dataset of kind {model.kind}",
+            f"model {model.id} has no ROC curve, so it has no bounds: it was trained on a dataset of kind "
+            f"{model.kind}",
             code="no_curve",
         )
     return lambda: WindowBounds(
@@ -431,7 +434,7 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     algorithm = ALGORITHMS.get(model.algorithm)  # None for a removed algorithm
     if algorithm is None or not issubclass(algorithm, LinearRanker):
         return None, [
-            f"the VC dimension of the scores that {model.algorithm} can learn is not known"
+            f"the VC dimension of the scores that {model.algorithm} can produce is unknown"
         ]
     categorical = [own["name"] for own in model.features if own["type"] == "categorical"]
     if categorical:
@@ -440,7 +443,7 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
     missing = any(own["missing"] for own in model.features)
     dimension = algorithm.vc_dimension(model.parameters, len(model.features), missing=missing)
     if dimension is None:
-        return None, [f"feature_map {model.parameters['feature_map']!r} is learnt from the rows"]
+        return None, [f"feature_map {model.parameters['feature_map']!r} is fitted on the rows"]
     return dimension, []
 
 

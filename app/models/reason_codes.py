@@ -76,7 +76,7 @@ def replace(
     check(entries, latest.features, f"{latest.name}:{latest.version}")
     current = repository.find_reason_codes(session, owner, name)
     if current is not None or if_revision is not None:
-        check_revision(f"the dictionary of {name}", current, if_revision, must_be_new)
+        check_revision(f"the reason codes of {name}", current, if_revision, must_be_new)
     if current is not None and current.entries == entries:
         return read(session, owner, name), False
     revision = 1 if current is None else current.revision + 1
@@ -102,17 +102,20 @@ def check(
     named = sum(len(entry["columns"]) + len(entry["categories"] or ()) for entry in entries)
     if named > MAX_NAMED:
         detail = (
-            f"the entries may name at most {MAX_NAMED} columns and categories, they name {named}"
+            f"the entries can name at most {MAX_NAMED} columns and categories, but name {named}"
         )
         refuse_all([{"pointer": "/entries", "detail": detail}])
     if (size := len(json.dumps(entries))) > MAX_BYTES:
-        detail = f"the entries may have at most {MAX_BYTES} bytes as JSON, they have {size}"
+        detail = f"the entries can have at most {MAX_BYTES} bytes as JSON, but have {size}"
         refuse_all([{"pointer": "/entries", "detail": detail}])
     for number, entry in enumerate(entries):
         if len(errors) >= MAX_ERRORS:
             break
         if texts.setdefault(entry["code"], entry["text"]) != entry["text"]:
-            refuse(f"{number}/text", f"code {shown(entry['code'])} has another text before")
+            refuse(
+                f"{number}/text",
+                f"code {shown(entry['code'])} has a different text in an earlier entry",
+            )
         for place, column in enumerate(entry["columns"]):
             if column not in kinds:
                 detail = f"{model} has no feature {shown(column)}"
@@ -121,8 +124,8 @@ def check(
             refuse(f"{number}/columns", "columns must name each feature once")
         if is_conditional(entry):
             if len(entry["columns"]) > 1:
-                detail = "min, max, categories and missing are for an entry of one column"
-                refuse(f"{number}/columns", f"{detail}, this has {len(entry['columns'])}")
+                detail = "min, max, categories and missing require an entry of one column"
+                refuse(f"{number}/columns", f"{detail}; this one has {len(entry['columns'])}")
             elif (kind := kinds.get(entry["columns"][0])) is not None:
                 _check_condition(entry, kind, lambda at, text, n=number: refuse(f"{n}/{at}", text))
     refuse_all(errors[:MAX_ERRORS])
@@ -140,7 +143,10 @@ def _check_condition(entry: StoredReasonEntry, kind: str, refuse: Any) -> None:
         if value is None:
             continue
         if kind == CATEGORICAL:
-            refuse(key, f"{key} is for numbers and dates, {shown(entry['columns'][0])} is {kind}")
+            refuse(
+                key,
+                f"{key} requires a column of numbers or dates; {shown(entry['columns'][0])} is {kind}",
+            )
             continue
         ends[key] = end_of(kind, value)
         if ends[key] is None:
@@ -149,7 +155,10 @@ def _check_condition(entry: StoredReasonEntry, kind: str, refuse: Any) -> None:
     if low is not None and high is not None and low > high:
         refuse("min", f"min must be at most max, got {shown(entry['min'])}")
     if entry["categories"] is not None and kind != CATEGORICAL:
-        refuse("categories", f"categories are for texts, {shown(entry['columns'][0])} is {kind}")
+        refuse(
+            "categories",
+            f"categories require a categorical column; {shown(entry['columns'][0])} is {kind}",
+        )
 
 
 def end_of(kind: str, value: float | str) -> float | None:

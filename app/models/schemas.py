@@ -12,10 +12,20 @@ from app.http.schemas import (
     GINI,
     KS,
     Body,
+    CreatedAt,
+    DatasetId,
     DatasetVersion,
+    EvaluationId,
+    FprMax,
+    FprMin,
     Interval,
+    JobId,
     Kind,
+    Level,
+    ModelId,
+    Negatives,
     PageOf,
+    Positives,
     Resource,
     Text,
     Timestamp,
@@ -55,9 +65,13 @@ if TYPE_CHECKING:
     from core import metrics
 
 Part = Literal["validation", "train"]
+OnPart = Annotated[
+    Part, Field(description="Part of the data: the validation rows or the training rows.")
+]
 APPROXIMATE = (
-    "True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted to "
-    "the scale of the served ranker. The thresholds of the served ranker itself were not tested."
+    "True if the model was cross-validated. The curve then comes from out-of-fold scores, "
+    "converted to the scale of the served ranker. The thresholds of the served ranker itself were "
+    "not tested."
 )
 CALIBRATION_METHODS = ("platt", "beta", "isotonic")
 CANDIDATE_STATES = ("chosen", "left", "failed", "untried")
@@ -69,105 +83,120 @@ def _is_none(value: object) -> bool:
 
 
 class Point(Resource):
-    """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
+    """A point of a ROC curve: the rates if every row with a score of at least `threshold` is flagged."""
 
-    fpr: float
-    tpr: float
-    threshold: float | None
+    fpr: float = Field(description="False positive rate at this threshold.")
+    tpr: float = Field(description="True positive rate at this threshold.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
     low: float | None = Field(
         default=None,
         exclude_if=_is_none,
-        description="Lower confidence limit of the curve's height at this FPR. Only with `band`.",
+        description="Lower confidence limit of the TPR at this FPR. Present only with `band`.",
     )
     high: float | None = Field(
-        default=None, exclude_if=_is_none, description="Upper confidence limit. Only with `band`."
+        default=None,
+        exclude_if=_is_none,
+        description="Upper confidence limit of the TPR at this FPR. Present only with `band`.",
     )
 
 
 class Band(Resource):
-    """The kind of the confidence limits."""
+    """The confidence band of a ROC curve."""
 
     kind: BandKind = Field(
-        description="`pointwise`: for each point by itself. `simultaneous`: for the whole curve at once."
+        description="`pointwise`: the limits hold for each point separately. `simultaneous`: they hold for the "
+        "whole curve at once."
     )
-    level: float
+    level: float = Field(description="Confidence level of the band.")
 
 
 class Points(Resource):
     """A ROC curve from (0, 0) to (1, 1)."""
 
-    exact: bool = Field(description="False if points were left out because of `max_points`.")
-    total_points: int
-    band: Band | None = Field(default=None, exclude_if=_is_none)
-    points: list[Point]
+    exact: bool = Field(description="False if points were omitted because of `max_points`.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    band: Band | None = Field(
+        default=None,
+        exclude_if=_is_none,
+        description="The confidence band. Present only if `band` was requested.",
+    )
+    points: list[Point] = Field(description="The points of the curve, by ascending FPR.")
 
 
 class Roc(Points):
     """The ROC curve of a model on one part of its data."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationRoc(Points):
     """The ROC curve of an evaluation."""
 
-    evaluation_id: str
+    evaluation_id: EvaluationId
 
 
 CurveKind = Literal["precision_recall", "gains", "cost", "histogram"]
 
 
 class ListPoint(Resource):
-    """A point of a curve of the list, and the cut that has it; or a bin of the histogram. Null: nothing is flagged."""
+    """A point of a curve with the threshold it belongs to, or one bin of the histogram."""
 
-    x: float
-    y: float
-    threshold: float | None
+    x: float = Field(description="Horizontal coordinate; see `axes`.")
+    y: float = Field(description="Vertical coordinate; see `axes`.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. For a histogram: lower end of the bin. Null: no row is "
+        "flagged."
+    )
     high: float | None = Field(
-        default=None, exclude_if=_is_none, description="Upper end of the bin, of a histogram only."
+        default=None,
+        exclude_if=_is_none,
+        description="Upper end of the bin. Present only in a histogram.",
     )
     negatives: float | None = Field(
         default=None,
         exclude_if=_is_none,
-        description="Fraction of the negatives in the bin, of a histogram only.",
+        description="Fraction of the negatives in the bin. Present only in a histogram.",
     )
 
 
 class ListCurve(Resource):
-    """A curve of the list that is worked off from its top."""
+    """A precision-recall, gains or cost curve, or a histogram of the scores."""
 
-    kind: CurveKind
+    kind: CurveKind = Field(description="Kind of curve.")
     axes: list[str] = Field(
-        description="What x and y are: recall and precision; share of the list and recall; weight and cost; or the "
-        "lowest score of a bin and the fraction of the positives in it.",
+        description="Meaning of `x` and `y`: recall and precision; fraction of the rows and recall; weight and "
+        "cost; or the lowest score of a bin and the fraction of the positives in it.",
         examples=[["recall", "precision"]],
     )
     prevalence: float | None = Field(
-        description="Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose "
-        "weight includes it, and for a histogram, which has each class by itself."
+        description="Fraction of positives that the curve assumes. Default: that of the data. Null for cost "
+        "curves, whose weight includes it, and for histograms, which show each class separately."
     )
-    exact: bool = Field(
-        description="True if these are all points; false if only some of them, `max_points` at most."
+    exact: bool = Field(description="False if points were omitted because of `max_points`.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    points: list[ListPoint] = Field(
+        description="The points of the curve, from the highest threshold to the lowest; the bins of a histogram, "
+        "from the lowest score to the highest."
     )
-    total_points: int
-    points: list[ListPoint]
 
 
 class ModelCurve(ListCurve):
-    """A curve of a model's list on one part of its data."""
+    """A curve of a model on one part of its data."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationCurve(ListCurve):
-    """A curve of a model's list on the rows of an evaluation."""
+    """A curve of a model on the rows of an evaluation."""
 
-    evaluation_id: str
-    model_id: str
+    evaluation_id: EvaluationId
+    model_id: ModelId
 
 
 class Cost(Interval):
@@ -175,59 +204,69 @@ class Cost(Interval):
 
     flag_none: float = Field(description="Mean cost per row if no row is flagged.")
     flag_all: float = Field(description="Mean cost per row if every row is flagged.")
-    false_positive: float
-    false_negative: float
+    false_positive: float = Field(description="Cost of a false positive, as requested.")
+    false_negative: float = Field(description="Cost of a false negative, as requested.")
 
 
 class Cutoff(Resource):
-    """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is flagged."""
+    """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
 
-    threshold: float | None
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
     fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
     tpr: Interval = Field(description="Fraction of the positives that are flagged.")
-    precision: Interval
-    lift: Interval
+    precision: Interval = Field(
+        description="Fraction of the flagged rows that are positive, at this `prevalence`."
+    )
+    lift: Interval = Field(
+        description="`precision` divided by `prevalence`. Random flagging has a lift of 1."
+    )
     flagged: Interval = Field(
         description="Fraction of all rows that are flagged, at this `prevalence`."
     )
     threshold_low: float | None = Field(
-        description="Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate "
-        "or the lowest cost in the population. Null: the data set no limit."
+        description="Lower end of a confidence interval for the threshold that has the requested rate, or the "
+        "lowest cost, in the population. Null: the data set no limit."
     )
-    threshold_high: float | None
+    threshold_high: float | None = Field(
+        description="Upper end of that interval. Null: the data set no limit."
+    )
     prevalence: float = Field(
         description="Fraction of positives that precision, lift and cost assume. Default: that of the data."
     )
     tpr_at_fpr: Interval | None = Field(
-        description="If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of "
-        "the threshold."
+        description="The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the "
+        "threshold. Null if no `fpr` was requested."
     )
     fpr_at_tpr: Interval | None = Field(
-        description="If `tpr` was requested: the FPR at exactly this TPR."
+        description="The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."
     )
-    cost: Cost | None = Field(description="Mean cost per row, if costs were given.")
+    cost: Cost | None = Field(description="Mean cost per row. Null if no costs were given.")
 
 
 class RateGuarantee(Resource):
-    """What the threshold promises of future rows that are drawn like these."""
+    """The guarantee of a threshold for future rows from the same population."""
 
-    rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The rate that is promised.")
-    limit: float = Field(description="The FPR stays at or below this, the TPR at or above it.")
+    rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The guaranteed rate.")
+    limit: float = Field(
+        description="The guaranteed limit: the FPR is at most this, or the TPR is at least this."
+    )
     confidence: float = Field(
-        description="Lowest probability that the promise is kept, over samples such as this one."
+        description="Probability, over samples like this one, with which the guarantee holds at least."
     )
     rows: int = Field(
-        description="Number of negatives that the promise rests on; of positives, for a TPR."
+        description="Number of rows that the guarantee is based on: negatives for an FPR, positives for a TPR."
     )
     needed: int = Field(
-        description="Lowest number of them with which a threshold can be promised at all."
+        description="Smallest number of these rows with which any threshold can be guaranteed."
     )
     errors: int = Field(
-        description="The threshold flags at most this many of the negatives, or misses at most this many of the "
-        "positives."
+        description="Largest number of these rows that the threshold may get wrong: negatives flagged or "
+        "positives missed."
     )
     broken: float = Field(
-        description="Highest probability that the promise is broken: at most 1 - confidence."
+        description="Upper bound on the probability that the guarantee fails: at most 1 − `confidence`."
     )
 
 
@@ -235,104 +274,114 @@ class OperatingPoint(Cutoff):
     """One threshold and its consequences on one part of the data."""
 
     guarantee: RateGuarantee | None = Field(
-        default=None, description="The promise, if a `confidence` was requested; otherwise null."
+        default=None, description="The guarantee. Null if no `confidence` was requested."
     )
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
 
 
 TOGETHER, EACH = "together", "each"
 TOGETHER_OR_EACH = (TOGETHER, EACH)
 CUTOFFS_BY_GROUP = (
-    "Each cut is for the rows of its group alone. Ask whether a cut that depends on the group is "
-    "allowed."
+    "Each cutoff applies only to the rows of its group. Check whether a cutoff that depends on "
+    "the group is allowed."
 )
 
 
 class GroupGuarantee(Resource):
-    """A cut for the rows of one group that keeps the promise among them."""
+    """A cutoff for the rows of one group, with a guarantee within that group."""
 
     value: str | None = Field(
         description="Value of the column as text. Null: the rows without a value."
     )
     threshold: float | None = Field(
-        description="Rows of the group with at least this score are flagged. Null if the group has too few rows."
+        description="Lowest score that is flagged in this group. Null if the group has too few rows."
     )
     rows: int = Field(
-        description="Number of the group's negatives (of its positives for a TPR), on which the promise rests."
+        description="Number of rows of the group that the guarantee is based on: negatives for an FPR, positives "
+        "for a TPR."
     )
-    needed: int = Field(description="Least number of them with which the cut can be promised.")
+    needed: int = Field(
+        description="Smallest number of these rows with which a cutoff can be guaranteed."
+    )
     errors: int | None = Field(
-        description="The cut flags at most this many of the negatives, or misses at most this many of the positives."
+        description="Largest number of these rows that the cutoff may get wrong. Null without a cutoff."
     )
     broken: float | None = Field(
-        description="Greatest probability that this group's promise is broken."
+        description="Upper bound on the probability that the guarantee fails in this group. Null without a "
+        "cutoff."
     )
     fpr: Interval | None = Field(
-        description="FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."
+        description="FPR of the cutoff in the group. Null if there is no cutoff, if the group has no negatives, "
+        "or if their weights differ."
     )
     tpr: Interval | None = Field(
-        description="TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."
+        description="TPR of the cutoff in the group. Null if there is no cutoff, if the group has no positives, "
+        "or if their weights differ."
     )
 
 
 class GuaranteesByGroup(Resource):
-    """Cuts that keep one promise in every group."""
+    """Cutoffs by group, all with the same guarantee."""
 
-    column: str
+    column: str = Field(description="The column that defines the groups.")
     by_group: Annotated[str, one_of(TOGETHER_OR_EACH)] = Field(
-        description="`together`: all promises hold at once with the confidence. `each`: each by itself."
+        description="`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds "
+        "separately with the confidence."
     )
     threshold: float | None = Field(
-        description="The single cut that keeps the promise in every group. Null if a group has too few rows."
+        description="One cutoff whose guarantee holds in every group. Null if a group has too few rows."
     )
-    groups: list[GroupGuarantee]
-    note: str = Field(description="What must be known of cuts by group.")
+    groups: list[GroupGuarantee] = Field(description="The cutoff of each group.")
+    note: str = Field(description="A caution about cutoffs by group.")
 
 
 class EvaluationOperatingPoint(Cutoff):
     """One threshold and its consequences on the rows of an evaluation."""
 
     guarantee: RateGuarantee | None = Field(
-        default=None, description="The promise, if a `confidence` was requested; otherwise null."
+        default=None, description="The guarantee. Null if no `confidence` was requested."
     )
-    evaluation_id: str
-    model_id: str
+    evaluation_id: EvaluationId
+    model_id: ModelId
     groups: GuaranteesByGroup | None = Field(
-        default=None, description="Cuts by group, if `by_group` asked for them; otherwise null."
+        default=None, description="Cutoffs by group. Null unless `by_group` was requested."
     )
 
 
 class OperatingPoints(Resource):
-    """Thresholds along the curve of one part of the data, from the one that flags no row to the one that flags all."""
+    """Thresholds along the ROC curve of one part of the data, from flagging no row to flagging all rows."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
-    level: float = Field(description="Confidence level of each interval by itself.")
-    exact: bool = Field(description="False if points of the curve were left out.")
-    total_points: int = Field(description="Number of points of the curve.")
+    level: Level = Field(description="Confidence level of each interval by itself.")
+    exact: bool = Field(description="False if points of the curve were omitted.")
+    total_points: int = Field(description="Number of points of the full curve.")
     least_cost: int | None = Field(
-        description="Index in `points`, from 0, of the point with the lowest cost, if costs were given."
+        description="Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."
     )
     of_objective: int | None = Field(
-        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."
+        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for "
+        "other objectives."
     )
     of_flagged: int | None = Field(
-        description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the "
-        "rows, if that was given."
+        description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of "
+        "the rows. Null if `flagged` was not given."
     )
     of_aliases: dict[str, int] = Field(
-        description="For each alias of the model that flags rows, the index in `points`, from 0, of the point that "
-        "flags the same of these rows; of more than 20 aliases, the last moved."
+        description="Alias → index in `points`, from 0, of the point that flags the same rows. Only aliases with "
+        "a cutoff; if there are more than 20, the most recently moved."
     )
     probabilities: list[float | None] | None = Field(
-        description="For each of `points`, the probability of a row with exactly this score, by the calibration that "
-        "the model is served with; null where nothing is flagged. Null if the model has no calibration."
+        description="For each entry of `points`, the calibrated probability of a row with exactly this score; "
+        "null where no row is flagged. Null if the model has no calibration."
     )
-    points: list[Cutoff]
+    points: list[Cutoff] = Field(
+        description="The thresholds with their rates, from flagging no row to flagging all rows."
+    )
 
 
 def cutoffs_of(
@@ -400,85 +449,88 @@ def finite(value: float) -> float | None:
 
 
 class MetricEstimate(Interval):
-    """A figure of the ranking, with its interval and a test against chance."""
+    """A metric with its confidence interval and a test against random scores."""
 
-    metric: str = Field(description="The name of the figure, as it was asked for.")
+    metric: str = Field(description="Name of the metric, as requested.")
     chance: float | None = Field(
-        description="The figure of scores that say nothing. Null if that is 0."
+        description="Value of the metric for random scores. Null if that is 0."
     )
     p_value: float | None = Field(
-        description="One-sided p-value of the hypothesis that the figure is no better than chance. Null without "
-        "`chance`, if the rows of a class are worth fewer than 10 independent ones, or if the window of an area holds "
-        "fewer than 3."
+        description="One-sided p-value of the hypothesis that the metric is no better than for random scores. "
+        "Null if `chance` is null, if a class has fewer than 10 effective rows, or if the window of a "
+        "partial AUC holds fewer than 3."
     )
     adjusted_p_value: float | None = Field(
-        description="p-value adjusted by Holm over all figures of the request. Null without `p_value`."
+        description="p-value adjusted with Holm's method over all metrics of the request. Null if `p_value` is "
+        "null."
     )
 
 
 class MetricEstimates(Resource):
-    """Figures of a ranking on some rows."""
+    """Metrics of a ranking."""
 
-    level: float = Field(description="Confidence level of each interval by itself.")
-    metrics: list[MetricEstimate]
+    level: Level = Field(description="Confidence level of each interval by itself.")
+    metrics: list[MetricEstimate] = Field(description="One entry for each requested metric.")
 
 
 class ModelMetricEstimates(MetricEstimates):
-    """Figures of a model on one part of its data."""
+    """Metrics of a model on one part of its data."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationMetricEstimates(MetricEstimates):
-    """Figures of a model on the rows of an evaluation."""
+    """Metrics of a model on the rows of an evaluation."""
 
-    evaluation_id: str
-    model_id: str
+    evaluation_id: EvaluationId
+    model_id: ModelId
 
 
 class Gain(Resource):
-    """The first rows of the list, down to one size."""
+    """One row of a gains table: the highest-scored rows down to a given fraction."""
 
     share: float = Field(description="Fraction of all rows.")
-    count: float = Field(description="Number of rows; their weight, if rows are weighted.")
-    threshold: float = Field(description="Lowest score among them.")
-    tied: float = Field(description="Number of all rows with that score.")
+    count: float = Field(description="Number of rows, or their total weight if rows are weighted.")
+    threshold: float = Field(description="Lowest score among these rows.")
+    tied: float = Field(description="Number of rows with exactly that score.")
     taken: float = Field(
-        description="Number of those that are within the size; they are taken at random."
+        description="Number of those that are included. They are chosen at random."
     )
     positives: float = Field(
-        description="Number of positives among the first rows; the mean, if a tie lies across the cut."
+        description="Number of positives among these rows. If the threshold splits a tie: the expected number."
     )
-    precision: Interval
-    recall: Interval
-    lift: Interval
+    precision: Interval = Field(description="Fraction of these rows that are positive.")
+    recall: Interval = Field(description="Fraction of all positives that are among these rows.")
+    lift: Interval = Field(
+        description="`precision` divided by `prevalence`. A random order has a lift of 1."
+    )
 
 
 class Gains(Resource):
-    """What a list catches, worked off from its top down to several sizes."""
+    """A gains table: how many positives the top of the list contains, for several list sizes."""
 
-    level: float = Field(description="Confidence level of each interval by itself.")
+    level: Level = Field(description="Confidence level of each interval by itself.")
     prevalence: float = Field(
         description="Fraction of positives that the table assumes. Default: that of the data."
     )
-    rows: list[Gain]
+    rows: list[Gain] = Field(description="One entry for each list size, ascending.")
 
 
 class ModelGains(Gains):
     """The gains table of a model on one part of its data."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationGains(Gains):
     """The gains table of a model on the rows of an evaluation."""
 
-    evaluation_id: str
-    model_id: str
+    evaluation_id: EvaluationId
+    model_id: ModelId
 
 
 def metric_estimates_of(found: Sequence[metrics.MetricEstimate], level: float) -> dict[str, Any]:
@@ -512,90 +564,101 @@ def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> 
 
 
 class MeasuredReliability(Resource):
-    """How good probabilities are on rows that their calibration was not learnt on."""
+    """How well probabilities match the outcomes on rows that the calibration was not fitted on."""
 
-    level: float = Field(description="Confidence level of each interval by itself.")
+    level: Level = Field(description="Confidence level of each interval by itself.")
     n: int = Field(description="Number of rows.")
-    n_positives: int
-    predicted: float = Field(description="Mean probability.")
-    observed: float = Field(description="Fraction of positives.")
+    n_positives: Positives
+    predicted: float = Field(description="Mean predicted probability.")
+    observed: float = Field(description="Observed fraction of positives.")
     brier: ScoreParts = Field(description="Brier score: the mean of (probability − label)².")
     log: ScoreParts = Field(description="Log loss, with natural logarithms.")
     in_the_large: Interval | None = Field(
-        description="Log odds to add to every probability so that as many positives are predicted as there are."
+        description="Calibration in the large: the log odds to add to every probability so that predicted and "
+        "observed positives agree. Null if it cannot be estimated."
     )
     slope: Interval | None = Field(
-        description="Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."
+        description="Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. "
+        "Null if all probabilities are equal."
     )
     shape: CalibrationShape | None = Field(
         default=None,
-        description="Errors that change their sign along the probabilities, which level and slope do not show. Null if "
-        "there are too few rows to test it, or if an earlier version measured the rows.",
+        description="Calibration errors that change sign along the probabilities, which level and slope do not "
+        "show. Null if there are too few rows to test it, or if an earlier version measured the rows.",
     )
     histogram: list[float] = Field(
-        description="Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."
+        description="Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."
     )
-    points: list[ReliabilityPoint]
+    points: list[ReliabilityPoint] = Field(
+        description="Points of the reliability diagram, by ascending probability."
+    )
 
 
 class Reliability(MeasuredReliability):
-    """How good the probabilities of a calibration are on rows of its own, each by a calibration of others."""
+    """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted by a
+    calibration fitted on other rows.
+    """
 
     later: bool = Field(
         default=False,
-        description="True: the rows are of the last time window, and the calibration that gave their probabilities was "
-        "fitted on the windows before. False: cross-fitted, each row has its probability from a calibration of the "
-        "other folds of the same rows, which says nothing about later rows.",
+        description="True: the rows are those of the last time window, and the calibration was fitted on the "
+        "windows before. False: the rows are cross-fitted, which does not test later rows.",
     )
     periods: CalibrationPeriods | None = Field(
         default=None,
-        description="The level in each time window. Null without validation by time windows, or with too few rows.",
+        description="Calibration level of each time window. Null without validation by time windows, or with too "
+        "few rows.",
     )
 
 
 class CalibrationRequest(Body):
-    """The rows to learn a calibration from."""
+    """The dataset to fit a calibration on."""
 
     dataset_id: Text = Field(
-        description="A ready dataset with the model's features and label, whose rows the model was not trained on."
+        description="A ready dataset with the model's features and label. The model must not have been trained on "
+        "its rows."
     )
 
 
 class CalibrationSummary(Resource):
     """One version of a calibration."""
 
-    version: int
+    version: int = Field(description="Version number of the calibration, from 1.")
     method: Annotated[str, one_of(CALIBRATION_METHODS)] = Field(
-        description="`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."
+        description="`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."
     )
     trained_on: Annotated[str, one_of(LEARNT_ON)] = Field(
-        description="`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated "
-        "model, on the scale of the served ranker. `dataset`: a later dataset."
+        description="Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: "
+        "the out-of-fold scores of a cross-validated model, on the scale of the served ranker. "
+        "`dataset`: a later dataset."
     )
-    dataset: DatasetVersion | None = Field(description="The dataset of the rows.")
-    rows: int
-    positives: int
+    dataset: DatasetVersion | None = Field(
+        description="Dataset of these rows. Null if it was not recorded."
+    )
+    rows: int = Field(description="Number of rows that the calibration was fitted on.")
+    positives: Positives
     prevalence: float = Field(
-        description="Fraction of positives, by weight, in the rows: the population that probabilities are for, unless "
-        "a request states another."
+        description="Fraction of positives among these rows, by weight. Probabilities assume this prevalence "
+        "unless a request states another."
     )
-    job_id: str
-    created_at: Timestamp
+    job_id: JobId
+    created_at: CreatedAt
 
 
 class Calibration(CalibrationSummary):
-    """What makes probabilities of a model's scores: a map that never decreases."""
+    """The calibration of a model: a non-decreasing map from scores to probabilities."""
 
-    model_id: str
+    model_id: ModelId
     log_losses: dict[str, float] = Field(
-        description="Mean log loss of each compared method on held-out folds. Empty if there were too few rows of a "
-        "class to compare: then the method is `platt`."
+        description="Mean log loss of each compared method on held-out folds. Empty if a class has too few rows "
+        "to compare methods; the method is then `platt`."
     )
     reliability: Reliability | None = Field(
-        description="How good the probabilities are, on held-out rows of these. Null if there were too few."
+        description="How well the probabilities match the outcomes, on held-out rows. Null if there are too few "
+        "rows."
     )
     history: list[CalibrationSummary] = Field(
-        description="All versions, the latest first. The first of them is served."
+        description="All versions, the newest first. The newest is served."
     )
 
 
@@ -619,120 +682,144 @@ def _calibration_summary(row: ModelCalibration) -> dict[str, Any]:
 
 
 class SearchTrial(Resource):
-    """Parameters that a search tried."""
+    """A candidate of a parameter search."""
 
-    parameters: dict[str, Any]
+    parameters: dict[str, Any] = Field(description="The searched parameters of the candidate.")
     value: float | None = Field(
-        description="Value of the objective `selected_by` on the inner validation rows, as mean over the folds. "
-        "Higher is better. Null if the fit failed."
+        description="Mean value of the objective `selected_by` on the inner validation rows. Higher is better. "
+        "Null if the fit failed."
     )
-    auc: float | None = None
-    rows: float = Field(default=1.0, description="Fraction of the training rows in its last fit.")
-    seconds: float | None = None
+    auc: float | None = Field(
+        default=None,
+        description="Mean AUC on the inner validation rows. Null if it was not measured.",
+    )
+    rows: float = Field(
+        default=1.0, description="Fraction of the training rows in the candidate's last fit."
+    )
+    seconds: float | None = Field(
+        default=None, description="Fit time in seconds. Null if it was not measured."
+    )
     state: Annotated[str, one_of(CANDIDATE_STATES)] | None = Field(
-        default=None, description="`chosen`, `left`, `failed` or `untried`."
+        default=None,
+        description="`chosen`, `left` (not chosen), `failed` or `untried`. Null if it was not recorded.",
     )
-    reason: str | None = None
+    reason: str | None = Field(
+        default=None, description="Why the candidate failed or was not tried. Null otherwise."
+    )
 
 
 class Search(Resource):
-    """What the search tried and chose, on splits of the training rows. These validation rows are not used for any
-    metrics.
+    """The candidates and the choice of a parameter search on splits of the training rows. The inner validation rows are
+    not used for any metrics.
 
-    With cross-validation each fold has its own search on its own training rows: `folds_chosen`. Everything else here is
-    the search for the served ranker.
+    With cross-validation each fold has its own search on its own training rows: see `folds_chosen`. All other members
+    describe the search for the served ranker.
     """
 
-    method: Annotated[str, one_of(("grid", "random", "halving"))]
-    space: dict[str, Any]
-    n_candidates: int | None = None
+    method: Annotated[str, one_of(("grid", "random", "halving"))] = Field(
+        description="`grid`, `random` or `halving`."
+    )
+    space: dict[str, Any] = Field(
+        description="The searched parameters, each with its values or its range."
+    )
+    n_candidates: int | None = Field(
+        default=None, description="Number of candidates drawn. Null for a grid search."
+    )
     folds: int | None = Field(
         default=None, description="Number of inner folds. Null: one part was held out."
     )
     fraction: float = Field(
-        description="Fraction of the training rows held out to choose by. Not used with folds."
+        description="Fraction of the training rows held out to compare candidates. Not used with `folds`."
     )
-    candidates: list[SearchTrial]
+    candidates: list[SearchTrial] = Field(description="The candidates and their results.")
     chosen: dict[str, Any] = Field(
-        description="The best parameters; among equals those with fewest rounds. The served ranker was fitted with "
-        "them on all training rows."
+        description="The best parameters; among ties, those with the fewest rounds. The served ranker is fitted "
+        "with them on all training rows."
     )
-    folds_chosen: list[FoldChosen]
+    folds_chosen: list[FoldChosen] = Field(
+        description="The parameters chosen in each fold. Empty without cross-validation."
+    )
     seconds: float = Field(description="Duration of the search in seconds, without `fit_seconds`.")
 
 
 class Feature(Resource):
     """A feature that the model uses."""
 
-    name: str
+    name: str = Field(description="Name of the column.")
     type: Annotated[str, one_of(("numeric", "boolean", "datetime", "categorical"))] = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`."
     )
     missing: bool = Field(
-        description="True if the feature had missing values in training. Then a row may leave it out."
+        description="True if the feature had missing values in training. Rows to score may then omit it."
     )
     categories: list[str] | None = Field(
         default=None,
-        description="For a categorical feature: its first 100 categories in text order. The artifact has all. Any "
-        "unknown text counts as missing.",
+        description="The first 100 categories in text order; the artifact has all. An unknown category counts as "
+        "missing. Null unless the feature is categorical.",
     )
-    n_categories: int | None = Field(default=None, description="Number of all categories.")
+    n_categories: int | None = Field(
+        default=None, description="Number of categories. Null unless the feature is categorical."
+    )
 
 
 class LabelValues(Resource):
-    """One of several labels, and its two values."""
+    """One label of a model with several labels, and its two values."""
 
-    name: str
-    positive: str
-    negative: str
+    name: str = Field(description="Name of the label column.")
+    positive: str = Field(description="Value that counts as positive.")
+    negative: str = Field(description="Value that counts as negative.")
 
 
 class Artifact(Resource):
-    """The file of the model."""
+    """The file of the trained model."""
 
-    sha256: str
-    bytes: int
+    sha256: str = Field(description="SHA-256 of the file.")
+    bytes: int = Field(description="Size of the file in bytes.")
 
 
 class ModelSummary(Resource):
-    """What a list and a model itself tell alike."""
+    """The members that a model and a list of models share."""
 
-    id: str
-    name: str
-    version: int
-    algorithm: dict[str, Any] = Field(description="Name and all parameters.")
-    objective: dict[str, Any]
-    validation: dict[str, Any]
-    optimised_for: dict[str, Any]
+    id: str = Field(description="Id of the model.")
+    name: str = Field(description="Name of the model. Its versions share the name.")
+    version: int = Field(description="Version number under this name, from 1.")
+    algorithm: dict[str, Any] = Field(description="Name of the algorithm and all its parameters.")
+    objective: dict[str, Any] = Field(
+        description="Objective of the training: `metric` and its parameters."
+    )
+    validation: dict[str, Any] = Field(description="Validation method and its parameters.")
+    optimised_for: dict[str, Any] = Field(
+        description="Objective that the algorithm itself optimises. It may differ from `objective`."
+    )
     selected_by: dict[str, Any] | None = Field(
-        description="The objective by which a search chose the parameters. Null without a search."
+        description="Objective by which a search chose the parameters. Null without a search."
     )
     beats_baselines: bool | None = Field(
-        description="True if its area is significantly greater than that of every control: see …/baselines. Null "
-        "without controls."
+        description="True if the model is significantly better than every baseline: see `…/baselines`. Null "
+        "without baselines."
     )
-    dataset_id: str
+    dataset_id: DatasetId
     dataset: DatasetVersion | None = Field(
-        description="The training dataset, under its name at that time. It stays when the dataset is deleted. Null if "
-        "it was not recorded."
+        description="The training dataset, under its name at that time. It remains when the dataset is deleted. "
+        "Null if it was not recorded."
     )
     validation_dataset: DatasetVersion | None = Field(
-        description="The dataset that validated it, with validation.method `dataset`."
+        description="The dataset that the model was validated on. Null unless the validation method is `dataset`."
     )
-    kind: Kind = Field(description="Kind of the dataset.")
-    job_id: str
-    seed: int
-    tags: dict[str, str]
-    created_at: Timestamp
+    kind: Kind = Field(description="Kind of the training dataset.")
+    job_id: JobId
+    seed: int = Field(description="Seed of all random numbers of the training.")
+    tags: dict[str, str] = Field(description="Tags of the training job.")
+    created_at: CreatedAt
 
 
 class ListedModel(ModelSummary):
     """A model in a list."""
 
-    aliases: list[str]
+    aliases: list[str] = Field(description="Aliases that point to this version.")
     auc: Interval | None = Field(
-        description="AUC on the validation rows. Null without validation, for pairs and for several labels: see "
-        "…/metrics."
+        description="AUC on the validation rows. Null without validation, and for models of pairs or several "
+        "labels: see `…/metrics`."
     )
 
 
@@ -743,45 +830,49 @@ class ModelPage(PageOf[ListedModel]):
 class Model(ModelSummary):
     """A trained ranker."""
 
-    aliases: list[str]
+    aliases: list[str] = Field(description="Aliases that point to this version.")
     features: list[Feature] = Field(description="The features, in the order of the artifact.")
     dialect: dict[str, str] | None = Field(
         default=None,
-        description="How the model's own table writes numbers and dates: `decimal`, `thousands`, `dates`. A CSV or a "
-        "query to be scored is read so. Null: as usual.",
+        description="How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV "
+        "rows and query parameters to score are read in the same way. Null: the default notation.",
     )
     label: str | None = Field(
-        description="Column of the label. Null if the model was trained on pairs or several labels."
+        description="Name of the label column. Null if the model was trained on pairs or several labels."
     )
     query: str | None = Field(
         default=None,
-        description="Column of the queries within which the model was trained. It is no feature: rows to score need "
-        "none.",
+        description="Column of the queries within which the model was trained. It is not a feature, so rows to "
+        "score do not need it. Null without queries.",
     )
-    positive: str | None
-    negative: str | None
+    positive: str | None = Field(
+        description="Label value that counts as positive. Null without a single binary label."
+    )
+    negative: str | None = Field(
+        description="Label value that counts as negative. Null without a single binary label."
+    )
     labels: list[LabelValues] | None = Field(
         description="The labels of a model with several labels; otherwise null."
     )
-    search: Search | None
+    search: Search | None = Field(description="The parameter search. Null without one.")
     operating_point: Cutoff | None = Field(
-        description="For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other "
+        description="Best threshold on the validation rows at the FPR of the objective `tpr`. Null for other "
         "objectives and without validation."
     )
-    warnings: list[str]
+    warnings: list[str] = Field(description="Warnings from the training.")
     monotone: MonotoneProof | None = Field(
-        description="The proof of its monotone constraints. Null if it was trained without."
+        description="Verification of the monotone constraints. Null if the model was trained without them."
     )
     importance_job_id: str | None = Field(
-        description="The job that measures the importance of the features after the model, where the budget of `auto` "
-        "had no time for it. Null if the training measured it."
+        description="Job that measures the feature importances after the training. Null if the training measured "
+        "them."
     )
-    fit_seconds: float
-    artifact: Artifact
+    fit_seconds: float = Field(description="Time of the final fit in seconds.")
+    artifact: Artifact = Field(description="Checksum and size of the model file.")
     included: ModelParts | None = Field(
         default=None,
         exclude_if=_is_none,
-        description="The parts that `include` names. Only with `include`.",
+        description="The parts requested by `include`. Absent without `include`.",
     )
 
 
@@ -824,113 +915,122 @@ def _common(row: ModelRow) -> dict[str, Any]:
 class MarginShare(Resource):
     """Fraction of the training pairs with a margin of at most `theta`."""
 
-    theta: float
-    fraction: float
+    theta: float = Field(description="Margin.")
+    fraction: float = Field(
+        description="Weighted fraction of the training pairs with at most this margin."
+    )
 
 
 class MisrankBound(Resource):
-    """Upper bound on the probability that the model misranks a future pair: a measured fraction plus epsilon."""
+    """Upper bound on the probability that the model misranks a future pair: a measured fraction plus `epsilon`."""
 
-    name: str
-    source: str
+    name: str = Field(description="Name of the bound.")
+    source: str = Field(description="Publication and theorem of the bound.")
     value: float | None = Field(
-        description="`margin_fraction + epsilon`. Null if the bound cannot be computed."
+        description="`margin_fraction` + `epsilon`. Null if the bound cannot be computed."
     )
     margin_fraction: float = Field(
-        description="Fraction of the training pairs with a margin of at most theta; or fraction of the held-out pairs "
-        "that are misranked."
+        description="Fraction of the training pairs with a margin of at most theta. For the held-out bound: "
+        "fraction of the held-out pairs that are misranked."
     )
-    epsilon: float | None
-    terms: dict[str, float | None] = Field(description="The terms of epsilon.")
+    epsilon: float | None = Field(description="Sum of `terms`. Null if it cannot be computed.")
+    terms: dict[str, float | None] = Field(
+        description="The terms of `epsilon`. Null values cannot be computed."
+    )
     applies: bool = Field(description="False if a condition of the theorem is not met.")
-    reasons: list[str] = Field(description="Why the bound does not apply.")
-    vacuous: bool = Field(description="True if the value is 1 or more: it then says nothing.")
+    reasons: list[str] = Field(description="Why the bound does not apply. Empty if it does.")
+    vacuous: bool = Field(
+        description="True if `value` is 1 or more: the bound then has no content."
+    )
 
 
 class BestPossibleMargin(Resource):
-    """The greatest margin of any combination of the weak rankers, computed by linear programming."""
+    """The largest margin of any combination of the weak rankers, computed by linear programming."""
 
-    rho: float
-    margin: float = Field(description="Margin of the best combination found. rho is at least this.")
-    edge: float = Field(
-        description="Greatest edge under the pair weights found. rho is at most this."
+    rho: float = Field(description="The largest possible margin, between `margin` and `edge`.")
+    margin: float = Field(
+        description="Margin of the best combination found: a lower bound on `rho`."
     )
-    short_by: float = Field(description="rho minus the margin of the model.")
+    edge: float = Field(
+        description="Largest edge under the pair weights found: an upper bound on `rho`."
+    )
+    short_by: float = Field(description="`rho` minus the margin of the model.")
 
 
 class MarginRound(Resource):
     """One round of boosting, under the pair weights of that round."""
 
-    round: int
+    round: int = Field(description="Number of the round, from 1.")
     edge: float = Field(
-        description="r = d+ - d-: weight of the pairs in order minus weight of the pairs out of order."
+        description="r = d+ − d−: weight of the pairs in order minus weight of the pairs out of order."
     )
     tied: float = Field(description="d0: weight of the pairs that the weak ranker ties.")
     most_tied: float = Field(
-        description="Theorem 7 holds if d0 is below this: 2/3 (1 - r)(1 - r²)."
+        description="Theorem 7 requires `tied` to be below this: 2/3 (1 − r)(1 − r²)."
     )
-    holds: bool
+    holds: bool = Field(description="True if `tied` is below `most_tied`.")
 
 
 class MarginRounds(Resource):
     """The condition of Theorem 7 for each round, from the first."""
 
-    total: int
-    holds: int = Field(description="Number of rounds, of all, in which the condition holds.")
-    data: list[MarginRound]
+    total: int = Field(description="Number of rounds.")
+    holds: int = Field(description="Number of rounds in which the condition holds.")
+    data: list[MarginRound] = Field(description="One entry for each round shown.")
 
 
 class RoundLoss(Resource):
-    """The losses after one round, on the training rows. Null: too large for a float64."""
+    """Losses on the training rows after one round. Values too large for a float64 are null."""
 
-    round: int
-    f: float | None = Field(
-        description="F: the loss of AdaBoost, of the scores with their intercept."
-    )
+    round: int = Field(description="Number of the round, from 1.")
+    f: float | None = Field(description="F: the loss of AdaBoost, for scores with their intercept.")
     f_skew: float | None = Field(
         description="The part of F from the positives minus the part from the negatives."
     )
     f_tilde: float | None = Field(description="F̃: the loss of RankBoost.")
     smooth_margin: float | None = Field(
-        description="-ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if the "
-        "fit held out some of its rows."
+        description="−ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if "
+        "the fit held out some of its rows."
     )
 
 
 class RoundLosses(Resource):
     """The losses of each round, from the first."""
 
-    total: int
-    data: list[RoundLoss]
+    total: int = Field(description="Number of rounds.")
+    data: list[RoundLoss] = Field(description="One entry for each round shown.")
 
 
 class Margins(Resource):
-    """Margins of the training pairs (differences of scores, divided by `l1_norm`), and the bounds that follow from
+    """Margins of the training pairs (score differences divided by `l1_norm`) and the generalisation bounds based on
     them.
     """
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     l1_norm: float = Field(description="Sum of the steps of all rounds. Scores are divided by it.")
     margin: float = Field(
         description="Smallest margin of a pair. Positive if all pairs are in order."
     )
     smooth_margin: float = Field(
-        description="-ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with more "
-        "rounds."
+        description="−ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with "
+        "more rounds."
     )
     weak_rankers: int = Field(description="Upper bound on the number of different weak rankers.")
     distribution: list[MarginShare] = Field(
-        description="Distribution of the margins, from the smallest to the greatest."
+        description="Distribution of the margins, from the smallest to the largest."
     )
-    theta: float
-    delta: float
-    bounds: list[MisrankBound]
+    theta: float = Field(description="Margin at which the bounds are evaluated, as requested.")
+    delta: float = Field(description="Probability that a bound fails, as requested.")
+    bounds: list[MisrankBound] = Field(
+        description="The bounds on the probability of misranking a future pair."
+    )
     best: BestPossibleMargin | None = Field(
-        description="Null if the linear programme is too large."
+        description="The best margin of any combination of the weak rankers. Null if the linear programme is too "
+        "large."
     )
-    rounds: MarginRounds
-    losses: RoundLosses
+    rounds: MarginRounds = Field(description="Condition of Theorem 7 in each round.")
+    losses: RoundLosses = Field(description="Training losses of each round.")
 
 
 _Share = Annotated[float, Field(gt=0, lt=1)]
@@ -940,7 +1040,7 @@ _KEPT = ("fpr", "tpr", "flagged", "threshold")
 
 
 class AliasGuarantee(Body):
-    """What every version behind an alias is to keep: exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
+    """The guarantee of every version behind an alias. Set exactly one of `fpr`, `tpr`, `flagged` and `threshold`."""
 
     fpr: _Share | None = Field(
         default=None, description="The FPR is at most this.", examples=[0.01]
@@ -948,17 +1048,18 @@ class AliasGuarantee(Body):
     tpr: _Share | None = Field(default=None, description="The TPR is at least this.")
     flagged: _Share | None = Field(
         default=None,
-        description="At most this fraction of the rows is flagged, as on the validation rows: what can be worked off.",
+        description="At most this fraction of the rows is flagged, measured on the validation rows. Use it for a "
+        "fixed review capacity.",
     )
     threshold: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         default=None,
-        description="Scores of at least this are flagged. Another version may have another scale of scores, and the "
-        "same threshold then flags other rows.",
+        description="Rows with at least this score are flagged. Another version may have another score scale, so "
+        "the same threshold can flag other rows.",
     )
     confidence: _Share | None = Field(
         default=None,
-        description="Promise `fpr` or `tpr` of future rows with this confidence, as `…/operating-point` does. Null: "
-        "the rate on the validation rows.",
+        description="Guarantees `fpr` or `tpr` for future rows with this confidence, as `…/operating-point` does. "
+        "Null: the rate holds on the validation rows.",
         examples=[0.95],
     )
 
@@ -967,7 +1068,7 @@ class AliasGuarantee(Body):
         kept = [name for name in _KEPT if getattr(self, name) is not None]
         if len(kept) != 1:
             got = " and ".join(kept) or "none"
-            raise ValueError(f"a promise must have exactly one of {', '.join(_KEPT)}, got {got}")
+            raise ValueError(f"a guarantee must have exactly one of {', '.join(_KEPT)}, got {got}")
         if self.confidence is not None and kept[0] not in ("fpr", "tpr"):
             raise ValueError(f"confidence must come with fpr or tpr, got {kept[0]}")
         return self
@@ -982,32 +1083,36 @@ _Cost = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 class DecisionMemo(Body):
-    """Why an alias is moved, for whoever asks later. Nothing is computed with it."""
+    """Why an alias is moved. The service stores the memo but does not compute anything from it."""
 
     reason: _Words | None = Field(
-        default=None, description="The reason.", examples=["Review team of four since May."]
+        default=None,
+        description="Reason for the decision.",
+        examples=["Review team of four since May."],
     )
     approved_by: _Words | None = Field(
-        default=None, description="Who has approved the decision.", examples=["Credit committee"]
+        default=None, description="Who approved the decision.", examples=["Credit committee"]
     )
     review: _Rows | None = Field(
         default=None,
-        description="How many of `rows` rows can be reviewed: at most `rows`. Both or none.",
+        description="Number of rows that can be reviewed, of every `rows` rows. Set both or neither.",
         examples=[200],
     )
     rows: _Rows | None = Field(
-        default=None, description="How many rows come, for example in a day.", examples=[5000]
+        default=None,
+        description="Number of rows that arrive, for example in a day.",
+        examples=[5000],
     )
     cost_false_positive: _Cost | None = Field(
-        default=None, description="What a false alarm costs, in any unit.", examples=[1]
+        default=None, description="Cost of a false positive, in any unit.", examples=[1]
     )
     cost_false_negative: _Cost | None = Field(
         default=None,
-        description="What a missed positive costs, in the unit of `cost_false_positive`. Both or none.",
+        description="Cost of a false negative, in the unit of `cost_false_positive`. Set both or neither.",
         examples=[20],
     )
     prevalence: _Share | None = Field(
-        default=None, description="The fraction of positives that is expected of future rows."
+        default=None, description="Expected fraction of positives among future rows."
     )
 
     @model_validator(mode="after")
@@ -1015,7 +1120,7 @@ class DecisionMemo(Body):
         for one, other in (("review", "rows"), ("cost_false_positive", "cost_false_negative")):
             given = [name for name in (one, other) if getattr(self, name) is not None]
             if len(given) == 1:
-                raise ValueError(f"{one} and {other} must come together, got {given[0]} alone")
+                raise ValueError(f"{one} and {other} must be given together, got only {given[0]}")
         if self.review is not None and self.rows is not None and self.review > self.rows:
             raise ValueError(f"review must be at most rows = {self.rows:g}, got {self.review:g}")
         return self
@@ -1029,19 +1134,19 @@ class AliasTarget(Body):
     """The model that an alias should point to."""
 
     model_id: Text = Field(
-        description="A model of the alias's name: its id, `name:version`, `name` (the latest version) or another "
+        description="A model with the alias's name: its id, `name:version`, `name` (latest version) or another "
         "`name@alias`.",
         examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
     )
     guarantee: AliasGuarantee | None = Field(
         default=None,
-        description="What every version behind the alias keeps, from now on. Null takes the promise away. Absent: the "
-        "alias keeps the promise that it has.",
+        description="The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias "
+        "keeps its current guarantee.",
     )
 
     memo: DecisionMemo | None = Field(
         default=None,
-        description="Why the alias is moved. It belongs to this revision alone, and stays in the history.",
+        description="Why the alias is moved. The memo is stored with this revision.",
     )
 
     def new_guarantee(self) -> documents.AliasGuarantee | Literal["keep"] | None:
@@ -1064,60 +1169,79 @@ class AliasTarget(Body):
 
 
 class CurrentGuarantee(Resource):
-    """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most the fraction
-    `flagged` of the rows, or scores of at least `threshold`. The others are null.
-    """
+    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others are null."""
 
-    fpr: float | None
-    tpr: float | None
-    flagged: float | None = None
-    threshold: float | None = None
+    fpr: float | None = Field(description="Upper limit of the FPR.")
+    tpr: float | None = Field(description="Lower limit of the TPR.")
+    flagged: float | None = Field(
+        default=None, description="Largest fraction of the rows that is flagged."
+    )
+    threshold: float | None = Field(default=None, description="Lowest score that is flagged.")
     confidence: float | None = Field(
-        description="The confidence with which the rate of future rows is promised. Null: the rate is that on the "
+        description="Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the "
         "validation rows."
     )
 
 
 class StoredMemo(Resource):
-    """Why an alias was moved. What was not said is null."""
+    """Why an alias was moved. Members that were not given are null."""
 
-    reason: str | None
-    approved_by: str | None
-    review: float | None
-    rows: float | None
-    cost_false_positive: float | None
-    cost_false_negative: float | None
-    prevalence: float | None
+    reason: str | None = Field(description="Reason for the decision.")
+    approved_by: str | None = Field(description="Who approved the decision.")
+    review: float | None = Field(
+        description="Number of rows that can be reviewed, of every `rows` rows."
+    )
+    rows: float | None = Field(description="Number of rows that arrive in a period.")
+    cost_false_positive: float | None = Field(description="Cost of a false positive.")
+    cost_false_negative: float | None = Field(
+        description="Cost of a false negative, in the same unit."
+    )
+    prevalence: float | None = Field(
+        description="Expected fraction of positives among future rows."
+    )
 
 
 class AliasStep(Resource):
-    """The model that an alias pointed to from this time, with the promise and the cut of that time."""
+    """One revision of an alias: its model, guarantee and cutoff from this time on."""
 
-    revision: int
-    model_id: str
-    guarantee: CurrentGuarantee | None
-    cutoff: AliasCutoff | None
-    memo: StoredMemo | None
-    author: str | None
-    at: Timestamp
+    revision: int = Field(description="Revision number, from 1.")
+    model_id: ModelId
+    guarantee: CurrentGuarantee | None = Field(
+        description="Guarantee of this revision. Null without one."
+    )
+    cutoff: AliasCutoff | None = Field(
+        description="Cutoff of this revision. Null without a guarantee."
+    )
+    memo: StoredMemo | None = Field(
+        description="Why the alias was moved. Null if no memo was given."
+    )
+    author: str | None = Field(
+        description="Name of the key that moved the alias. Null if it was moved without a key."
+    )
+    at: Timestamp = Field(description="Time of the change.")
 
 
 class AliasSummary(Resource):
-    """An alias: a name that can be moved to another model. `revision` is also its ETag."""
+    """An alias: a name that can be moved from one version of a model to another."""
 
-    name: str
-    alias: str
-    revision: int
-    model_id: str
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias, such as `live`.")
+    revision: int = Field(description="Revision number, from 1. It is also the ETag.")
+    model_id: str = Field(description="Id of the model that the alias points to.")
     guarantee: CurrentGuarantee | None = Field(
-        description="What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."
+        description="Guarantee of every version behind the alias. Null: there is none, and score responses have "
+        "no `flag`."
     )
-    cutoff: AliasCutoff | None = Field(description="How the present version keeps the promise.")
-    memo: StoredMemo | None = Field(description="Why the alias was moved, as the caller said.")
+    cutoff: AliasCutoff | None = Field(
+        description="Threshold with which the current version meets the guarantee. Null without a guarantee."
+    )
+    memo: StoredMemo | None = Field(
+        description="Why the alias was last moved. Null if no memo was given."
+    )
     author: str | None = Field(
-        description="Name of the key that moved the alias. Null: the alias was moved without a key."
+        description="Name of the key that last moved the alias. Null if it was moved without a key."
     )
-    updated_at: Timestamp
+    updated_at: Timestamp = Field(description="Time of the last change.")
 
 
 class AliasPage(PageOf[AliasSummary]):
@@ -1127,7 +1251,7 @@ class AliasPage(PageOf[AliasSummary]):
 class Alias(AliasSummary):
     """An alias with its history."""
 
-    history: list[AliasStep]
+    history: list[AliasStep] = Field(description="The revisions of the alias, the newest first.")
 
 
 def alias_of(state: AliasState) -> Alias:
@@ -1137,35 +1261,43 @@ def alias_of(state: AliasState) -> Alias:
 
 
 class ReasonEntry(Body):
-    """The code and the text of some features' parts of a score. Features of one code count together: their parts are
-    summed.
-    """
+    """One reason code: its text and the features it covers. Contributions of features with the same code are summed."""
 
     code: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN_PATTERN)] = (
-        Field(examples=["R12"])
+        Field(examples=["R12"], description="Reason code.")
     )
     text: Annotated[
         str, StringConstraints(min_length=1, max_length=500, pattern=NO_NUL_PATTERN)
-    ] = Field(description="The same in all entries of a code.", examples=["Income too low"])
+    ] = Field(
+        description="Text of the reason. It must be the same in all entries with this code.",
+        examples=["Income too low"],
+    )
     columns: Annotated[list[Text], Field(min_length=1, max_length=1000)] = Field(
-        description="Features of the latest version of the name.", examples=[["income"]]
+        description="Features of the latest version of the model that this code covers.",
+        examples=[["income"]],
     )
     direction: ReasonDirection | None = Field(
         default=None,
-        description="Only for parts that raise the score, or that lower it. Null: all.",
+        description="Use this code only for contributions that raise the score, or only for those that lower it. "
+        "Null: both.",
     )
     min: float | str | None = Field(
         default=None,
-        description="Only for values of at least this; a date as text. This and the next three need a single column.",
+        description="Use this code only for values of at least this; write a date as text. This and the next "
+        "three members require exactly one column.",
     )
-    max: float | str | None = Field(default=None, description="Only for values of at most this.")
+    max: float | str | None = Field(
+        default=None,
+        description="Use this code only for values of at most this; write a date as text.",
+    )
     categories: Annotated[list[Text], Field(min_length=1, max_length=1000)] | None = Field(
-        default=None, description="Only for these categories."
+        default=None, description="Use this code only for these categories."
     )
     missing: bool | None = Field(
         default=None,
-        description="True: for missing values and new categories, too; alone: for them only. False: for known values "
-        "only. Null: for all, or with `min`, `max` or `categories` for known values only.",
+        description="True: also for missing values and new categories, or only for them if no other condition is "
+        "set. False: only for known values. Null: for all values, or only for known values if `min`, "
+        "`max` or `categories` is set.",
     )
 
     def as_stored(self) -> documents.StoredReasonEntry:
@@ -1174,30 +1306,32 @@ class ReasonEntry(Body):
 
 
 class ReasonCodesRequest(Body):
-    """A dictionary of reasons."""
+    """Reason codes for a model name."""
 
     entries: Annotated[list[ReasonEntry], Field(max_length=MAX_ENTRIES)] = Field(
-        description="Of the entries that fit a feature, its value and direction, the first tells it. A feature without "
-        "one is told by a plain phrase, as `income is 52000`."
+        description="The reason codes. The first entry that matches a feature, its value and its direction is "
+        "used. A feature without a matching entry gets a generic text such as `income is 52000`."
     )
 
 
 class ReasonCodesStep(Resource):
-    """A revision of a dictionary of reasons."""
+    """One revision of the reason codes."""
 
-    revision: int
-    at: Timestamp
+    revision: int = Field(description="Revision number, from 1.")
+    at: Timestamp = Field(description="Time of the change.")
 
 
 class ReasonCodes(Resource):
-    """The dictionary of reasons of a name of models, for all its versions."""
+    """The reason codes of a model name. They apply to all its versions."""
 
-    name: str = Field(examples=["churn"])
-    revision: int = Field(description="Also the ETag.")
-    entries: list[StoredReasonEntry]
-    at: Timestamp
+    name: str = Field(examples=["churn"], description="Name of the models.")
+    revision: int = Field(description="Revision number, from 1. It is also the ETag.")
+    entries: list[StoredReasonEntry] = Field(
+        description="The reason codes, in the order in which they are matched."
+    )
+    at: Timestamp = Field(description="Time of this revision.")
     history: list[ReasonCodesStep] = Field(
-        description="At most 100 revisions, the latest first. `?revision=` reads each of them."
+        description="Up to 100 revisions, the newest first. Read one with `?revision=`."
     )
 
 
@@ -1213,180 +1347,191 @@ def reason_codes_of(found: Dictionary) -> ReasonCodes:
 
 
 class WindowArea(Interval):
-    """Partial AUC over a window of false positive rates: the mean height of the curve in the window."""
+    """Partial AUC: the mean TPR over a window of false positive rates."""
 
-    fpr_min: float
-    fpr_max: float
+    fpr_min: FprMin
+    fpr_max: FprMax
     empirical: float | None = Field(
         None,
-        description="Fraction of the pairs strictly in order, over every positive and the negatives of rank "
-        "⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It counts ties and the ends of the window "
-        "in another way than `value`. Null without a curve.",
+        description="Fraction of the pairs that are strictly in order, over all positives and the negatives of "
+        "rank ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It treats ties and "
+        "the ends of the window differently from `value`. Null without a curve.",
     )
 
 
 class Height(Resource):
-    """The TPR at a given FPR, with its interval. The interval includes the uncertainty of the threshold."""
+    """The TPR at a given FPR. The interval includes the uncertainty of the threshold."""
 
-    fpr: float
-    tpr: float
-    low: float
-    high: float
+    fpr: float = Field(description="False positive rate.")
+    tpr: float = Field(description="True positive rate at this FPR.")
+    low: float = Field(description="Lower end of the confidence interval.")
+    high: float = Field(description="Upper end of the confidence interval.")
 
 
 class Metrics(Resource):
-    """Quality of the model's ranking on one part of the data."""
+    """Ranking metrics of a model on one part of the data."""
 
-    model_id: str
-    on: Part
+    model_id: ModelId
+    on: OnPart
     approximate: bool = Field(
-        description="Concerns the curve and the figures read from it, not the areas. " + APPROXIMATE
+        description="Applies to the curve and the values read from it, not to the areas. "
+        + APPROXIMATE
     )
-    level: float = Field(description="Confidence level of the intervals.")
-    auc: Interval
+    level: Level = Field(description="Confidence level of the intervals.")
+    auc: Interval = Field(description="Area under the ROC curve.")
     gini: Interval = Field(description=GINI)
     ks: float | None = Field(description=KS + " Null without a curve.")
-    pauc: list[WindowArea]
-    tpr_at_fpr: list[Height]
+    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
+    tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
     operating_point: Cutoff | None = Field(
-        description="For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on "
-        "the validation rows."
+        description="Rates on this part at the model's threshold, which was chosen on the validation rows. Null "
+        "unless the objective is `tpr`."
     )
     metric: MetricEstimate | None = Field(
         None,
-        description="For an objective such as `average_precision` or `precision`: its figure on this part, from the "
-        "curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for others, "
-        "and for `ndcg` under repeated cross-validation.",
+        description="The metric of an objective such as `average_precision` or `precision` on this part, as in "
+        "`…/metric-estimates`. A row count refers to the validation rows. Null for other objectives, "
+        "and for `ndcg` with repeated cross-validation.",
     )
-    positives: int
-    negatives: int
-    positive_weight: float
-    negative_weight: float
+    positives: Positives
+    negatives: Negatives
+    positive_weight: float = Field(description="Total weight of the positive rows.")
+    negative_weight: float = Field(description="Total weight of the negative rows.")
     ties: float = Field(
-        description="Fraction of the pairs of a positive and a negative that have equal scores."
+        description="Fraction of the positive–negative pairs that have equal scores."
     )
     lists: ListMetrics | None = Field(
         default=None,
-        description="Figures within queries. The figures above are of all rows as one list. Null without queries.",
+        description="Metrics within queries; all other metrics treat the rows as one list. Null without queries.",
     )
 
 
 class PairMetrics(Resource):
-    """Quality of a model trained on pairs, on the pairs of one part."""
+    """Metrics of a model trained on pairs, on the pairs of one part."""
 
-    model_id: str
-    on: Part
-    level: float = Field(description="Confidence level of the interval.")
+    model_id: ModelId
+    on: OnPart
+    level: Level = Field(description="Confidence level of the interval.")
     pair_order: Interval = Field(
-        description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a "
-        "common item."
+        description="Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs "
+        "that share an item."
     )
     misrank_fraction: float = Field(
         description="Weighted fraction of the pairs out of order; a tie counts fully."
     )
-    ties: float
-    pairs: int
-    items: int
-    weight: float
+    ties: float = Field(description="Weighted fraction of the pairs that have equal scores.")
+    pairs: int = Field(description="Number of pairs.")
+    items: int = Field(description="Number of different items in the pairs.")
+    weight: float = Field(description="Total weight of the pairs.")
     effective_pairs: float = Field(
-        description="Effective number of pairs, in the worst case: as many pairs without common items would be as "
-        "informative."
+        description="Effective number of pairs in the worst case: this many pairs without shared items would be "
+        "as informative."
     )
 
 
 class GradedOrder(Resource):
-    """How well rows with grades are in order, all of them as one list."""
+    """Ranking metrics of graded rows, treated as one list."""
 
     c_index: Interval = Field(
-        description="Fraction of the pairs of rows of different grades that are in order; a tie counts half."
+        description="Fraction of the pairs of rows with different grades that are in order; a tie counts half."
     )
-    mean_auc: Interval = Field(description="Mean over all pairs of grades of the AUC between them.")
+    mean_auc: Interval = Field(description="Mean of the AUC over all pairs of grades.")
     volume: Interval | None = Field(
-        description="Probability that one row of each grade, drawn at random, are all in order. Null for more than "
-        "nine grades."
+        description="Probability that one random row of each grade are all in order. Null for more than nine "
+        "grades."
     )
     pairwise: list[list[float | None]] = Field(
-        description="AUC of each grade (column) over each lower one (row), in ascending order of the grades; "
-        "otherwise null."
+        description="AUC of each grade (column) over each lower grade (row), by ascending grade; other entries "
+        "are null."
     )
 
 
 class GradedMetrics(Resource):
-    """Quality of a model that was trained on grades, on one part."""
+    """Metrics of a model trained on grades, on one part of the data."""
 
-    model_id: str
-    on: Part
-    level: float = Field(description="Confidence level of the intervals.")
+    model_id: ModelId
+    on: OnPart
+    level: Level = Field(description="Confidence level of the intervals.")
     grades: list[GradeRows] = Field(
-        description="The rows of each grade, without those of weight 0."
+        description="Number of rows of each grade, without rows of weight 0."
     )
     lists: ListMetrics | None = Field(
-        description="Figures within queries. Null without queries, and with fewer than two queries that have rows of "
-        "different grades."
+        description="Metrics within queries. Null if there are fewer than two queries with rows of different "
+        "grades."
     )
     order: GradedOrder | None = Field(
-        description="Figures of all rows as one list. Null with queries."
+        description="Metrics of all rows as one list. Null with queries."
     )
 
 
 class LabelMetrics(Resource):
-    """Quality of the ranking by one label's scores, on one part."""
+    """Ranking metrics of one label's scores, on one part of the data."""
 
-    label: str
-    auc: Interval | None = Field(description="Null if the part has too few rows of a class.")
-    pauc: list[WindowArea]
-    positives: int
-    negatives: int
-    ties: float | None
+    label: str = Field(description="Name of the label.")
+    auc: Interval | None = Field(
+        description="Area under the ROC curve. Null if the part has too few rows of a class."
+    )
+    pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
+    positives: Positives
+    negatives: Negatives
+    ties: float | None = Field(
+        description="Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."
+    )
 
 
 class MeanArea(Resource):
-    """Mean over the labels of a partial AUC."""
+    """Mean of a partial AUC over the labels."""
 
-    fpr_min: float
-    fpr_max: float
-    value: float | None
+    fpr_min: FprMin
+    fpr_max: FprMax
+    value: float | None = Field(description="Mean over the labels. Null if no label has the value.")
 
 
 class MultilabelMetrics(Resource):
-    """Quality of a model with several labels on one part: for each label, and as mean."""
+    """Metrics of a model with several labels on one part of the data: for each label, and their means."""
 
-    model_id: str
-    on: Part
-    level: float = Field(description="Confidence level of the intervals.")
-    labels: list[LabelMetrics]
+    model_id: ModelId
+    on: OnPart
+    level: Level = Field(description="Confidence level of the intervals.")
+    labels: list[LabelMetrics] = Field(description="Metrics of each label.")
     evaluated: int = Field(
         description="Number of labels that have an AUC. The means are over these."
     )
-    mean_auc: float | None
-    mean_pauc: list[MeanArea]
+    mean_auc: float | None = Field(
+        description="Mean AUC over these labels. Null if there are none."
+    )
+    mean_pauc: list[MeanArea] = Field(
+        description="Mean partial AUC over these labels, for each window."
+    )
 
 
 AnyMetrics = Metrics | PairMetrics | MultilabelMetrics | GradedMetrics
 
 
 class AbsentPart(Resource):
-    """A part that the model does not have."""
+    """A requested part that the model does not have."""
 
-    part: PartName
-    code: str = Field(description="The code of the problem that the part's own address answers.")
-    detail: str
+    part: PartName = Field(description="Name of the part.")
+    code: str = Field(description="Error code that the part's own route returns.")
+    detail: str = Field(description="Why the part is absent.")
 
 
 class ModelParts(Resource):
-    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
+    """Parts of a model, each as its own route returns it. Parts that the model does not have are listed in `absent`."""
 
     metrics: AnyMetrics | None = Field(
-        default=None, exclude_if=_is_none, description="As …/metrics answers."
+        default=None, exclude_if=_is_none, description="As returned by `…/metrics`."
     )
-    roc: Roc | None = Field(default=None, exclude_if=_is_none, description="As …/roc answers.")
+    roc: Roc | None = Field(
+        default=None, exclude_if=_is_none, description="As returned by `…/roc`."
+    )
     operating_points: OperatingPoints | None = Field(
-        default=None, exclude_if=_is_none, description="As …/operating-points answers."
+        default=None, exclude_if=_is_none, description="As returned by `…/operating-points`."
     )
     operating_point: OperatingPoint | None = Field(
-        default=None, exclude_if=_is_none, description="As …/operating-point answers."
+        default=None, exclude_if=_is_none, description="As returned by `…/operating-point`."
     )
-    absent: list[AbsentPart]
+    absent: list[AbsentPart] = Field(description="Requested parts that the model does not have.")
 
 
 Model.model_rebuild()
@@ -1406,39 +1551,39 @@ def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
 
 
 class WindowBound(Resource):
-    """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
+    """Upper bound on 1 − pAUC of future rows: the measured value plus `epsilon`."""
 
     name: Annotated[str, one_of(("theorem_9", "held_out"))] = Field(
         description="`theorem_9` or `held_out`."
     )
-    source: str
-    on: Part = Field(description="The part of the data that was measured.")
-    risk: float = Field(description="1 - pAUC of these rows, with the curve as a step function.")
-    positives: int
-    negatives: int
+    source: str = Field(description="Publication and theorem of the bound.")
+    on: Part = Field(description="Part of the data that `risk` was measured on.")
+    risk: float = Field(description="1 − pAUC of these rows, with the curve as a step function.")
+    positives: Positives
+    negatives: Negatives
     vc_dimension: int | None = Field(
-        description="VC dimension of the thresholds on all scores that the algorithm can learn from these rows. Null "
-        "if it is not known, or if the model was trained without these rows."
+        description="VC dimension of the class of thresholds on all scores that the algorithm can produce from "
+        "these rows. Null if it is unknown, or if the model was trained without these rows."
     )
-    epsilon: float | None
+    epsilon: float | None = Field(description="Width of the bound. Null if it cannot be computed.")
     value: float | None = Field(
-        description="`risk + epsilon`. Null if the bound cannot be computed."
+        description="`risk` + `epsilon`. Null if the bound cannot be computed."
     )
     vacuous: bool = Field(
-        description="True if the value is null, or 1 or more: it then says nothing."
+        description="True if `value` is null, or 1 or more: the bound then has no content."
     )
     applies: bool = Field(description="False if a condition of the bound is not met.")
-    reasons: list[str] = Field(description="Why the bound does not apply.")
+    reasons: list[str] = Field(description="Why the bound does not apply. Empty if it does.")
 
 
 class WindowBounds(Resource):
-    """Bounds on a model's partial AUC on future rows, over one window of false positive rates."""
+    """Upper bounds on 1 − pAUC on future rows, over one window of false positive rates."""
 
-    model_id: str
-    fpr_min: float
-    fpr_max: float
-    delta: float
-    bounds: list[WindowBound]
+    model_id: ModelId
+    fpr_min: FprMin
+    fpr_max: FprMax
+    delta: float = Field(description="Probability that a bound fails, as requested.")
+    bounds: list[WindowBound] = Field(description="The bounds.")
 
 
 def bounds_of(found: margins.WindowBounds, delta: float) -> WindowBounds:

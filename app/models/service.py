@@ -201,13 +201,14 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])
         raise Conflict(
-            f"model {model_id} is in use as {shown}: move or remove these aliases first",
+            f"model {model_id} is in use as {shown}: move or delete these aliases first",
             code="model_in_use",
         )
     busy = repository.unfinished_jobs(session, owner, model_id)
     if busy:
         raise Conflict(
-            f"model {model_id} is in use by {len(busy)} unfinished jobs: {', '.join(busy[:5])}",
+            f"model {model_id} is used by {len(busy)} unfinished job{'' if len(busy) == 1 else 's'}: "
+            f"{', '.join(busy[:5])}",
             code="model_in_use",
         )
     repository.trash(session, owner, model_id)
@@ -320,7 +321,7 @@ def _cutoff_to_keep(
     try:
         threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
     except (NotFound, Invalid) as error:
-        detail = f"{model.name}:{model.version} cannot keep the promise: {error.detail}"
+        detail = f"{model.name}:{model.version} cannot meet the guarantee: {error.detail}"
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         parameter = first.pop("parameter", None)
         pointer = f"/guarantee/{parameter}" if given and parameter else "/model_id"
@@ -362,7 +363,7 @@ def _check_target(session: Session, owner: str, name: str, ref: str) -> Model:
             error.detail, errors=[{"pointer": "/model_id", "detail": error.detail}]
         ) from None
     if found.name != name:
-        detail = f"an alias of {name[:100]!r} must point at a model of that name, {ref[:200]} is {found.name!r}"
+        detail = f"an alias of {name[:100]!r} must point to a model of that name; {ref[:200]} is {found.name!r}"
         raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
     model = repository.find(session, owner, found.id, lock=True)
     if model is None:  # deleted between the two statements
@@ -380,7 +381,7 @@ def check_revision(
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
     if must_be_new:
-        raise PreconditionFailed(f"{shown} exists already, at revision {current.revision}")
+        raise PreconditionFailed(f"{shown} already exists, at revision {current.revision}")
     if if_revision is None:
         raise PreconditionRequired(
             f'{shown} exists: send If-Match: "{current.revision}" to change this revision'
@@ -726,7 +727,7 @@ def find_label(labels: Sequence[str] | None, name: str | None) -> int:
     if name not in known:
         rule = f"must be one of {', '.join(map(repr, known[:20]))}"
         if labels is None:
-            rule = "is not possible: the model has one score per row"
+            rule = "is not allowed: the model has one score per row"
         got = "it is missing" if name is None else f"got {name[:100]!r}"
         detail = f"label {rule}; {got}"
         raise Invalid(detail, errors=[{"parameter": "label", "detail": detail}])
@@ -749,13 +750,14 @@ def cutoff_on(
     if confidence is None:
         return point_on(measured, **asked), None
     if part != VALIDATION:
-        detail = f"on must be {VALIDATION} with a confidence: a promise needs rows that the model has not learnt from"
+        detail = f"on must be {VALIDATION} with confidence: a guarantee requires held-out rows"
         raise no_guarantee("on", f"{detail}, got {part}")
     if is_approximate(measured.model, part):
         raise no_guarantee(
             "confidence",
-            f"a cut of model {measured.model.id} cannot be promised: it was cross-validated, so its own scores are of "
-            "rows that it has learnt from. Evaluate it on other rows, and ask the evaluation",
+            f"a cutoff of model {measured.model.id} cannot be guaranteed, because it was cross-validated: "
+            "its scores belong to rows that it was trained on. Evaluate it on other rows, and request the "
+            "operating point of that evaluation",
         )
     found = guaranteed_on(
         measured.curve, measured.totals, measured.rows, measured.level, confidence, **asked
@@ -782,11 +784,11 @@ def guaranteed_on(
     """
     for name, given in (("threshold", threshold), ("flagged", flagged)):
         if given is not None:
-            raise no_guarantee(name, f"{name} cannot be given with a confidence, got {given:g}")
+            raise no_guarantee(name, f"{name} cannot be combined with confidence, got {given:g}")
     if fpr is None and tpr is None and terms.get("costs") is not None:
         raise _invalid_query(
             "confidence",
-            "costs alone and a confidence exclude each other: a confidence promises fpr or tpr, got none of them",
+            "confidence guarantees fpr or tpr: pass one of them, not only costs",
         )
     try:
         return core_metrics.guaranteed_point_on_curve(
@@ -823,7 +825,7 @@ def metrics_named(
             if definition == "empirical" and isinstance(metric, core_metrics.WindowArea):
                 metric = core_metrics.EmpiricalArea(metric.fpr_min, metric.fpr_max)
             if metric in found:
-                raise InvalidParameter(f"figures must differ, {metric.name} occurs twice")
+                raise InvalidParameter(f"metrics must differ; {metric.name} occurs twice")
         except InvalidParameter as error:
             if pointer is None:
                 raise _invalid_query("metric", str(error)) from error
@@ -889,7 +891,9 @@ def list_curve_on(
     """Return a curve of the list from a stored curve, and the prevalence that it assumes; raises Invalid."""
     if kind == "cost":
         if prevalence is not None:
-            detail = f"prevalence is part of the weight of a cost curve: leave it out, got {prevalence:g}"
+            detail = (
+                f"prevalence is part of the weight of a cost curve: omit it, got {prevalence:g}"
+            )
             raise _invalid_query("prevalence", detail)
         return core_metrics.list_curve(kind, curve, totals.prevalence), None
     share = totals.prevalence if prevalence is None else prevalence
@@ -905,7 +909,7 @@ def histogram_on(
 ) -> core_metrics.ScoreHistogram:
     """Return the histogram of the scores of each class from a stored curve; raises Invalid for a prevalence."""
     if prevalence is not None:
-        detail = f"a histogram has each class by itself: leave prevalence out, got {prevalence:g}"
+        detail = f"a histogram shows each class separately: omit prevalence, got {prevalence:g}"
         raise _invalid_query("prevalence", detail)
     return core_metrics.score_histogram(curve, min(max_bins, MAX_BINS))
 
@@ -1108,8 +1112,8 @@ def point_on(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
 def _no_part(model: Model, part: str) -> NotFound:
     if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
         return NotFound(
-            f"model {model.id} was trained on a dataset of kind {model.kind}: it has no ROC curve, "
-            "but GET …/metrics",
+            f"model {model.id} was trained on a dataset of kind {model.kind}, so it has no ROC curve: see "
+            "GET …/metrics",
             code="no_curve",
         )
     return NotFound(
@@ -1141,6 +1145,6 @@ def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]
     """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
     found = find_named(session, owner, ref, position)
     if not repository.lock_shared(session, owner, found.model.id):
-        detail = f"model {found.model.id} was deleted just now"
+        detail = f"model {found.model.id} was just deleted"
         raise NotFound(detail, errors=[position | {"detail": detail}])
     return found

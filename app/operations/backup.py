@@ -160,7 +160,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
         raise BackupError(f"there is no state at {settings.state_dir.absolute()}")
     target = target.absolute()
     if not target.parent.is_dir():
-        raise BackupError(f"there is no folder {target.parent} to write {target.name} into")
+        raise BackupError(f"there is no folder {target.parent} to write {target.name} to")
     blobs = BlobStore(settings.blob_dir)
     with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
         database = Path(folder) / DATABASE
@@ -182,13 +182,13 @@ def restore(source: Path, state_dir: Path) -> Backup:
     state_dir = state_dir.absolute()
     if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
         raise BackupError(
-            f"a backup can be restored only into an empty folder, {state_dir} is not empty"
+            f"a backup can be restored only into an empty folder; {state_dir} is not empty"
         )
     with _opened(source) as open_file:
         made = _manifest(open_file, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
-                f"{source} was made by {made.made_by}: {describe_unknown(made.revision)}"
+                f"{source} was created by {made.made_by}: {describe_unknown(made.revision)}"
             )
         state_dir.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
@@ -274,8 +274,8 @@ def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> Non
     sha256, size = found
     if size != expected["bytes"] or sha256 != expected["sha256"]:
         raise BackupError(
-            f"{name} must have {expected['bytes']} bytes with SHA-256 {expected['sha256']}, "
-            f"it has {size} with {sha256}"
+            f"{name} must have {expected['bytes']} bytes with SHA-256 {expected['sha256']}, but has {size} "
+            f"with {sha256}"
         )
 
 
@@ -285,7 +285,7 @@ def _opened(source: Path) -> Iterator[Open]:
         with read(source) as open_file:
             yield open_file
     except tarfile.TarError as error:
-        raise BackupError(f"{source} is no backup: {error}") from error
+        raise BackupError(f"{source} is not a backup: {error}") from error
 
 
 def _manifest(open_file: Open, source: Path) -> Backup:
@@ -294,9 +294,7 @@ def _manifest(open_file: Open, source: Path) -> Backup:
         with open_file(MANIFEST) as file:
             read_back = json.load(file)
         if read_back.pop("format") != FORMAT:
-            raise BackupError(
-                f"{source} is of another format than {FORMAT}, which this version reads"
-            )
+            raise BackupError(f"{source} does not have the format {FORMAT} that this version reads")
         made = Backup(**read_back)
         sound = all(
             (name in (DATABASE, KEY) or _BLOB.fullmatch(name))
@@ -305,9 +303,9 @@ def _manifest(open_file: Open, source: Path) -> Backup:
             for name, file in made.files.items()
         )
     except FileNotFoundError:
-        raise BackupError(f"{source} is no backup: it has no {MANIFEST}") from None
+        raise BackupError(f"{source} is not a backup: it has no {MANIFEST}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BackupError(f"{source} has a {MANIFEST} that cannot be read: {error!r}") from error
     if not sound or DATABASE not in made.files:
-        raise BackupError(f"{source} has a {MANIFEST} that names what no backup holds")
+        raise BackupError(f"{source} has a {MANIFEST} with invalid file names")
     return made

@@ -97,13 +97,13 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
         yield warn(
             "settings",
             f"{failpoints.VARIABLE} makes processes fail on purpose",
-            "unset it; it is only for tests",
+            "unset it; it is intended for tests",
         )
     if given.lease_seconds < _HEARTBEATS_PER_LEASE * given.heartbeat_seconds:
         yield warn(
             "settings",
-            f"a lease of {given.lease_seconds:g} s is lost after less than {_HEARTBEATS_PER_LEASE} heartbeats "
-            f"of {given.heartbeat_seconds:g} s",
+            f"a lease of {given.lease_seconds:g} s expires after fewer than {_HEARTBEATS_PER_LEASE} "
+            f"heartbeats of {given.heartbeat_seconds:g} s",
             "raise RANKWRIGHT_LEASE_SECONDS",
         )
 
@@ -114,7 +114,7 @@ def check_installation() -> Finding:
         check_files()
     except Incomplete as error:
         return fail("installation", str(error), "install it again")
-    return ok("installation", f"version {__version__}, every file is there")
+    return ok("installation", f"version {__version__}, all files exist")
 
 
 def check_folder(given: Settings) -> Iterator[Finding]:
@@ -127,16 +127,16 @@ def check_folder(given: Settings) -> Iterator[Finding]:
     if not os.path.isdir(path):
         yield fail(
             "state folder",
-            f"there is none at {path}",
-            "name it (--state-dir or RANKWRIGHT_STATE_DIR), or have `rankwright serve` make it",
+            f"there is no folder {path}",
+            "set --state-dir or RANKWRIGHT_STATE_DIR, or run `rankwright serve` to create it",
         )
         return
     found = path.stat()
     if found.st_uid != os.geteuid():
         yield warn(
             "state folder",
-            f"{path} belongs to user {found.st_uid}, this is user {os.geteuid()}",
-            "run the service, and this command, as the user to whom it belongs",
+            f"{path} belongs to user {found.st_uid}; this is user {os.geteuid()}",
+            "run the service and this command as the user who owns it",
         )
     elif stat.S_IMODE(found.st_mode) & 0o077:
         yield warn("state folder", f"other users can read the folder {path}", f"chmod 700 {path}")
@@ -145,8 +145,8 @@ def check_folder(given: Settings) -> Iterator[Finding]:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         yield fail(
             "state folder",
-            f"user {os.geteuid()} may not read and write {path}",
-            "run the service as the user to whom it belongs, or give the folder to this one",
+            f"user {os.geteuid()} cannot read and write {path}",
+            "run the service as the user who owns it, or give the folder to this user",
         )
     key = path / "api-key"
     if os.path.exists(key) and stat.S_IMODE(key.stat().st_mode) & 0o077:
@@ -157,7 +157,7 @@ def check_kernels(settings: Settings) -> Finding:
     """Check that compiled kernels are cached: otherwise each start compiles them again."""
     found = kernel_folders.n_compiled(state_dir=settings.state_dir)
     count = (
-        f"{found[0]} of {found[1]} are compiled for the edition that ran last, " if found else ""
+        f"{found[0]} of {found[1]} are compiled for the version that ran last, " if found else ""
     )
     if (folder := kernel_folders.writable_folder(settings.state_dir)) is not None:
         return ok("kernels", f"{count}kept in {folder}")
@@ -166,7 +166,8 @@ def check_kernels(settings: Settings) -> Finding:
     tried = ", ".join(map(str, kernel_folders.folders(settings.state_dir)))
     return warn(
         "kernels",
-        f"compiled at each start, which takes a minute of one core, because they cannot be stored in {tried}",
+        "compiled at each start, which takes a minute on one core, because they cannot be stored in "
+        f"{tried}",
         "let this user write to one of them, or set RANKWRIGHT_KERNEL_CACHE",
     )
 
@@ -180,9 +181,9 @@ def check_disk(given: Settings) -> Iterator[Finding]:
             continue  # the same disk
         seen.add(free)
         detail = f"{size(free)} free for {path}"
-        advice = "free some space, or keep less: see docs/settings.md"
+        advice = "free some space, or reduce retention: see docs/settings.md"
         if free < given.min_free_bytes:
-            least = f"nothing is accepted below {size(given.min_free_bytes)}"
+            least = f"new data is rejected below {size(given.min_free_bytes)}"
             yield fail("disk", f"{detail}; {least}", advice)
         elif free < _ROOM * given.min_free_bytes:
             yield warn("disk", detail, advice)
@@ -198,7 +199,7 @@ def check_tables(settings: Settings) -> Finding:
     file = settings.database_file
     if file is not None and not os.path.exists(file) and os.access(file.parent, os.X_OK):
         return fail(
-            "database", f"there is no file {file}", "`rankwright serve` or `migrate` makes it"
+            "database", f"there is no file {file}", "`rankwright serve` or `migrate` creates it"
         )
     try:
         revision = migrate.current(settings.sqlalchemy_url)
@@ -209,7 +210,7 @@ def check_tables(settings: Settings) -> Finding:
     except DBAPIError as error:
         why = str(error.orig).strip().splitlines()[0]
         return fail(
-            "database", f"it does not answer: {why}", "start it, and see RANKWRIGHT_DATABASE_URL"
+            "database", f"it does not respond: {why}", "start it, and see RANKWRIGHT_DATABASE_URL"
         )
     except CommandError as error:
         return fail("database", f"its migrations cannot be read: {error}", "install them again")
@@ -218,12 +219,12 @@ def check_tables(settings: Settings) -> Finding:
     if revision == REVISION:
         return ok(
             "database",
-            f"answers; its tables are at revision {revision}, which is that of this version",
+            f"responds; its tables are at revision {revision}, which this version uses",
         )
     if is_older(revision):
         return fail(
             "database",
-            f"its tables are at revision {revision}, rankwright {__version__} works with {REVISION}",
+            f"its tables are at revision {revision}, but rankwright {__version__} needs {REVISION}",
             "run `rankwright migrate`",
         )
     return fail("database", f"its {describe_unknown(revision)}", way_back(revision))
@@ -253,7 +254,7 @@ def check_pages(db: Database) -> Iterator[Finding]:
         advice = "stop the service and restore a backup; keep the damaged folder"
         yield fail("database", f"its file is damaged: {'; '.join(errors[:3])}", advice)
     else:
-        yield ok("database", "every page of its file is intact")
+        yield ok("database", "all pages of its file are intact")
 
 
 def check_clock(db: Database) -> Finding:
@@ -264,7 +265,7 @@ def check_clock(db: Database) -> Finding:
     skew = there - (before + time.time()) / 2
     if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
         where = "ahead of" if skew > 0 else "behind"
-        detail = f"the database's is {abs(skew):.0f} s {where} this machine's"
+        detail = f"the database clock is {abs(skew):.0f} s {where} this machine's"
         return warn("clock", detail, "synchronise both machines with a time server")
     return ok("clock", "database and machine agree")
 
@@ -288,7 +289,7 @@ def check_keys(db: Database, settings: Settings) -> Finding:
     if found is None:
         detail = f"{usable} are valid, but the key in {file} is not"
         return warn("keys", detail, "remove the file, or put another key there")
-    return ok("keys", f"{usable} are valid, with the one in the state folder")
+    return ok("keys", f"{usable} are valid, including the one in the state folder")
 
 
 _SHOWN = 5
@@ -343,8 +344,8 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
         return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
     if broken:
         return fail("blobs", f"{len(broken)} of {count} are damaged: {_some(broken)}", advice)
-    how = "there, and their hashes are right" if deep else "there (--deep reads them)"
-    return ok("blobs", f"all {count} that the database names are {how}")
+    how = "present, with correct hashes" if deep else "present (--deep checks their content)"
+    return ok("blobs", f"all {count} in the database are {how}")
 
 
 def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
@@ -360,7 +361,7 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
     total = sum(blobs.size(key) for key in orphans if blobs.path(key).is_file())
-    detail = f"{len(orphans)} blobs ({size(total)}) that the database does not name are older than {age(late)}"
+    detail = f"{len(orphans)} blobs ({size(total)}) that are not in the database are older than {age(late)}"
     return warn("orphans", detail, "the dispatcher removes them: check that it runs")
 
 
@@ -421,7 +422,7 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         yield ok("dispatcher", "none, because the service is not running")
     else:
         silence = age(worker_rows.DISPATCHER_SILENCE_SECONDS)
-        yield fail("dispatcher", f"none was heard from within {silence}", advice)
+        yield fail("dispatcher", f"none has sent a heartbeat within {silence}", advice)
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
@@ -444,7 +445,7 @@ def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Fin
             "workers", f"{names}; this is {__version__}", "restart the workers of another version"
         )
     if notes:
-        return warn("workers", "; ".join(notes), "check that broker and dispatcher run")
+        return warn("workers", "; ".join(notes), "check that the broker and the dispatcher run")
     return ok("workers", names)
 
 
@@ -482,7 +483,9 @@ def examine(
         yield check_workers(db, settings, runs=runs)
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
-        why = str(error) if isinstance(error, ServiceError) else f"it refuses: {error.orig}"
+        why = (
+            str(error) if isinstance(error, ServiceError) else f"it returned an error: {error.orig}"
+        )
         yield fail("database", why, "read the log of the database")
     finally:
         db.close()

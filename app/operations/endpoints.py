@@ -23,25 +23,28 @@ PROMETHEUS = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Part(Resource):
-    """One part of the service."""
+    """State of one component."""
 
-    ok: bool
-    detail: str
+    ok: bool = Field(description="True if the component works.")
+    detail: str = Field(description="What was checked, or what is wrong.")
 
 
 class Health(Resource):
-    """State of the service and of its parts."""
+    """State of the service and its components."""
 
     status: Annotated[
         str,
         one_of(("ok", "unavailable")),
         Field(description="`ok` or `unavailable`.", examples=["ok"]),
     ]
-    version: str
+    version: str = Field(description="Version of the service.")
     build: Annotated[
         str, Field(description="The build: `RANKWRIGHT_BUILD` of the process. An image sets it.")
     ]
-    parts: dict[str, Part] = Field(default_factory=dict)
+    parts: dict[str, Part] = Field(
+        default_factory=dict,
+        description="State of each component, by name. Empty for `/health/live`.",
+    )
 
 
 async def _probes(request: Request) -> health.HealthProbes:
@@ -52,16 +55,16 @@ async def _probes(request: Request) -> health.HealthProbes:
 ProbesDep = Annotated[health.HealthProbes, Depends(_probes)]
 
 
-@router.get("/health/live", summary="Is the process alive?")
+@router.get("/health/live", summary="Check liveness")
 async def live(context: ContextDep) -> Health:
-    """200 as long as the process answers."""
+    """Return 200 as long as the process responds."""
     return Health(status="ok", version=__version__, build=context.settings.build)
 
 
 _AWAY: dict[int | str, dict[str, Any]] = {
     503: {
         "model": Health,
-        "description": "A part of the service is unavailable; the answer names each part.",
+        "description": "A component of the service is unavailable; the response shows each component.",
     }
 }
 
@@ -69,13 +72,13 @@ _AWAY: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/health/ready",
     response_model=Health,
-    summary="Can the process answer?",
+    summary="Check readiness",
     responses=_AWAY,
 )
 async def ready(context: ContextDep, probes: ProbesDep) -> Response:
-    """Check what this process needs to answer and to accept work: a database that takes changes, its tables, the blob
-    store, and free space; and whether the process is about to stop. For a proxy or an orchestrator: on 503, send no
-    requests to this process. Where it only scores, ask `/oip/v2/health/ready`: a full disk is no reason there.
+    """Check what this process needs to respond and to accept work: a writable database, its tables, the blob store and
+    free space; and whether the process is about to stop. Use it for a proxy or an orchestrator: on 503, send no
+    requests to this process. For processes that only score, use `/oip/v2/health/ready`, which ignores a full disk.
     """
     return _answer(context, await probes.can_serve())
 
@@ -83,13 +86,13 @@ async def ready(context: ContextDep, probes: ProbesDep) -> Response:
 @router.get(
     "/health/staffed",
     response_model=Health,
-    summary="Can the process answer, and do workers run?",
+    summary="Check readiness including workers",
     responses=_AWAY,
 )
 async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
-    """Check what `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a heartbeat. For
-    an alarm: if this is 503 but `/health/ready` is 200, the service scores rows and accepts jobs, but jobs wait.
-    Without a dispatcher, only the jobs of dead workers wait.
+    """Check everything that `/health/ready` checks, the broker, and whether a worker and a dispatcher have sent a
+    heartbeat. Use it for an alert: if this returns 503 but `/health/ready` returns 200, the service scores rows and
+    accepts jobs, but jobs wait. Without a dispatcher, only the jobs of dead workers wait.
     """
     serves, works = await asyncio.gather(probes.can_serve(), probes.does_work())
     return _answer(context, [*serves, *works])
@@ -98,9 +101,9 @@ async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
 def _answer(context: Context, checks: list[health.Check]) -> Response:
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
-        parts["api"] = Part(ok=False, detail="this process was told to end")
+        parts["api"] = Part(ok=False, detail="this process is stopping")
     elif not context.preloaded.is_set():
-        parts["api"] = Part(ok=False, detail="this process still imports what scores need")
+        parts["api"] = Part(ok=False, detail="this process is still importing the scoring code")
     well = all(part.ok for part in parts.values())
     body = Health(
         status="ok" if well else "unavailable",
@@ -127,13 +130,13 @@ async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    summary="Read metrics for Prometheus",
+    summary="Read Prometheus metrics",
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
 )
 @needs("operator")
 def metrics(context: ContextDep) -> Response:
-    """Durations of requests by route and status, jobs by kind and state, and live workers, for all owners together.
-    The requests are those of all API processes that share this port. The scope `admin` is enough while only one owner
-    has ever had a key.
+    """Return request durations by route and status, jobs by kind and state, and live workers, for all owners together.
+    The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
+    owner has ever had a key.
     """
     return PlainTextResponse(generate_latest(context.metrics.registry), media_type=PROMETHEUS)

@@ -104,7 +104,7 @@ class _Probe:
         await asyncio.wait([looking], timeout=ANSWER_SECONDS)
         if looking.done():
             return looking.result()
-        return Check(self._name, False, f"has not answered within {ANSWER_SECONDS:g} s")
+        return Check(self._name, False, f"has not responded within {ANSWER_SECONDS:g} s")
 
     def close(self) -> None:
         """End the thread, without waiting for a check that hangs."""
@@ -135,11 +135,11 @@ class _Unhealthy(Exception):
 def _database(db: Database) -> str:
     db.reading(repository.ping)
     db.check_changes()
-    return "answers and takes changes"
+    return "responds and accepts changes"
 
 
 def _schema(schema: SchemaCheck) -> str:
-    return f"began at revision {schema.passed()}"
+    return f"started at revision {schema.passed()}"
 
 
 def _blob_store(blobs: BlobStore) -> str:
@@ -174,8 +174,8 @@ def _dispatcher(db: Database) -> str:
     n_alive = len(db.reading(worker_rows.dispatchers))
     if not n_alive:
         raise _Unhealthy(
-            f"no dispatcher was heard from within {worker_rows.DISPATCHER_SILENCE_SECONDS:g} s; "
-            "jobs of dead workers stay where they are"
+            f"no dispatcher has sent a heartbeat within {worker_rows.DISPATCHER_SILENCE_SECONDS:g} s; jobs "
+            "of dead workers are not restarted"
         )
     return f"{n_alive} heard from"
 
@@ -198,7 +198,7 @@ class MetricsCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics; while the database is unavailable, only the metric that says so."""
-        up = GaugeMetricFamily("rankwright_database_up", "1 if the database answers, else 0.")
+        up = GaugeMetricFamily("rankwright_database_up", "1 if the database responds, else 0.")
         try:
             metrics = [*self._metrics()]
         except Unavailable:
@@ -251,13 +251,13 @@ class MetricsCollector(Collector):
         )
         yield GaugeMetricFamily(
             "rankwright_dispatchers",
-            "Dispatchers that were heard from recently; without one, jobs of dead workers stay running.",
+            "Dispatchers that sent a heartbeat recently; without one, jobs of dead workers stay running.",
             float(len(dispatchers)),
         )
         if at_limit:
             owners = GaugeMetricFamily(
                 "rankwright_owners_at_quota",
-                "Owners whose quota of running jobs is used up.",
+                "Owners whose quota of running jobs is exhausted.",
                 labels=["quota"],
             )
             for quota, count in at_limit.items():

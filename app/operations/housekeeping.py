@@ -68,7 +68,7 @@ class Housekeeper:
                 log.warning("housekeeping waits: %s", error)
                 pause = min(interval, RETRY_SECONDS)
             except Exception:
-                log.exception("housekeeping failed; the next round tries again")
+                log.exception("housekeeping failed; the next round will try again")
             self._stop.wait(pause)
 
     def round(self) -> Counter[str]:
@@ -92,7 +92,7 @@ class Housekeeper:
                 "jobs": self._prune_jobs(),
                 "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
-                "things in the trash": self._empty_trash(),
+                "deleted resources": self._empty_trash(),
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
@@ -174,7 +174,9 @@ class Housekeeper:
         def check(session: Session) -> None:
             # a job used the dataset meanwhile
             if not repository.is_still_so(session, conditions, dataset.id):
-                raise Conflict(f"dataset {dataset.id} was used meanwhile", code="dataset_in_use")
+                raise Conflict(
+                    f"dataset {dataset.id} was used in the meantime", code="dataset_in_use"
+                )
 
         try:
             with access.by_command(dataset.owner, "housekeeping"):

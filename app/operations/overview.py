@@ -15,7 +15,7 @@ from app.evaluation import comparisons, live
 from app.evaluation import service as evaluation
 from app.evaluation.live import NextStep
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.schemas import Resource, Timestamp, one_of
+from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp, one_of
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import service as models
@@ -34,96 +34,107 @@ MAX_LIMIT = 200
 class DriftedModel(Resource):
     """A model whose newest evaluation found a significant change since its validation."""
 
-    evaluation_id: str
-    model_id: str
-    model_name: str
-    model_version: int
-    dataset_id: str
-    dataset_name: str
-    summary: str = Field(description="What changed, in words.")
-    created_at: Timestamp = Field(description="Time of the request for the evaluation.")
+    evaluation_id: EvaluationId
+    model_id: ModelId
+    model_name: str = Field(description="Name of the model.")
+    model_version: int = Field(description="Version of the model.")
+    dataset_id: DatasetId
+    dataset_name: str = Field(description="Name of the dataset.")
+    summary: str = Field(description="What changed, in one sentence.")
+    created_at: Timestamp = Field(description="Time at which the evaluation was requested.")
 
 
 class OutdatedAlias(Resource):
-    """An alias of a model that has a newer version."""
+    """An alias that points to a model although there is a newer version."""
 
-    name: str
-    alias: str
-    model_id: str
-    version: int
-    newest_model_id: str
-    newest_version: int
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias, such as `live`.")
+    model_id: ModelId
+    version: int = Field(description="Version of the model.")
+    newest_model_id: str = Field(description="Id of the newest version.")
+    newest_version: int = Field(description="Number of the newest version.")
 
 
 class LiveAlias(Resource):
-    """An alias, what its cut is planned to flag, and how its model did on newer rows."""
+    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
 
-    name: str
-    alias: str
-    model_id: str
-    version: int
-    updated_at: Timestamp
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias, such as `live`.")
+    model_id: ModelId
+    version: int = Field(description="Version of the model.")
+    updated_at: Timestamp = Field(description="Time of the last change of the alias.")
     flagged: float | None = Field(
-        description="Fraction of the validation rows that its cut flags. Null without a cut."
+        description="Fraction of the validation rows that its cutoff flags. Null without a cutoff."
     )
-    memo: StoredMemo | None
+    memo: StoredMemo | None = Field(
+        description="Why the alias was last moved. Null if no memo was given."
+    )
     evaluation_id: str | None = Field(
-        description="The newest evaluation of the model, if its rows were new to the model. Null: none."
+        description="Id of the model's newest evaluation, if its rows were new to the model. Null if there is "
+        "none."
     )
-    evaluated_at: Timestamp | None
-    changed: bool | None = Field(description="Whether that evaluation found a change.")
+    evaluated_at: Timestamp | None = Field(
+        description="Time of that evaluation. Null if there is none."
+    )
+    changed: bool | None = Field(
+        description="True if that evaluation found a change. Null without one."
+    )
     next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
-        description="`evaluate`: no evaluation on new rows, or none since the recalibration. `recalibrate`: only the "
-        "probabilities are wrong. `retrain`: it ranks worse than at validation. `compare`: there is a newer version. "
-        "Null: nothing."
+        description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "
+        "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
+        "validation. `compare`: there is a newer version. Null: nothing to do."
     )
 
 
 class Overview(Resource):
-    """What is under way, what ended lately, what needs attention, and what is newest."""
+    """Running and ended jobs, resources that need attention, and the newest resources."""
 
     under_way: list[Job] = Field(
-        description="Jobs that run, then those that are being cancelled, then those that wait; at most `limit` of each."
+        description="Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."
     )
     ended: list[Job] = Field(
-        description="The newest jobs that have ended, of the newest `jobs_looked_through`."
+        description="The newest jobs that have ended, among the newest `jobs_looked_through`."
     )
     jobs_looked_through: int = Field(
-        description=f"Number of the newest jobs among which `ended` was looked for: at most {LOOKED_THROUGH}."
+        description=f"Number of newest jobs that were searched for `ended`: at most {LOOKED_THROUGH}."
     )
-    has_older_jobs: bool = Field(description="Whether there are jobs that were not looked through.")
-    live: list[LiveAlias] = Field(description="The aliases, the last moved first.")
+    has_older_jobs: bool = Field(description="True if there are older jobs that were not searched.")
+    live: list[LiveAlias] = Field(description="The aliases, the most recently moved first.")
     failed: list[Job] = Field(
-        description="The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists "
-        "them."
+        description="The newest unresolved failures, as listed by `GET /v1/jobs?kind=all&unresolved=true`."
     )
     failed_next: str | None = Field(
-        description="Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."
+        description="Cursor of the next page of that list: pass it as `after`. Null if there are no more "
+        "failures."
     )
     drifted: list[DriftedModel] = Field(
-        description="Models that changed significantly, by the newest ready evaluation of each, the last judged first."
+        description="Models that changed significantly according to their newest ready evaluation, the most "
+        "recently evaluated first."
     )
-    has_more_drifted: bool = Field(description="Whether there are more of them than `limit`.")
+    has_more_drifted: bool = Field(description="True if there are more such models than `limit`.")
     outdated: list[OutdatedAlias] = Field(
-        description="Aliases of models that have a newer version. Left out is an alias whose model ranks better than "
-        "the newest version by their newest comparison on rows that its model was not trained on."
+        description="Aliases of models that have a newer version. Excluded is an alias whose model ranks better "
+        "than the newest version in their newest comparison, on rows that its model was not trained "
+        "on."
     )
     has_more_outdated: bool = Field(
-        description="Whether more than `limit` models that an alias points to have a newer version."
+        description="True if more than `limit` aliases point to models that have a newer version."
     )
     models: list[ListedModel] = Field(description="The newest models.")
     datasets: list[ListedDataset] = Field(description="The newest datasets.")
 
 
-@router.get("", summary="See what is under way and what needs attention")
+@router.get("", summary="Read the overview")
 @needs("read")
 def read_overview(
     context: ContextDep,
     caller: CallerDep,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Most entries of each list.")] = 10,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of entries of each list.")
+    ] = 10,
 ) -> Overview:
-    """Jobs of every kind that are under way, have ended, or have failed; the aliases in use with their last checks;
-    models that changed, and aliases of an older version; the newest models and datasets. All is as of one moment.
+    """Return running, ended and failed jobs of every kind, the aliases in use with their last checks, models that
+    changed, aliases of an older version, and the newest models and datasets. All of it is from the same moment.
     """
     return _overview_of(context.db.reading(find_overview, caller.owner, limit), limit)
 

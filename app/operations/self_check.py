@@ -46,5 +46,5 @@ def dispatcher_problem(db: Database, settings: Settings, host: str) -> str | Non
         return f"jobs without a lease for more than {late:g} s: {leases}"
     if host not in hosts:
         silence = worker_rows.DISPATCHER_SILENCE_SECONDS
-        return f"no dispatcher of {host} was heard from within {silence:g} s"
+        return f"no dispatcher of {host} has sent a heartbeat within {silence:g} s"
     return None

@@ -85,7 +85,7 @@ class BlobStore:
 
     @staticmethod
     def _refuse(folder: Path) -> NoReturn:
-        raise PermissionError(f"the blob folder {folder} is not writable for this user")
+        raise PermissionError(f"the blob folder {folder} is not writable by this user")
 
     def path(self, key: str) -> Path:
         """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys

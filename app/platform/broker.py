@@ -86,19 +86,19 @@ class Producer:
     def wake(self) -> None:
         """Send one wake-up. Raises BrokerAway; within a second after a failure it raises at once."""
         if time.monotonic() < self._rest_until:
-            raise BrokerAway("the broker was unavailable a moment ago")
+            raise BrokerAway("the broker was recently unavailable")
         try:
             self._celery.send_task(WAKE_TASK, queue=QUEUE, ignore_result=True, retry=False)
         except (OperationalError, RedisError, OSError) as error:
             self._rest_until = time.monotonic() + REST_SECONDS
             if not self._is_away:
                 log.warning(
-                    "the broker is unavailable: %s; workers look for jobs themselves", error
+                    "the broker is unavailable: %s; workers poll the database for jobs", error
                 )
             self._is_away = True
             raise BrokerAway(f"the broker is unavailable: {error}") from error
         if self._is_away:
-            log.info("the broker is back")
+            log.info("the broker is available again")
         self._is_away = False
 
     def ping(self) -> None:

@@ -35,9 +35,9 @@ _PRIMARY = 0xFF  # the bits of SQLite's error code with the primary code, withou
 # Reasons for which waiting for a file does not help.
 _USELESS_FILE = {
     sqlite3.SQLITE_READONLY: "cannot be written",
-    sqlite3.SQLITE_PERM: "may not be opened by this user",
-    sqlite3.SQLITE_CANTOPEN: "may not be opened by this user",
-    sqlite3.SQLITE_NOTADB: "is not a database of SQLite",
+    sqlite3.SQLITE_PERM: "cannot be opened by this user",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened by this user",
+    sqlite3.SQLITE_NOTADB: "is not an SQLite database",
 }
 # Before a connection exists, PostgreSQL's client has no error code, only a message. A message in another language
 # counts as an outage.
@@ -138,7 +138,7 @@ class Database:
                 # PostgreSQL's own message: SQLAlchemy's message contains the statement's values, which come from
                 # callers.
                 reason = getattr(error.__cause__, "orig", error)
-                log.warning("%s is tried again: %s", getattr(work, "__qualname__", "it"), reason)
+                log.warning("retrying %s: %s", getattr(work, "__qualname__", "it"), reason)
             # PostgreSQL takes a moment to wake the other transaction: without a pause this one would take the lock
             # again.
             time.sleep(pause)
@@ -211,7 +211,7 @@ class Database:
                 return None
             if self.dialect == "postgresql":
                 return Unavailable(
-                    "the database takes no changes: it is a standby, or set to be read-only",
+                    "the database is read-only: it is a standby, or configured to be read-only",
                     code="database_unavailable",
                 )
         if (reason := self.refusal(error)) is not None:
@@ -268,7 +268,7 @@ class OutageLog:
         """Record that a transaction succeeded. A reader does not end an outage that only writers meet."""
         if self._detail is not None and (self._of_reads or not of_reads):
             self._detail = None
-            log.info("the database is back")
+            log.info("the database is available again")
 
 
 class _WriteLock:
@@ -385,8 +385,8 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
     if encoding != "UTF8":
         connection.close()
         raise Refused(
-            f"its encoding must be UTF8, got {encoding}: "
-            "make one with CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"
+            f"its encoding must be UTF8, got {encoding}: create it with CREATE DATABASE … TEMPLATE "
+            "template0 ENCODING 'UTF8'"
         )
     # A process that is stopped in the middle of a transaction keeps its locks, and its connection looks healthy. So the
     # server ends the connection after a while. Our transactions are short, and wait for nothing but the database.

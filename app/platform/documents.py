@@ -46,60 +46,63 @@ class TableFile(TypedDict):
 
 
 class QuerySizes(TypedDict):
-    """The queries of a dataset."""
+    """Number and sizes of the queries of a dataset."""
 
     queries: Annotated[int, Field(description="Number of queries.")]
     with_pairs: Annotated[
         int,
         Field(
-            description="Number of queries that have rows of different labels. The others neither teach nor judge "
-            "an order."
+            description="Number of queries that have rows with different labels. Only these are used for training and "
+            "metrics."
         ),
     ]
-    min_rows: Annotated[int, Field(description="Number of rows of the smallest query.")]
-    median_rows: float
-    max_rows: int
+    min_rows: Annotated[int, Field(description="Number of rows in the smallest query.")]
+    median_rows: Annotated[float, Field(description="Median number of rows per query.")]
+    max_rows: Annotated[int, Field(description="Number of rows in the largest query.")]
 
 
 class GradeRows(TypedDict):
-    """A grade, and how many rows have it."""
+    """A grade and the number of rows that have it."""
 
-    grade: int
-    rows: int
+    grade: Annotated[int, Field(description="The grade, a whole number from 0.")]
+    rows: Annotated[int, Field(description="Number of rows with this grade.")]
 
 
 class ListMetric(TypedDict):
-    """A figure of lists: its mean over the queries in which it has a value."""
+    """A metric within queries: its mean over the queries in which it is defined."""
 
     metric: Annotated[
         str,
         Field(
-            description="The name of the figure; auc is the fraction of the pairs of a query that are in order.",
+            description="Name of the metric. `auc` is the fraction of a query's pairs that are in order.",
             examples=["ndcg@10"],
         ),
     ]
-    value: float
-    low: float
-    high: float
-    queries: Annotated[int, Field(description="Number of queries in which it has a value.")]
+    value: Annotated[float, Field(description="Mean over the queries.")]
+    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
+    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
+    queries: Annotated[int, Field(description="Number of queries in which the metric is defined.")]
     skipped: Annotated[
         int,
         Field(
-            description="Number of queries in which it has none: all their rows have the same label, or none is "
-            "relevant."
+            description="Number of queries in which the metric is undefined, because all rows have the same label or "
+            "none is relevant."
         ),
     ]
     effective_queries: Annotated[
-        float, Field(description="Number of queries of equal weight that would be as informative.")
+        float,
+        Field(
+            description="Effective number of queries: this many queries of equal weight would be as informative."
+        ),
     ]
 
 
 class ListMetrics(TypedDict):
-    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
+    """Metrics within queries. The intervals treat the queries, not the rows, as the random sample."""
 
     level: Annotated[float, Field(description="Confidence level of the intervals.")]
     queries: Annotated[int, Field(description="Number of queries.")]
-    metrics: list[ListMetric]
+    metrics: Annotated[list[ListMetric], Field(description="One entry for each metric.")]
 
 
 class GradedOrder(TypedDict):
@@ -172,9 +175,9 @@ class TableDialect(TypedDict):
 class Interval(TypedDict):
     """A metric with its confidence interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, Field(description="The estimate.")]
+    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
+    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
 
 
 class Window(TypedDict):
@@ -213,9 +216,9 @@ class SearchCandidate(TypedDict):
 class FoldChosen(TypedDict):
     """The parameters that the search of one fold chose."""
 
-    repeat: int
-    fold: int
-    chosen: Parameters
+    repeat: Annotated[int, Field(description="Number of the repeat, from 1.")]
+    fold: Annotated[int, Field(description="Number of the fold, from 1.")]
+    chosen: Annotated[Parameters, Field(description="The chosen parameters.")]
 
 
 class SearchRecord(SearchSpec):
@@ -228,60 +231,70 @@ class SearchRecord(SearchSpec):
 
 
 class Member(TypedDict):
-    """One ranker of the model's ensemble."""
+    """One ranker of the ensemble."""
 
-    algorithm: str
-    parameters: Parameters
-    weight: float
+    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
+    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
+    weight: Annotated[float, Field(description="Weight of the ranker in the ensemble.")]
 
 
 class LeaderboardRow(TypedDict):
-    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are too
+    """A candidate of `auto`. Its metrics were measured on the rows that chose it, so those of the best candidates are
     optimistic.
     """
 
-    algorithm: str
-    parameters: Parameters
+    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
+    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
     value: Annotated[
         float | None,
         Field(description="Value of the objective. Null if the fit failed or was never started."),
     ]
-    auc: float | None
-    rows: Annotated[float, Field(description="Fraction of the training rows in its last fit.")]
-    seconds: float
-    state: Annotated[CandidateState, Field(description="`chosen`, `left`, `failed` or `untried`.")]
-    reason: str
+    auc: Annotated[
+        float | None,
+        Field(description="AUC on the inner validation rows. Null if it was not measured."),
+    ]
+    rows: Annotated[
+        float, Field(description="Fraction of the training rows in the candidate's last fit.")
+    ]
+    seconds: Annotated[float, Field(description="Total fit time in seconds.")]
+    state: Annotated[
+        CandidateState, Field(description="`chosen`, `left` (not chosen), `failed` or `untried`.")
+    ]
+    reason: Annotated[str, Field(description="Why the candidate has this state.")]
 
 
 class MonotoneProof(TypedDict):
-    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
+    """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
 
     verdict: Annotated[
         Literal["proven", "violated", "not_proven"],
         Field(
-            description="proven: the constraints hold for every row. violated: `violation` is an example. not_proven: "
-            "neither was found."
+            description="`proven`: the constraints hold for every row. `violated`: `violation` is a counterexample. "
+            "`not_proven`: neither a proof nor a counterexample was found."
         ),
     ]
-    columns: dict[str, Literal["increasing", "decreasing"]]
+    columns: Annotated[
+        dict[str, Literal["increasing", "decreasing"]],
+        Field(description="The constrained columns and their directions."),
+    ]
     compared: Annotated[
         int,
         Field(
-            description="Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs "
-            "of leaves."
+            description="Number of comparisons: of neighbouring steps, of coefficients with 0, or of pairs of leaves."
         ),
     ]
-    missing: Annotated[str, Field(description="The rule for missing values.")]
+    missing: Annotated[str, Field(description="Rule for missing values.")]
     violation: Annotated[
         dict[str, Any] | None,
         Field(
-            description="Two rows that differ in one constrained column alone, whose scores are in the wrong order."
+            description="Two rows that differ only in one constrained column and have scores in the wrong order. Null "
+            "unless `verdict` is `violated`."
         ),
     ]
 
 
 class FoldAuc(TypedDict):
-    """The AUC of one fold; repeat and fold count from 1."""
+    """The AUC of one fold."""
 
     repeat: int
     fold: int
@@ -289,35 +302,36 @@ class FoldAuc(TypedDict):
 
 
 class SeemingArea(Interval):
-    """An AUC by rows that are drawn at random, with its interval."""
+    """AUC on random rows, with its confidence interval."""
 
 
 class Baseline(TypedDict):
-    """A control: a simple benchmark model fitted on the same splits."""
+    """A baseline: a simple model fitted on the same splits."""
 
-    algorithm: str
-    parameters: Parameters
-    fit_seconds: Annotated[float, Field(description="Fit time of all folds, in seconds.")]
+    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
+    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
+    fit_seconds: Annotated[float, Field(description="Fit time over all folds, in seconds.")]
     failed: Annotated[str | None, Field(description="Why the fit failed; otherwise null.")]
     rows: Annotated[
         int | None,
         Field(
-            description="Number of training rows, in the first fold. Null if it failed before it had any.",
+            description="Number of training rows in the first fold. Null if the fit failed before the rows were read.",
         ),
     ]
     of_rows: Annotated[
         int | None,
         Field(
-            description="Number of available training rows. Greater than `rows` if only a sample was used.",
+            description="Number of available training rows. Greater than `rows` if the baseline was trained on a "
+            "sample.",
         ),
     ]
     random_split: NotRequired[
         Annotated[
             SeemingArea | None,
             Field(
-                description="AUC where the newest rows judge: what it would seem to be if rows of the training part "
-                "that are drawn at random judged in their place. Its difference from the control's AUC is what time "
-                "does. Null otherwise, and for all but the first control."
+                description="For validation on the newest rows: the AUC on random rows of the training part. Its "
+                "difference from the baseline's AUC shows the effect of time. Null for other validation "
+                "methods and for all baselines but the first."
             ),
         ]
     ]
@@ -384,76 +398,95 @@ class MarginsRecord(TypedDict):
 
 
 class ScoreParts(TypedDict):
-    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
+    """A mean score (lower is better) and its parts: score = miscalibration − discrimination + uncertainty."""
 
-    score: Annotated[float | None, Field(description="Null if it is infinite.")]
+    score: Annotated[float | None, Field(description="The mean score. Null if it is infinite.")]
     miscalibration: Annotated[
         float | None,
         Field(
-            description="What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."
+            description="Improvement that an isotonic regression of the labels on the probabilities would bring. 0: "
+            "perfectly calibrated. Null if it is infinite."
         ),
     ]
     discrimination: Annotated[
-        float, Field(description="What that regression gains over one probability for all rows.")
+        float, Field(description="Improvement of that regression over one constant probability.")
     ]
     uncertainty: Annotated[
-        float, Field(description="The score of the prevalence, the same for every row.")
+        float, Field(description="Score of the prevalence as a constant probability.")
     ]
     low: NotRequired[
         Annotated[
             float | None,
             Field(
-                description="Lower end of the score's confidence interval. Null if the score is infinite, or was "
+                description="Lower end of the score's confidence interval. Null if the score is infinite, or if it was "
                 "measured before intervals were added."
             ),
         ]
     ]
-    high: NotRequired[Annotated[float | None, Field(description="Upper end.")]]
+    high: NotRequired[
+        Annotated[
+            float | None,
+            Field(
+                description="Upper end of the score's confidence interval. Null in the same cases."
+            ),
+        ]
+    ]
 
 
 class ReliabilityPoint(TypedDict):
-    """A probability, and the fraction of positives that was observed there."""
+    """One point of a reliability diagram."""
 
-    probability: float
-    observed: Annotated[float, Field(description="The isotonic regression of the labels.")]
+    probability: Annotated[float, Field(description="Predicted probability.")]
+    observed: Annotated[
+        float,
+        Field(
+            description="Observed fraction of positives, from the isotonic regression of the labels."
+        ),
+    ]
     low: Annotated[
         float, Field(description="Lower confidence limit of the fraction in the population.")
     ]
-    high: Annotated[float, Field(description="Upper confidence limit.")]
+    high: Annotated[
+        float, Field(description="Upper confidence limit of the fraction in the population.")
+    ]
     consistent_low: Annotated[
         float,
         Field(
-            description="The observed fraction would lie from here …, if the probabilities were right."
+            description="Lower end of the consistency band: where `observed` would be if the probabilities were "
+            "correct."
         ),
     ]
-    consistent_high: Annotated[float, Field(description="… to here.")]
+    consistent_high: Annotated[float, Field(description="Upper end of the consistency band.")]
 
 
 class CalibrationShape(TypedDict):
-    """How far the log odds of the outcome are from a line in the log odds of the probabilities."""
+    """Distance between the log odds of the outcome and a straight line in the log odds of the probabilities."""
 
     value: Annotated[
-        float, Field(description="Root mean square distance in log odds, corrected for chance.")
+        float,
+        Field(description="Root mean square distance in log odds, corrected for sampling noise."),
     ]
-    low: float
-    high: float
-    p_value: Annotated[float, Field(description="Of the hypothesis that they are on a line.")]
+    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
+    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
+    p_value: Annotated[
+        float, Field(description="p-value of the hypothesis that the log odds are on a line.")
+    ]
     degrees: Annotated[int, Field(description="Degrees of freedom of the test.")]
     information: Annotated[
-        float, Field(description="Sum of p (1 − p) of as many independent rows as these are worth.")
+        float, Field(description="Sum of p (1 − p) over the effective number of rows.")
     ]
 
 
 class PeriodLevel(TypedDict):
-    """The level of the probabilities in one time window, with its interval."""
+    """Calibration level of one time window, with its confidence interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Annotated[float, Field(description="The level, in log odds.")]
+    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
+    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
 
 
 class CalibrationPeriods(TypedDict):
-    """The level of the probabilities in each time window of a validation by time."""
+    """Calibration level of each time window of a validation by time."""
 
     levels: Annotated[
         list[PeriodLevel],
@@ -465,12 +498,13 @@ class CalibrationPeriods(TypedDict):
     step: Annotated[
         float,
         Field(
-            description="Standard deviation of the change of the level from one window to the next. 0: all windows "
-            "count alike; otherwise later windows count more."
+            description="Standard deviation of the change of the level between consecutive windows. 0: all windows "
+            "have equal weight; otherwise later windows have more weight."
         ),
     ]
     p_value: Annotated[
-        float, Field(description="Of the hypothesis that the level is the same in all windows.")
+        float,
+        Field(description="p-value of the hypothesis that the level is the same in all windows."),
     ]
 
 
@@ -514,14 +548,14 @@ class AliasGuarantee(TypedDict):
 
 
 class AliasCutoff(TypedDict):
-    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
+    """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
 
     threshold: Annotated[
         float | None,
-        Field(description="Scores of at least this are flagged. Null: nothing is flagged."),
+        Field(description="Lowest score that is flagged. Null: no row is flagged."),
     ]
-    fpr: float
-    tpr: float
+    fpr: Annotated[float, Field(description="False positive rate on the validation rows.")]
+    tpr: Annotated[float, Field(description="True positive rate on the validation rows.")]
 
 
 class DecisionMemo(TypedDict):
@@ -537,34 +571,60 @@ class DecisionMemo(TypedDict):
 
 
 class StoredReasonEntry(TypedDict):
-    """An entry of a dictionary of reasons."""
+    """One entry of the reason codes."""
 
-    code: Annotated[str, Field(examples=["R12"])]
-    text: Annotated[str, Field(examples=["Income too low"])]
-    columns: Annotated[list[str], Field(examples=[["income"]])]
-    direction: ReasonDirection | None
-    min: float | str | None
-    max: float | str | None
-    categories: list[str] | None
-    missing: bool | None
+    code: Annotated[str, Field(examples=["R12"], description="Reason code.")]
+    text: Annotated[str, Field(examples=["Income too low"], description="Text of the reason.")]
+    columns: Annotated[
+        list[str], Field(examples=[["income"]], description="Features that the code covers.")
+    ]
+    direction: Annotated[
+        ReasonDirection | None,
+        Field(
+            description="Contributions that the code applies to: those that raise the score or those that lower it. "
+            "Null: both."
+        ),
+    ]
+    min: Annotated[
+        float | str | None,
+        Field(description="Smallest value that the code applies to. Null: no limit."),
+    ]
+    max: Annotated[
+        float | str | None,
+        Field(description="Largest value that the code applies to. Null: no limit."),
+    ]
+    categories: Annotated[
+        list[str] | None, Field(description="Categories that the code applies to. Null: all.")
+    ]
+    missing: Annotated[
+        bool | None,
+        Field(
+            description="Whether the code applies to missing values; see the request. Null: no condition."
+        ),
+    ]
 
 
 class ScoreHistogram(TypedDict):
-    """How the scores of a table are distributed."""
+    """Distribution of the scores of a table."""
 
-    name: Annotated[str, Field(description="`score`, or the label of a model with several.")]
-    low: Annotated[float | None, Field(description="Lowest score. Null without rows.")]
-    high: Annotated[float | None, Field(description="Highest score.")]
-    mean: float | None
+    name: Annotated[
+        str, Field(description="`score`, or the label name for a model with several labels.")
+    ]
+    low: Annotated[float | None, Field(description="Lowest score. Null if there are no rows.")]
+    high: Annotated[float | None, Field(description="Highest score. Null if there are no rows.")]
+    mean: Annotated[float | None, Field(description="Mean score. Null if there are no rows.")]
     edges: Annotated[
         list[float],
         Field(
-            description="Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 "
-            "times a power of ten."
+            description="Edges of up to 41 bins of equal width, ascending; one more than `counts`. The width is 1, 2 "
+            "or 5 times a power of ten."
         ),
     ]
     counts: Annotated[
-        list[int], Field(description="Rows per bin. A score on an edge counts in the bin above.")
+        list[int],
+        Field(
+            description="Number of rows in each bin. A score on an edge belongs to the bin above it."
+        ),
     ]
 
 

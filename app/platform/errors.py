@@ -113,15 +113,15 @@ def advise_on_number(detail: str, value: str) -> str:
     if "whole number" in detail:
         is_whole = _THOUSANDS.fullmatch(value.strip()) is not None
         digits = re.sub(r"\D", "", value)
-        return f"{detail}. Write {digits}: no marks between thousands" if is_whole else detail
+        return f"{detail}. Write {digits}, without thousands separators" if is_whole else detail
     if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", value.strip()):
         whole = plain.replace(".", "")
-        return f"{detail}. Write {plain} with a decimal point, or {whole} without a mark between thousands"
+        return f"{detail}. Write {plain} with a decimal point, or {whole} without a thousands separator"
     if value.strip().replace(",", ".", 1) == plain:
-        return f"{detail}. Write {plain}: a decimal point, not a comma"
+        return f"{detail}. Write {plain}, with a decimal point instead of a comma"
     if "." not in plain:
-        return f"{detail}. Write {plain}: no marks between thousands"
-    return f"{detail}. Write {plain}: a decimal point, and no marks between thousands"
+        return f"{detail}. Write {plain}, without thousands separators"
+    return f"{detail}. Write {plain}, with a decimal point and without thousands separators"
 
 
 class ServiceError(Exception):
@@ -152,7 +152,7 @@ class ServiceError(Exception):
 
 def terse_detail(title: str) -> str:
     """Return the detail of a refusal of rows if a setting hides the values of rows."""
-    return f"{title}: this service shows no more"
+    return f"{title}: this service hides the details"
 
 
 class Malformed(ServiceError):
@@ -261,7 +261,9 @@ class Refused(Unavailable):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__("the database refuses this service", code="database_unavailable")
+        super().__init__(
+            "the database rejects the login of this service", code="database_unavailable"
+        )
         self.args = (f"{self.detail}: {reason}",)
 
 
@@ -301,9 +303,15 @@ NO_NUL_PATTERN = r"^[^\x00]*$"
 PLAIN_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
 """Of names that people choose and read: a control character steers a terminal, or has one name look like another."""
 PATTERN_RULES: Mapping[str, str] = {
-    NAME_PATTERN: "must begin with a small letter (a to z) or a digit, and have at most 63 of these, '.', '_' and '-'",
+    NAME_PATTERN: (
+        "must start with a lowercase letter (a to z) or a digit, and have at most 63 characters: "
+        "lowercase letters, digits, '.', '_' and '-'"
+    ),
     NO_NUL_PATTERN: "must not contain the character NUL (code 0)",
-    PLAIN_PATTERN: "must not contain control characters, line ends, or characters that change the direction of text",
+    PLAIN_PATTERN: (
+        "must not contain control characters, line breaks or characters that change the text "
+        "direction"
+    ),
 }
 """What each pattern asks for, in words."""
 

@@ -64,7 +64,7 @@ def parse(text: str) -> dict[str, Callable[[], None]]:
         match = re.fullmatch(r"(\w+)=(\w+)(?:@([1-9]\d{0,8}))?", item.strip())
         if match is None or match[1] not in POINTS or match[2] not in _ACTIONS:
             raise ValueError(
-                f"{VARIABLE} must hold point=action or point=action@n with a point of {', '.join(POINTS)} "
+                f"{VARIABLE} must contain point=action or point=action@n with a point of {', '.join(POINTS)} "
                 f"and an action of {', '.join(_ACTIONS)}, got {item[:100]!r}"
             )
         armed[match[1]] = _at(match[1], match[2], int(match[3] or 1))

@@ -45,7 +45,7 @@ def check_files() -> None:
     if missing:
         more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
         named = ", ".join(missing[:_MAX_NAMED]) + more
-        raise Incomplete(f"the installation in {ROOT} is not complete: {named} missing")
+        raise Incomplete(f"the installation in {ROOT} is incomplete: {named} missing")
 
 
 def check_client() -> None:

@@ -74,7 +74,9 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
             if db.dialect == "sqlite":
                 broken = connection.execute(text("PRAGMA foreign_key_check")).first()
                 if broken is not None:
-                    raise RuntimeError(f"a migration left a reference to nothing: {tuple(broken)}")
+                    raise RuntimeError(
+                        f"a migration left references to missing rows: {tuple(broken)}"
+                    )
         connection.invalidate()  # with this switch the connection must not be used again
 
 
@@ -125,7 +127,7 @@ def config(connection: Connection | None = None) -> Config:
 def describe_failure(error: Exception) -> str:
     """Return why a command failed, without the statement and the links that SQLAlchemy adds."""
     if isinstance(error, DBAPIError):
-        return f"the database refuses: {error.orig}"
+        return f"the database returned an error: {error.orig}"
     if isinstance(error, CommandError):
         return f"the database cannot be migrated: {error}"
     return str(error)

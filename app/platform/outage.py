@@ -108,7 +108,7 @@ class _Lookups:
         if not lookup.done.acquire(timeout=seconds):
             lookup.abandoned = True
             raise Unavailable(
-                f"the database did not answer within {seconds:g} s", code="database_unavailable"
+                f"the database did not respond within {seconds:g} s", code="database_unavailable"
             )
         if lookup.error is not None:
             raise lookup.error

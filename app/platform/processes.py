@@ -233,7 +233,7 @@ def watch(command: list[str]) -> int:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
             if pulse.is_unresponsive():
-                _log_error("the process has stopped responding and is killed")
+                _log_error("the process does not respond; killing it")
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
                 return 1

@@ -47,8 +47,8 @@ def check(settings: Settings, adds_bytes: int = 0) -> None:
         if free - adds < settings.min_free_bytes:
             asked = f", and this request needs {adds} more" if adds else ""
             raise OutOfSpace(
-                f"a disk of the service must keep {settings.min_free_bytes} bytes free, it has {free}{asked}: "
-                "nothing new is accepted until space is free",
+                f"the service must keep {settings.min_free_bytes} bytes free on each disk, but one has only "
+                f"{free}{asked}: no new data is accepted until space is freed",
                 retry_after=RETRY_SECONDS,
             )
 

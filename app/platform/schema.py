@@ -73,8 +73,8 @@ def describe(revision: str) -> str:
     """Return a sentence about tables at another version's revision, and what to do."""
     if is_older(revision):
         return (
-            f"the database's tables are at revision {revision}, rankwright {__version__} works with {REVISION}: "
-            "run `rankwright migrate`"
+            f"the database's tables are at revision {revision}, but rankwright {__version__} needs "
+            f"{REVISION}: run `rankwright migrate`"
         )
     return f"the database's {describe_unknown(revision)}; {way_back(revision)}"
 
@@ -83,17 +83,17 @@ def describe_unknown(revision: str) -> str:
     """Return a phrase about tables at a revision that this version has no migration for."""
     if _is_later(revision):
         return (
-            f"tables are at revision {revision}, which rankwright {__version__} does not know; it can migrate "
-            f"revisions {FIRST_REVISION} to {REVISION}"
+            f"tables are at revision {revision}, which is unknown to rankwright {__version__}; it can "
+            f"migrate revisions {FIRST_REVISION} to {REVISION}"
         )
-    return f"tables are at revision {revision}, which no release of rankwright has made"
+    return f"tables are at revision {revision}, which no release of rankwright has created"
 
 
 def way_back(revision: str) -> str:
     """Return what to do with tables at a revision that this version has no migration for."""
     if _is_later(revision):
-        return "run the version that made them, or a later one"
-    return "start with an empty database, or keep using the version that made them"
+        return "run the version that created them, or a later one"
+    return "start with an empty database, or keep using the version that created them"
 
 
 def is_older(revision: str) -> bool:

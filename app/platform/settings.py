@@ -53,7 +53,7 @@ def checked_scheduler(given: str) -> str:
         is_whole = False
     is_named = re.fullmatch(r"tls://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]+", given)
     if not (is_whole and is_named):
-        raise ValueError(f"must be an address as tls://host:8786, got {given[:100]!r}")
+        raise ValueError(f"must be an address such as tls://host:8786, got {given[:100]!r}")
     return given
 
 
@@ -78,8 +78,8 @@ def checked_root_path(given: str) -> str:
         or steps[0] in _OWN_PATHS
     ):
         raise ValueError(
-            f"must be a path as /ranking, at most {MAX_ROOT_PATH} letters, digits and ._~- between single slashes, "
-            f"that does not begin as a path of the service does, got {given[:100]!r}"
+            f"must be a path such as /ranking: at most {MAX_ROOT_PATH} letters, digits and ._~- between "
+            f"single slashes, not starting like a path of the service, got {given[:100]!r}"
         )
     return path
 
@@ -221,7 +221,7 @@ class Settings(BaseSettings):
     )
 
     lease_seconds: Seconds = Field(
-        default=60.0, description="How long a worker owns a job without a heartbeat, in seconds."
+        default=60.0, description="Time in seconds that a worker owns a job without a heartbeat."
     )
     heartbeat_seconds: Seconds = Field(
         default=10.0,
@@ -329,7 +329,7 @@ class Settings(BaseSettings):
         "need it at the same path. Default: none.",
     )
     max_upload_bytes: Bytes = Field(
-        default=4096 * MIB, description="Largest table that may be uploaded, in bytes."
+        default=4096 * MIB, description="Maximum size of an uploaded table, in bytes."
     )
     max_dataset_bytes: Bytes = Field(
         default=1024 * 1024 * MIB,
@@ -445,7 +445,7 @@ class Settings(BaseSettings):
     def _serves_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value and not info.data.get("served_model"):
             raise ValueError(
-                f"needs a model, RANKWRIGHT_SERVED_MODEL, got the owner {value[:100]!r} alone"
+                f"requires RANKWRIGHT_SERVED_MODEL, got only the owner {value[:100]!r}"
             )
         return value or None
 
@@ -483,7 +483,7 @@ class Settings(BaseSettings):
         if path is None:
             return value
         if value is not None:
-            raise ValueError(f"must not be set beside {info.field_name}_file")
+            raise ValueError(f"must not be set together with {info.field_name}_file")
         return _read(path).strip()
 
     @field_validator("database_url", "broker_url", "blob_url")
@@ -523,12 +523,12 @@ class Settings(BaseSettings):
         parts = urlsplit("" if value is None else value.get_secret_value())
         user, _, host = parts.netloc.rpartition("@")
         if not host:
-            raise ValueError(f"must be a URL with a host beside {setting}")
+            raise ValueError(f"must be a URL with a host if {setting} is set")
         if ":" in user:
-            raise ValueError(f"must be a URL without a password beside {setting}")
+            raise ValueError(f"must be a URL without a password if {setting} is set")
         password = _read(path).rstrip("\r\n")
         if not password or "\n" in password:
-            raise ValueError(f"needs a password: the file {path} must hold one line of text")
+            raise ValueError(f"needs a password: the file {path} must contain one line of text")
         place = f"{user}:{quote(password, safe='')}@{host}"
         return SecretStr(urlunsplit(parts._replace(netloc=place)))
 

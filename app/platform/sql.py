@@ -365,7 +365,7 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 def _bad_cursor(cursor: str) -> Invalid:
     return Invalid(
-        f"after must be the `next` of an earlier page of the same list in the same order, got {cursor[:100]!r}",
+        f"after must be the `next` of an earlier page of the same list and order, got {cursor[:100]!r}",
         code="invalid_cursor",
     )
 

@@ -30,8 +30,8 @@ def make_private(folder: Path) -> None:
             return
     mode = stat.S_IMODE(folder.stat().st_mode)
     raise OpenToOthers(
-        f"the state folder {folder} must have the mode 0700, got {mode:04o}: other users may enter it. Close it by "
-        f"`chmod 700 {folder}`, or name another one by RANKWRIGHT_STATE_DIR"
+        f"the state folder {folder} must have the mode 0700, got {mode:04o}, which lets other users "
+        f"enter it. Run `chmod 700 {folder}`, or set RANKWRIGHT_STATE_DIR to another folder"
     )
 
 

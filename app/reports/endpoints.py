@@ -46,7 +46,7 @@ async def _format(
     request: Request,
     format: Annotated[
         Format | None,
-        Query(description="Format of the answer; it overrides `Accept`. Default: `json`."),
+        Query(description="Format of the response; it overrides `Accept`. Default: `json`."),
     ] = None,
 ) -> Format:
     return format or _OFFERS[choose_media_type(request, list(_OFFERS))]
@@ -94,27 +94,27 @@ async def read_plot(
     kind: Annotated[
         plots.Kind,
         Query(
-            description="`roc`: the whole curve. `pauc`: the window of the partial AUC, enlarged. `gains`: the recall "
-            "by the share of the list that is worked off. `precision_recall`: the precision at every recall. `cost`: "
-            "the least expected cost by the weight of a missed positive. `histogram`: how the scores of each class "
-            "are spread. `reliability`: the fraction of positives by the probability, of the rows that judge the "
-            "calibration, whatever `on`. `band` is of `roc` and `pauc`."
+            description="Kind of plot. `roc`: the whole ROC curve. `pauc`: the window of the partial AUC, enlarged. "
+            "`gains`: recall by the fraction of the list that is processed. `precision_recall`: precision "
+            "at every recall. `cost`: lowest expected cost by the weight of a missed positive. "
+            "`histogram`: distribution of the scores of each class. `reliability`: observed fraction of "
+            "positives by probability, on rows that the calibration was not fitted on, regardless of "
+            "`on`. `band` applies to `roc` and `pauc`."
         ),
     ] = "roc",
     band: Annotated[
         Literal["pointwise", "simultaneous", "none"],
         Query(
-            description="Confidence band. `pointwise`: for each point by itself. `simultaneous`: for the whole "
-            "curve at once."
-            " `none`: no band."
+            description="Confidence band. `pointwise`: for each point separately. `simultaneous`: for the whole curve "
+            "at once. `none`: no band."
         ),
     ] = "pointwise",
     format: Annotated[Literal["svg", "png"], Query(description="`svg` or `png`.")] = "svg",
     width: Annotated[int, Query(ge=200, le=4000, description="Width of a PNG in pixels.")] = 1280,
 ) -> Response:
-    """A picture of the ROC curve with its confidence band, the area of the window, the best operating points at several
-    rates (or that of the objective), and the diagonal of chance; or the plot of another `kind`. The picture needs no
-    other file.
+    """Return a picture of the ROC curve with its confidence band, the area of the window, the best operating points at
+    several rates (or that of the objective), and the diagonal of random scores; or the plot of another `kind`. The
+    picture needs no other file.
     """
     shown_band = None if band == "none" else band
 
@@ -138,8 +138,8 @@ async def read_plot(
 async def read_report(
     *, ref: str, context: ContextDep, caller: CallerDep, format: FormatDep
 ) -> Response:
-    """All that an auditor needs: data, parameters and seed, warnings, every figure with its interval, curves, operating
-    points, the comparison with simple benchmark models, importance, lineage, and how to read the report. As Markdown or
+    """Return everything an auditor needs: data, parameters and seed, warnings, all metrics with intervals, curves,
+    operating points, the comparison with baselines, importances, lineage, and how to read the report. As Markdown or
     HTML it contains its pictures and needs no other file.
     """
 
@@ -158,17 +158,19 @@ datasets_router = APIRouter(prefix="/v1/datasets", tags=["datasets"], route_clas
 @datasets_router.get(
     "/{dataset_id}/profile",
     response_model=DatasetProfile,
-    summary="Profile the columns",
+    summary="Read the profile of a dataset",
     responses=WRITTEN,
 )
 @needs("read")
 async def profile_dataset(
     *, dataset_id: str, context: ContextDep, caller: CallerDep, format: FormatDep
 ) -> Response:
-    """For each feature its quantiles, its histogram, and how well it ranks the label alone; and the rows that occur
-    more than once. As Markdown or HTML it is one page for people, which needs no other file.
+    """Return for each feature its quantiles, its histogram, and how well it ranks the label by itself; and the rows
+    that occur more than once. As Markdown or HTML it is one page for people that needs no other file.
 
-    A column with an AUC of at least 0.99 or at most 0.01 was probably made from the label; `leak` marks it.
+
+
+    A column with an AUC of at least 0.99 or at most 0.01 was probably derived from the label; `leak` marks it.
     """
 
     def work() -> Response:

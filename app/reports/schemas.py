@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app import __version__
 from app.evaluation.schemas import ModelCheck
-from app.http.schemas import Resource, Timestamp, one_of
+from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
 from app.models.schemas import (
     AliasSummary,
@@ -29,90 +29,107 @@ from app.training.schemas import Baselines, FoldAuc, Leaderboard, baselines_of, 
 
 
 class RequestedCutoff(Cutoff):
-    """An operating point, and the rate that was asked for."""
+    """An operating point and the rate that was requested."""
 
-    asked: str = Field(examples=["FPR ≤ 0.05"])
+    asked: str = Field(examples=["FPR ≤ 0.05"], description="The requested rate.")
 
 
 class ReportedData(Resource):
     """The dataset that the model was trained on."""
 
-    id: str
-    name: str
-    version: int
-    created_at: Timestamp
-    bytes: int
-    sha256: str
-    upload_sha256: str
-    rows: int | None
-    positives: int | None
-    negatives: int | None
-    weight: str | None
-    group: str | None
+    id: DatasetId
+    name: str = Field(description="Name of the dataset.")
+    version: int = Field(description="Version of the dataset.")
+    created_at: CreatedAt
+    bytes: int = Field(description="Size of the upload in bytes.")
+    sha256: str = Field(description="SHA-256 of the content.")
+    upload_sha256: str = Field(description="SHA-256 of the uploaded bytes.")
+    rows: int | None = Field(description="Number of rows. Null if it was not recorded.")
+    positives: int | None = Field(
+        description="Number of positive rows. Null without a single binary label."
+    )
+    negatives: int | None = Field(
+        description="Number of negative rows. Null without a single binary label."
+    )
+    weight: str | None = Field(description="Name of the weight column. Null without one.")
+    group: str | None = Field(description="Name of the group column. Null without one.")
 
 
 class ReportedJob(Resource):
-    """The job that made the model."""
+    """The job that trained the model."""
 
-    id: str
-    created_at: Timestamp
-    started_at: Timestamp | None
-    finished_at: Timestamp | None
-    attempt: int
-    max_attempts: int
+    id: str = Field(description="Id of the job.")
+    created_at: CreatedAt
+    started_at: Timestamp | None = Field(
+        description="Start of the last attempt. Null if it was not recorded."
+    )
+    finished_at: Timestamp | None = Field(
+        description="Time at which the job ended. Null if it was not recorded."
+    )
+    attempt: int = Field(description="Number of the attempt that trained the model.")
+    max_attempts: int = Field(description="Maximum number of attempts.")
 
 
 class ReportedImportance(Resource):
-    """Features in the order of the artifact. For a model with several labels `importance` is a list with one value per
-    label.
-    """
+    """Feature importances, in the order of the artifact."""
 
-    method: Annotated[str, one_of(METHODS)]
-    description: str
-    on: Annotated[str, one_of(get_args(Part))]
-    features: list[dict[str, Any]]
+    method: Annotated[str, one_of(METHODS)] = Field(
+        description="Method that measured the importance."
+    )
+    description: str = Field(description="What the method measures, in one sentence.")
+    on: Annotated[str, one_of(get_args(Part))] = Field(
+        description="Part of the data that the importance was measured on."
+    )
+    features: list[dict[str, Any]] = Field(
+        description="The features with their `importance`. For a model with several labels, `importance` is a "
+        "list with one value per label."
+    )
 
 
 class Report(Resource):
-    """The report: all that is known about a model."""
+    """A report with all stored results of a model."""
 
-    written_at: Timestamp
+    written_at: Timestamp = Field(description="Time at which the report was created.")
     written_by: str = Field(
-        description="Version of the service that wrote the report.", examples=["0.1.0"]
+        description="Version of the service that created the report.", examples=["0.1.0"]
     )
-    model: Model
+    model: Model = Field(description="The model.")
     data: ReportedData | None = Field(description="The training dataset. Null if it was deleted.")
-    job: ReportedJob | None
+    job: ReportedJob | None = Field(
+        description="The job that trained the model. Null if it was deleted."
+    )
     warnings: list[str] = Field(
-        description="Warnings of the model, and others that a reader needs to judge the figures."
+        description="Warnings of the model, and others that a reader needs to interpret the metrics."
     )
     metrics: list[AnyMetrics] = Field(
-        description="Metrics of each part of the data, validation first."
+        description="Metrics on each part of the data, validation first."
     )
     checks: list[ModelCheck] = Field(
-        description="Whether the model may be used, as `GET …/checks` says it."
+        description="Whether the model is ready for use, as in `GET …/checks`."
     )
     decisions: list[AliasSummary] = Field(
-        description="The aliases of the model, with their cuts and memos, the last moved first."
+        description="Aliases of the model with their cutoffs and memos, the most recently moved first."
     )
     operating_points: list[RequestedCutoff] = Field(
-        description="Operating points on the validation rows, the cuts of the aliases first."
+        description="Operating points on the validation rows, the cutoffs of the aliases first."
     )
     fold_aucs: list[FoldAuc] | None = Field(
-        description="AUC of each fold of a cross-validated model; otherwise null."
+        description="AUC of each fold. Null unless the model was cross-validated."
     )
     baselines: Baselines | None = Field(
-        description="Comparison with simple benchmark models. Null if the model was trained without controls."
+        description="Comparison with baselines. Null if the model was trained without them."
     )
     leaderboard: Leaderboard | None = Field(
-        description="Candidates of `auto`; null for other algorithms."
+        description="Candidates of `auto`. Null for other algorithms."
     )
     importance: ReportedImportance | None = Field(
-        description="Null if the model has none, or none yet: then `importance_job_id` of the model is not null."
+        description="Feature importances. Null if the model has none, or none yet; then the model's "
+        "`importance_job_id` is not null."
     )
     calibration: Calibration | None = Field(
         default=None,
-        description="How scores become probabilities, and how good these are. Null if the model has no calibration.",
+        description="The calibration and how well its probabilities match the outcomes. Null if the model has "
+        "none.",
     )
 
 

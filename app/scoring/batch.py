@@ -117,13 +117,13 @@ def check_dataset(
         lock_datasets(session, owner, dataset_id)
     dataset = ready_dataset(session, owner, dataset_id, {"pointer": "/dataset_id"})
     if (missing := missing_features(model.features, dataset)) is not None:
-        detail = f"dataset {dataset.id} {missing}, which {model.name}:{model.version} takes"
+        detail = f"dataset {dataset.id} {missing}, which {model.name}:{model.version} needs"
         raise _invalid("pointer", "/dataset_id", detail, "unknown_column")
     there = {column["name"] for column in dataset.columns if column["role"] != _DROPPED}
     n_ids = int(kept.id is not None)
     for place, name in enumerate(kept.keep, -n_ids):
         if name not in there:
-            detail = f"dataset {dataset.id} keeps no column {show(name)}"
+            detail = f"dataset {dataset.id} has no stored column {show(name)}"
             at = "/id" if place < 0 else f"/keep/{place}"
             raise _invalid("pointer", at, detail, "unknown_column")
     _check_results(_name(model), _labels(model), kept, options, reasons, "pointer", "/")
@@ -228,7 +228,7 @@ def _check_results(
 ) -> None:
     """Raise Invalid if the result cannot have these columns; `place` is the prefix of a field's name in the error."""
     if kept.top is not None and labels is not None:
-        detail = f"top needs a model with one score per row, {model} has {len(labels)}"
+        detail = f"top requires a model with one score per row; {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
     taken = {*score_names(labels), *(options.names if options.asked and labels is None else ())}
     if reasons is not None:
@@ -237,11 +237,16 @@ def _check_results(
     if kept.id is not None:
         names.remove(kept.id)
         if kept.id in names or ID in (*names, *taken):
-            detail = f"the result has the ids as {ID!r}: no other column can have this name, and keep cannot name them"
+            detail = (
+                f"the result has the ids in the column {ID!r}: no other column can have this name, so keep "
+                "cannot include it"
+            )
             raise _invalid(key, f"{place}{ID}", detail, "column_in_two_roles")
     for name in names:
         if name in taken:
-            detail = f"a column with the name of a score column cannot be kept, got {show(name)}"
+            detail = (
+                f"keep cannot include a column with the name of a score column, got {show(name)}"
+            )
             raise _invalid(key, f"{place}keep", detail, "column_in_two_roles")
 
 
@@ -308,7 +313,7 @@ def check(
     size = upload.stat().st_size
     if size > settings.max_body_bytes:
         raise TooLarge(
-            f"a table to be checked may have at most {settings.max_body_bytes} bytes "
+            f"a table to check can have at most {settings.max_body_bytes} bytes "
             f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
     served = cache.find(owner, request.model)
@@ -344,7 +349,7 @@ def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
     batch = BATCH_SCORES.find(session, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
-            f"batch score {batch.id} must be ready to have a result, it is {status_of(batch)}",
+            f"batch score {batch.id} must be ready to have a result, but is {status_of(batch)}",
             code="batch_score_not_ready",
         )
     return batch

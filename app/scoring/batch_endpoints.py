@@ -98,14 +98,14 @@ _DOCS: dict[str, Any] = {
     "",
     "batch_score",
     ScoreTableCheck,
-    more=" The answer names the columns that are not read.",
+    more=" The response lists the columns that are not read.",
     openapi_extra=_DOCS,
 )
 @router.post(
     "",
     status_code=202,
     response_model=BatchScore,
-    summary="Score a large table in a job",
+    summary="Create a batch score",
     openapi_extra=_DOCS,
     responses={
         201: {
@@ -123,9 +123,11 @@ async def create_batch_score(
     """Send JSON with a model and a dataset. Or send the rows, as raw bytes or in a form with a part `file`, with the
     model in the query or in the form. A job of kind `batch_score` scores them. The result is a Parquet file.
 
+
+
     Rows that you send need no label. They must have the model's features as columns, in any order. Other columns of the
-    model's own dataset, such as its label or its group, may be there and are not read. All others are an error, unless
-    `keep` or `ignore` names them or the request has `Prefer: handling=lenient`. A row with an error fails the job;
+    model's training dataset, such as its label or its group, are allowed and ignored. Any other column is an error,
+    unless `keep` or `ignore` names it or the request has `Prefer: handling=lenient`. A row with an error fails the job;
     `error` has the lines and columns.
     """
     if is_json(sending.request):
@@ -166,7 +168,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
     refuse_all(find_unknown(given, tuple(_SCHEMAS)))
     fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
-        detail = "model must name the model that is to score the rows, as in model=churn@champion"
+        detail = "model must name the model that scores the rows, for example model=churn@champion"
         errors.append({"parameter": _MODEL, "detail": detail})
     refuse_all(errors)
     kept = table_rows.describe(fields, lenient=lenient)
@@ -220,7 +222,7 @@ async def _small_body(sending: TableRequest) -> bytes:
     async for chunk in sending.request.stream():
         body += chunk
         if len(body) > most:
-            raise TooLarge(f"a body of JSON may have at most {most} bytes")
+            raise TooLarge(f"a JSON body can have at most {most} bytes")
     return bytes(body)
 
 
@@ -229,7 +231,7 @@ def _parse(body: bytes) -> BatchScoreRequest:
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+        raise Malformed(f"the body is not valid JSON: {error}", code="malformed_json") from error
     try:
         asked = BatchScoreRequest.model_validate(given)
     except ValidationError as error:
@@ -243,7 +245,7 @@ def _parse(body: bytes) -> BatchScoreRequest:
 
 @router.get(
     "/{batch_score_id}/result",
-    summary="Read the scores of a batch",
+    summary="Download the result of a batch score",
     response_class=StoredFile,
     responses={
         200: {
@@ -254,8 +256,8 @@ def _parse(body: bytes) -> BatchScoreRequest:
                 XLSX: {"schema": {"type": "string", "format": "binary"}},
             },
         },
-        206: {"description": "The part of the Parquet file that the Range header names."},
-        304: {"description": "The file has not changed: the caller has it already."},
+        206: {"description": "The part of the Parquet file that the `Range` header requests."},
+        304: {"description": "The file has not changed since the caller's copy."},
     },
 )
 @needs("score")
@@ -268,23 +270,23 @@ async def read_result(
     format: Annotated[
         Literal["parquet", "csv", "xlsx"],
         Query(
-            description="`parquet`: the file. `csv`: the same rows as text. `xlsx`: as a spreadsheet, of at most "
-            f"{MAX_SHEET_CELLS:,} cells and {MAX_SHEET_TEXT:,} characters of text; an integer of more than 15 digits "
-            "becomes a text."
+            description="Format of the response. `parquet`: the file. `csv`: the same rows as text. `xlsx`: a "
+            f"spreadsheet of up to {MAX_SHEET_CELLS:,} cells and {MAX_SHEET_TEXT:,} characters of text; integers of "
+            "more than 15 digits become text."
         ),
     ] = "parquet",
     decimal: Annotated[
         Literal["point", "comma"],
         Query(
-            description="Of a CSV: what stands before decimals. With `comma` a semicolon stands between values."
+            description="Decimal separator of a CSV. With `comma`, values are separated by semicolons."
         ),
     ] = "point",
 ) -> Response:
-    """The kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and `flag` if
-    the model was named by an alias that keeps a promise. `row_number` 1 is the first row of the table, below the
-    header of a CSV. With several labels there is one score per label. With `top` it has the best rows alone, the best
-    first. 409 until the batch score is ready. The Parquet file has an ETag, and Range requests can read parts of it.
-    Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
+    """Return the kept columns, `row_number`, `score`, `fpr`, `tpr` and `probability`, in the order of the rows, and
+    `flag` if the request used an alias with a guarantee. `row_number` 1 is the first row of the table, below the header
+    of a CSV. With several labels there is one score per label. With `top` the result has only the best rows, best
+    first. Returns 409 until the batch score is ready. The Parquet file has an ETag and supports Range requests. Kept
+    columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
     batch, path = await run_in_threadpool(
         context.db.reading, batch_scores.result, context.blobs, caller.owner, batch_score_id
@@ -315,12 +317,12 @@ async def read_result(
 @router.get(
     "/{batch_score_id}/summary",
     response_model=BatchSummary,
-    summary="Summarise the scores of a batch",
+    summary="Read the summary of a batch score",
 )
 @needs("score")
 def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchSummary:
-    """How the scores are distributed, how many rows are flagged if the model was named by an alias that keeps a
-    promise, and the 50 rows with the highest scores, with reasons if these were asked for. 409 until the batch score is
+    """Return the distribution of the scores, the number of flagged rows if the request used an alias with a guarantee,
+    and the 50 rows with the highest scores, with reasons if they were requested. Returns 409 until the batch score is
     ready. Kept columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
     batch, found = context.db.reading(batch_scores.summary, caller.owner, batch_score_id)

@@ -117,7 +117,7 @@ def average(
     ]
     n_cells = int(np.prod([len(axis.values) for axis in axes]))
     averaged = min(len(X), max(MIN_AVERAGED, MAX_SCORED // n_cells))
-    _check_time(ranker, X, n_cells * averaged, "ask for fewer points, or for one feature")
+    _check_time(ranker, X, n_cells * averaged, "request fewer points, or one feature")
     # The rows are in random order, so the first ones are a sample, too.
     scores = explain.score_grid(ranker.score_rows, X[:averaged], weight[:averaged], axes)
     if served.labels is not None:
@@ -142,13 +142,13 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
     model = input.model
     if served.labels is not None:
         raise Invalid(
-            f"variable dependence needs one score per row; model {model.id} has one for each of {len(served.labels)} "
-            "labels",
+            f"variable dependence requires one score per row; model {model.id} has one for each of "
+            f"{len(served.labels)} labels",
             code="unsupported",
         )
     X, weight = read_sample(input.sample)
     n_averages = len(input.columns) * (len(input.columns) + 1) // 2
-    _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "ask for fewer features")
+    _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "request fewer features")
     known = tuple(feature["name"] for feature in model.features)
     table = CodedTable(X, known, served.ranker.categories_)
     found = explain.variable_dependence(
@@ -168,8 +168,8 @@ def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
     seconds = (time.thread_time() - started) / len(X) * n_rows
     if seconds > MAX_SECONDS:
         raise _refusal(
-            f"an answer may take {MAX_SECONDS:g} s, and with this model {n_rows} rows take about {seconds:.0f} s: "
-            f"{advice}",
+            f"a response can take at most {MAX_SECONDS:g} s, but with this model {n_rows} rows take about "
+            f"{seconds:.0f} s: {advice}",
             code="invalid_parameter",
         )
 
@@ -186,7 +186,7 @@ def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]
             raise _refusal(detail, code="unknown_feature")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        detail = f"features must differ, got {twice[:100]!r} twice"
+        detail = f"features must differ; {twice[:100]!r} occurs twice"
         raise _refusal(detail, code="duplicate_feature")
     return [known.index(name) for name in names]
 

@@ -157,7 +157,7 @@ def _reader(
     encoding = request.headers.get("content-encoding")
     if is_json(request):
         if foreign := [name for name in fields.texts() if name not in BesideFields.model_fields]:
-            detail = f"{', '.join(foreign)} can be said of a table only, the body is {JSON}"
+            detail = f"{', '.join(foreign)} can be set only for a table, but the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
         beside = IdFields.of(fields)
@@ -394,11 +394,14 @@ def score_route(authenticator: Authenticator, models: ModelCache, context: Conte
 SCORE_ROW_DOCS: dict[str, Any] = {
     "tags": ["scoring"],
     "summary": "Score one row",
-    "description": "Each feature is a query parameter. An empty value is missing, and so is a category that did not "
-    "occur in training. A feature without a parameter is an error, unless it had missing values in training or the "
-    "request has `Prefer: handling=lenient`. If `ref` is an id, the answer has an ETag; otherwise it is `no-cache`. "
-    "If `ref` is an alias that keeps a promise, the answer has a `flag`. "
-    "The service never logs query strings, but proxies may. Use POST for personal data.",
+    "description": (
+        "Pass each feature as a query parameter. An empty value counts as missing, and so does a "
+        "category that did not occur in training. A feature without a parameter is an error, unless "
+        "it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is "
+        "an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a "
+        "guarantee, the response has a `flag`. The service never logs query strings, but proxies may. "
+        "Use POST for personal data."
+    ),
     "operationId": "score_row",
     "parameters": [
         {
@@ -421,7 +424,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             {
                 name: {
                     **schema,
-                    "description": f"{schema['description']} A feature of this name goes first.",
+                    "description": f"{schema['description']} A feature with this name takes precedence.",
                 }
                 for fields in (ProbabilityFields, ReasonFields, BesideFields)
                 for name, schema in fields.schemas().items()
@@ -439,7 +442,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
             "name": "If-None-Match",
             "in": "header",
             "required": False,
-            "description": "ETag of an earlier answer: 304 if the answer is still the same.",
+            "description": "ETag of an earlier response. Returns 304 if the response has not changed.",
             "schema": {"type": "string"},
         },
     ],
@@ -457,7 +460,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                 }
             },
         },
-        "304": {"description": "The answer has not changed: the caller has it already."},
+        "304": {"description": "The response has not changed since the caller's copy."},
     },
 }
 DESCRIBED = (Score, LabelScore, *ROWS)
@@ -467,7 +470,7 @@ DESCRIBED = (Score, LabelScore, *ROWS)
 @router.post(
     "/{ref}/score",
     response_model=Scores | LabelScores,
-    summary="Score many rows",
+    summary="Score rows",
     openapi_extra=TABLE_BODY,
     responses=TABLE_ANSWER,
 )
@@ -484,16 +487,21 @@ async def score_rows(
     options: ProbabilityDep,
     asked: ReasonDep,
 ) -> Response:
-    """The scores in the order of the rows, each with its FPR and TPR on the validation curve, and the probability that
-    the row is positive. Under an alias that keeps a promise, also `flags`. With `reasons=3`, also the three parts of
-    each score that set it most apart from a reference: then there may be at most 1,000 rows.
+    """Return the scores in the order of the rows, each with its FPR and TPR on the validation curve, and the
+    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. With
+    `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
+    are allowed.
 
-    The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; plain, gzip or zstd. A table must have the
-    features as columns, in any order. Other columns are an error, unless `ignore` names them or the request has
-    `Prefer: handling=lenient`. `Accept` chooses the format of the answer: JSON, CSV, NDJSON, Arrow or Parquet.
 
-    A table may be larger than other bodies (`RANKWRIGHT_MAX_STREAMED_BYTES`): it is then scored block by block. The
-    answer is sent when all rows are scored.
+
+    The body is JSON in one of two forms, or a table: CSV, NDJSON or Arrow; uncompressed, gzip or zstd. A table must
+    have the features as columns, in any order. Other columns are an error, unless `ignore` names them or the request
+    has `Prefer: handling=lenient`. `Accept` selects the format of the response: JSON, CSV, NDJSON, Arrow or Parquet.
+
+
+
+    A table may be larger than other bodies (`RANKWRIGHT_MAX_STREAMED_BYTES`): it is then scored in blocks. The response
+    is sent when all rows are scored.
     """
 
     def make(served: Served, found: Rows) -> Answer:
@@ -531,7 +539,7 @@ async def score_rows(
 def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
     """Raise Invalid for ids beside the scores of a label of this name."""
     if ids and ID in labels:
-        raise Invalid(f"a model with the label {ID!r} cannot be asked for ids")
+        raise Invalid(f"ids are not available for a model with the label {ID!r}")
 
 
 def _reasons_of(found: Reasons) -> dict[str, Any]:
@@ -562,13 +570,13 @@ async def rank_rows(
     fields: FieldsDep,
     top: Annotated[
         int | None,
-        Query(ge=1, le=2**31, description="Maximum number of rows in the answer. Default: all."),
+        Query(ge=1, le=2**31, description="Maximum number of rows in the response. Default: all."),
     ] = None,
     label: LabelQuery = None,
     options: ProbabilityDep,
 ) -> Response:
-    """The row numbers, counted from 0, best row first, with scores and probabilities. Rows with equal scores keep their
-    order. Formats are as for `…/score`.
+    """Return the row numbers, from 0, best row first, with scores and probabilities. Rows with equal scores keep their
+    order. The formats are the same as for `…/score`.
     """
 
     def make(served: Served, found: Rows) -> Answer:
@@ -610,9 +618,9 @@ async def explain_rows(
     label: LabelQuery = None,
     options: ProbabilityDep,
 ) -> Response:
-    """Each score as a sum: the mean training score plus one contribution per feature. The probability is that of the
-    score; contributions add up to scores, not to probabilities. If scores are no sums by feature, contributions are
-    estimates, each with its standard error.
+    """Return each score as a sum: the mean training score plus one contribution per feature. The probability is that of
+    the score; contributions add up to scores, not to probabilities. If the scores are not sums over features, the
+    contributions are estimates, each with its standard error.
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)

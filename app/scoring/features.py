@@ -234,7 +234,7 @@ class FeatureIndex:
         except (ValueError, TypeError):  # a list cannot be looked up among categories
             pass
         self._refuse_cells(table, columns, indices, pointer, by_name)
-        raise AssertionError("a cell that does not fit float64 is named above")
+        raise AssertionError("a cell that does not fit into a float64 is listed above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
         """Return the values of a feature's cells; raises ValueError or TypeError for a wrong cell."""
@@ -306,8 +306,8 @@ class FeatureIndex:
         """Return the message that a feature is absent."""
         name = shown(self.names[i])
         return (
-            f"feature {name} is absent, and it was never missing in training: send it, or send it empty if it is "
-            "unknown"
+            f"feature {name} is absent, but was never missing in training: send it, with an empty value if "
+            "it is unknown"
         )
 
     def unknown(self, name: object) -> str:

@@ -44,8 +44,8 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 def read_importance(
     *, ref: str, context: ContextDep, caller: CallerDep, label: LabelQuery = None
 ) -> Importance:
-    """How much each feature matters, measured at training or by the model's `importance_job_id`. `method` says how. 404
-    if the model has no importance, or none yet.
+    """Return the importance of each feature, measured by the training or by the model's `importance_job_id`. `method`
+    says how. Returns 404 if the model has no importances, or none yet.
     """
     return importance_of(
         context.db.reading(interpretation.read_importance, caller.owner, ref, label)
@@ -71,13 +71,13 @@ async def read_partial_dependence(
         ),
     ] = "train",
     points: Annotated[
-        int, Query(ge=2, le=100, description="Maximum values of a numeric feature.")
+        int, Query(ge=2, le=100, description="Maximum number of grid values of a numeric feature.")
     ] = 20,
     label: LabelQuery = None,
 ) -> PartialDependence:
-    """Mean scores when one or two features are set to the values of a grid. The mean is over at most 1,000 rows kept
-    from training. 409 if their dataset was deleted for good, because the rows are deleted with it. 429 if other
-    computations take too long.
+    """Return mean scores when one or two features are set to each value of a grid. The mean is over up to 1,000 rows
+    kept from training. Returns 409 if their dataset was permanently deleted, because the rows are deleted with it, and
+    429 if other computations take too long.
     """
 
     def work() -> PartialDependence:
@@ -110,9 +110,9 @@ async def read_variable_dependence(
         ),
     ] = "train",
 ) -> VariableDependence:
-    """The fraction of the scores' variance that each feature explains alone, and the fraction that two features explain
-    beyond their sum. It uses 100 of the rows kept from training. Same errors as partial dependence, and 422 for a model
-    with several labels.
+    """Return the fraction of the scores' variance that each feature explains separately, and the fraction that two
+    features explain beyond their sum. It uses 100 of the rows kept from training. Returns the same errors as partial
+    dependence, and 422 for a model with several labels.
     """
 
     def work() -> VariableDependence:
@@ -151,12 +151,14 @@ async def read_structure(
     caller: CallerDep,
     format: Annotated[
         Literal["json", "text", "svg"],
-        Query(description="`text` and `svg` are only for a single ranking tree."),
+        Query(
+            description="Format of the response. `text` and `svg` are only for a single ranking tree."
+        ),
     ] = "json",
 ) -> Response:
-    """The whole ranker in readable form. Boosted stumps: each feature's step function, and the rules in the order of
-    their weight. A ranking tree: its nodes; as `text` an indented tree, as `svg` a picture with the ROC curve of the
-    training rows.
+    """Return the whole ranker in readable form. For boosted stumps: each feature's step function, and the rules by
+    descending weight. For a ranking tree: its nodes; as `text` an indented tree, as `svg` a picture with the ROC curve
+    of the training rows.
     """
 
     def work() -> Response:
@@ -172,7 +174,7 @@ async def read_structure(
     return await context.compute(caller.owner, work)
 
 
-@router.get("/{ref}/scorecard", summary="Read a model as a scorecard")
+@router.get("/{ref}/scorecard", summary="Read the scorecard")
 @needs("read")
 async def read_scorecard(
     *,
@@ -182,7 +184,7 @@ async def read_scorecard(
     caller: CallerDep,
     pdo: Annotated[
         float,
-        Query(gt=0, le=1e6, description="Points that double the odds of the negatives."),
+        Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
     ] = 20,
     base_score: Annotated[
         float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
@@ -192,13 +194,13 @@ async def read_scorecard(
         Query(
             gt=0,
             le=1e9,
-            description="Odds of the negatives at `base_score`: negatives to one positive.",
+            description="Odds at `base_score`: number of negatives to one positive.",
         ),
     ] = 50,
 ) -> Scorecard:
-    """What each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
-    `base_points` plus those of its values; the more, the less likely it is a positive. For models of the algorithms
-    `logistic` and `additive`, whose scores are sums of log odds; 404 `no_scorecard` for others.
+    """Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
+    `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
+    the algorithms `logistic` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard` for others.
     """
 
     def work() -> Scorecard:
@@ -229,18 +231,19 @@ async def read_margins(
         Query(
             ge=MIN_THETA,
             le=1,
-            description="A pair with a margin of at most this counts as misranked.",
+            description="Pairs with a margin of at most this count as misranked.",
         ),
     ] = 0.1,
     delta: Annotated[
-        float, Query(gt=0, lt=1, description="Probability that a bound does not hold.")
+        float, Query(gt=0, lt=1, description="Probability that a bound fails.")
     ] = 0.05,
     max_rounds: Annotated[
         int, Query(ge=0, le=100_000, description="Maximum number of rounds, from the first.")
     ] = 100,
 ) -> Response:
-    """Margins of the training pairs, and the bounds of Rudin & Schapire (2009) on future pairs. `applies` and `vacuous`
-    say if a bound means something. 404 for a ranker that does not combine weak rankers with values 0 and 1.
+    """Return the margins of the training pairs, and the bounds of Rudin & Schapire (2009) on future pairs. `applies`
+    and `vacuous` say whether a bound is meaningful. Returns 404 for a ranker that does not combine weak rankers with
+    values 0 and 1.
     """
 
     def work() -> Response:

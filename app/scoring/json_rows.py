@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 SHAPE = (
-    'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with nothing beside but "id" and '
-    '"ignore"'
+    'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with no other '
+    'members than "id" and "ignore"'
 )
 
 
@@ -48,7 +48,9 @@ class IdFields(NamedTuple):
         """
         for name in (ID, IGNORE):
             if name in given and getattr(self, name):
-                raise invalid(f"/{name}", f"{name} must be given once: in the query or in the body")
+                raise invalid(
+                    f"/{name}", f"{name} must be given only once, in the query or in the body"
+                )
         id_, ignore = given.pop(ID, self.id), given.pop(IGNORE, self.ignore)
         if id_ is not None and (not isinstance(id_, str) or not id_):
             raise invalid("/id", f"id must name a field or column, got {shown(id_)}")
@@ -110,7 +112,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
         if name in features or not (name == beside.id or beside.ignores(name, features)):
             pairs.append(pair)
     if beside.id is not None and len(ids) != 1:
-        detail = f"the query must have {shown(beside.id)} once, which is the row's id"
+        detail = f"the query must have {shown(beside.id)}, the id of the row, exactly once"
         errors = [{"parameter": beside.id, "detail": detail}]
         raise Invalid(detail, code="invalid_id", errors=errors)
     return b"&".join(pairs), QueryIds(bool(ids), ids[0] if ids else None)
@@ -135,7 +137,7 @@ def read(
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise Malformed(f"the body is not JSON: {error}", code="malformed_json") from error
+        raise Malformed(f"the body is not valid JSON: {error}", code="malformed_json") from error
     if not isinstance(given, dict):
         raise Invalid(SHAPE)
     match given:
@@ -179,7 +181,7 @@ def of_objects(
             if not isinstance(row, dict):  # refused below
                 continue
             if name not in row:
-                detail = f"row {number} must have the field {shown(name)}, which is its id"
+                detail = f"row {number} must have the field {shown(name)}, which has its id"
                 errors.append({"pointer": f"/rows/{number}", "detail": detail})
             else:
                 ids[number] = row[name] if name in known else row.pop(name)
@@ -216,7 +218,7 @@ def of_lists(
     id_at = None
     if beside.id is not None:
         if beside.id not in columns:
-            detail = f"columns must have {shown(beside.id)}, which names the ids"
+            detail = f"columns must include {shown(beside.id)}, which has the ids"
             raise invalid("/columns", detail, code="invalid_id")
         id_at = columns.index(beside.id)
     kept = [
@@ -250,7 +252,7 @@ def check_count(rows: int, max_rows: int) -> None:
 
 
 def _too_many_rows(max_rows: int, got: object) -> Invalid:
-    return Invalid(f"a body may have at most {max_rows} rows here, got {got}", code="too_many_rows")
+    return Invalid(f"a body can have at most {max_rows} rows here, got {got}", code="too_many_rows")
 
 
 def _as_array(ids: list[Any]) -> pa.Array:
@@ -268,4 +270,4 @@ def _wrong_id(value: object) -> str | None:
     """Return the error for the id of a row."""
     if value is None or isinstance(value, str | int | float):
         return None
-    return f"an id must be a text, a number, true, false or null, got {shown(value)}"
+    return f"an id must be a string, a number, true, false or null, got {shown(value)}"

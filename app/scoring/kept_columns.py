@@ -81,7 +81,7 @@ def _plain(column: pa.Array) -> pa.Array:
         try:
             return values.cast(kind)
         except pa.ArrowInvalid as error:
-            raise BadTable(f"a column that is kept cannot be written: {brief(error)}") from error
+            raise BadTable(f"a kept column cannot be written: {brief(error)}") from error
     codes, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
     return pa.DictionaryArray.from_arrays(codes, texts)
 

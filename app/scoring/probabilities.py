@@ -137,17 +137,19 @@ class ProbabilityFields(TextFields):
     """The parameters of a query. A model's feature of the same name takes precedence."""
 
     probability: Annotated[bool, _Switch()] = Field(
-        default=True, description="`false` leaves the probability out."
+        default=True, description="`false` omits the probability."
     )
     interval: Annotated[bool, _Switch()] = Field(
         default=False,
-        description="`true` adds the pair of Venn and Abers: the probabilities if the row itself counts as a negative "
-        "and as a positive. It is no confidence interval: the probability is often outside.",
+        description="`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a "
+        "negative and as a positive. It is not a confidence interval: the probability is often "
+        "outside.",
     )
     prevalence: Annotated[float | None, Number(above=0.0, below=1.0)] = Field(
         default=None,
-        description="Fraction of positives in the population of the rows, strictly between 0 and 1: the probability is "
-        "converted to it by Bayes' rule. Default: that of the rows the calibration was learnt on.",
+        description="Fraction of positives in the population that the rows come from, strictly between 0 and 1. "
+        "The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that "
+        "the calibration was fitted on.",
         examples=[0.02],
     )
 
@@ -156,7 +158,7 @@ class ProbabilityFields(TextFields):
         wanted, asked = self.probability, bool(self.model_fields_set)
         if not wanted and (self.interval or self.prevalence is not None):
             detail = (
-                "interval and prevalence are for probabilities, which probability=false leaves out"
+                "interval and prevalence apply to probabilities, but probability=false omits them"
             )
             raise Invalid(detail, errors=[{"parameter": PROBABILITY, "detail": detail}])
         return ProbabilityOptions(wanted, self.interval, self.prevalence, asked=wanted and asked)

@@ -64,14 +64,22 @@ MAX_ESTIMATED_FEATURES = 700
 REST, REFERENCE_SCORE = "reasons_rest", "reference_score"
 PARTS, ROWS, CONTRIBUTIONS = "parts", "rows", "contributions"
 METHODS = {
-    PARTS: "`parts`: the score is a sum by feature; exact Shapley values, less those of the average row.",
-    ROWS: "`rows`: Shapley values, where a feature that is not yet known has its value in a row of the reference. "
-    "Exact for ranking trees, and where at most seven features differ from that row's; else estimated from "
-    "permutations, with an `error`.",
+    PARTS: (
+        "`parts`: the score is a sum over features; exact Shapley values minus those of the average "
+        "row."
+    ),
+    ROWS: (
+        "`rows`: Shapley values in which an unknown feature has its value from a row of the "
+        "reference. They are exact for ranking trees, and where at most seven features differ from "
+        "that row; otherwise they are estimated from permutations, with an `error`."
+    ),
 }
 """How the contributions of reasons are found."""
 EXPLAIN_METHODS = {
-    CONTRIBUTIONS: "`contributions`: the score is a sum by feature; in trees each split's change goes to its feature.",
+    CONTRIBUTIONS: (
+        "`contributions`: the score is a sum over features; in trees, the change at each split is "
+        "attributed to its feature."
+    ),
     ROWS: METHODS[ROWS],
 }
 """How those of `…/explain` are."""
@@ -113,21 +121,23 @@ class ReasonFields(TextFields):
 
     reasons: Annotated[int | None, Whole(least=1, most=MAX_REASONS)] = Field(
         default=None,
-        description="Number of reasons, 1 to 20: the parts of the score that set it most apart from the reference. Of "
-        "models whose scores are no sums by feature they are estimates, each with its standard error.",
+        description="Number of reasons, 1 to 20: the largest contributions to the difference between the score "
+        "and the reference. For models whose scores are not sums over features they are estimates, "
+        "each with its standard error.",
     )
     reference: Annotated[str, Choice(words=dict.fromkeys(REFERENCES))] = Field(
         default=NEGATIVE,
-        description="What the score is compared with. `negative`: the average negative row. `average`: the average "
-        "training row. `cutoff`: the threshold of the alias, or `threshold`. Default: `negative`.",
+        description="Reference that the score is compared with. `negative`: the average negative row. `average`: "
+        "the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: "
+        "`negative`.",
     )
     direction: Annotated[str, Choice(words=dict.fromkeys(DIRECTIONS))] = Field(
         default=RAISES,
-        description="`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`. Default: "
-        "`raises`.",
+        description="`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. "
+        "Default: `raises`.",
     )
     threshold: Annotated[float | None, Number()] = Field(
-        default=None, description="For `reference=cut`: a score to explain the distance to."
+        default=None, description="Score to compare with, for `reference=cut`."
     )
 
     def options(self) -> ReasonOptions | None:
@@ -137,7 +147,7 @@ class ReasonFields(TextFields):
                 [
                     {
                         "parameter": name,
-                        "detail": f"{name} is for reasons: ask for some, as in reasons=3",
+                        "detail": f"{name} applies to reasons: request some, for example reasons=3",
                     }
                     for name in type(self).model_fields
                     if name in self.model_fields_set
@@ -145,7 +155,7 @@ class ReasonFields(TextFields):
             )
             return None
         if self.threshold is not None and self.reference != CUTOFF:
-            detail = f"threshold needs reference=cut, got {shown(self.reference)}"
+            detail = f"threshold requires reference=cut, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
         return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
 
@@ -310,11 +320,11 @@ def check_options(
     have.
     """
     if labels:
-        raise _refusal(REASONS, "reasons need a model with one score per row", "not_additive")
+        raise _refusal(REASONS, "reasons require a model with one score per row", "not_additive")
     if options.reference == CUTOFF and options.threshold is None and not cutoff:
         raise _refusal(
             REFERENCE,
-            "reference=cut needs a threshold, or an alias that keeps a promise",
+            "reference=cut requires threshold, or an alias with a guarantee",
             code="no_reference",
         )
     if options.reference not in references:
@@ -323,14 +333,17 @@ def check_options(
 
 def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
     if wanted == AVERAGE:
-        detail = "rows of the training data, of which none are stored with this model"
+        detail = "rows of the training data, but none are stored with this model"
         ways = "Train it again"
     else:
-        detail = "an average negative: a model of pairs has none, and of this model no rows of each class are stored"
-        ways = "Ask for reference=average, or train it again"
+        detail = (
+            "an average negative: a model of pairs has none, and this model has no stored rows of each "
+            "class"
+        )
+        ways = "Use reference=average, or train the model again"
     if AVERAGE not in references:
         ways = "Train it again"
-    return _refusal(REFERENCE, f"reference={wanted} needs {detail}. {ways}", "no_reference")
+    return _refusal(REFERENCE, f"reference={wanted} requires {detail}. {ways}", "no_reference")
 
 
 def _refusal(parameter: str, detail: str, code: str) -> Invalid:
@@ -339,7 +352,10 @@ def _refusal(parameter: str, detail: str, code: str) -> Invalid:
 
 def too_many_rows(most: int) -> Invalid:
     """Return the refusal of more rows than may have reasons in one request."""
-    detail = f"reasons are computed for at most {most} rows of this model at once: send more to POST /v1/batch-scores"
+    detail = (
+        f"reasons are computed for at most {most} rows of this model per request: send more to POST "
+        "/v1/batch-scores"
+    )
     return _refusal(REASONS, detail, "too_many_rows")
 
 
@@ -393,7 +409,9 @@ def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Esti
     Invalid.
     """
     if served.labels is not None:
-        raise _refusal("label", "contributions need a model with one score per row", "not_additive")
+        raise _refusal(
+            "label", "contributions require a model with one score per row", "not_additive"
+        )
     samples = reading(_read_samples, owner, served.model_id)
     options = ReasonOptions(1, AVERAGE)
     check_options(
@@ -476,8 +494,8 @@ def _estimates_against(
     n_features = len(served.features.names)
     if n_features > MAX_ESTIMATED_FEATURES:
         detail = (
-            f"reasons of a {type(served.ranker).__name__} are estimated, which needs at most "
-            f"{MAX_ESTIMATED_FEATURES} features, the model has {n_features}"
+            f"reasons of a {type(served.ranker).__name__} are estimated, which is possible for at most "
+            f"{MAX_ESTIMATED_FEATURES} features; the model has {n_features}"
         )
         raise _refusal(REASONS, detail, "too_many_features")
 
@@ -506,7 +524,7 @@ def _reference_at(cutoff: float | None, negative: Reference, positive: Reference
 
     assert cutoff is not None
     if not math.isfinite(cutoff):
-        detail = "the cut of the alias flags no score, so that there is no distance to it"
+        detail = "the cutoff of the alias flags no score, so there is no score to compare with"
         raise _refusal(REFERENCE, detail, "no_reference")
     try:
         return explain.reference_at(cutoff, negative, positive)
@@ -842,7 +860,7 @@ class Reasoner:
             attributed = self._measure.attribute(X)
         parts = attributed.values
         if not np.isfinite(parts).all():
-            raise _refusal(REASONS, "a part of a score is too large to be told", "not_additive")
+            raise _refusal(REASONS, "a contribution is too large to be represented", "not_additive")
         owner = np.full(X.shape, -1, dtype=np.intp)
         for entry in self._entries:
             free = owner[:, entry.columns] < 0

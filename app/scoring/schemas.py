@@ -8,11 +8,21 @@ from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import Field, WithJsonSchema
 
-from app.http.schemas import Body, Resource, Text, Timestamp, bytes_of, one_of, tables_of
+from app.http.schemas import (
+    Body,
+    CreatedAt,
+    IsValid,
+    ModelId,
+    Resource,
+    Text,
+    bytes_of,
+    one_of,
+    tables_of,
+)
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import Part, finite
+from app.models.schemas import OnPart, Part, finite
 from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
@@ -40,7 +50,7 @@ _ROW = {"age": 41, "income": 52000, "contract": "two year"}
 _MODEL_ID = "mdl_0198f0c2c0a17e5b8d6c7b8a9f0e1d2c"
 _VALUE = {
     "type": ["number", "boolean", "string", "null"],
-    "description": "A text for a categorical feature or a date, a number for a numeric feature, null for a missing "
+    "description": "String for a categorical feature or a date, number for a numeric feature, null for a missing "
     "value.",
 }
 
@@ -50,22 +60,23 @@ Cell = Annotated[float | bool | str | None, WithJsonSchema(_VALUE)]
 RowId = Annotated[
     str | None,
     Field(
-        description="Field or column that holds the id of each row: it comes back with the row's score. Or name it in "
-        "the query."
+        description="Field or column with the id of each row, which is returned with its score. It can also be a query "
+        "parameter."
     ),
 ]
 Ignored = Annotated[
     list[str] | None,
     Field(
-        description="Fields or columns to ignore that are not features; `*`: all of them. Or name them in the query."
+        description="Fields or columns that are not features and should be ignored; `*`: all of them. It can also be a "
+        "query parameter."
     ),
 ]
 
 
 class RowsAsObjects(Body):
-    """Rows to score, each as an object of its features."""
+    """Rows to score, each as an object with its features."""
 
-    rows: list[dict[str, Cell]]
+    rows: list[dict[str, Cell]] = Field(description="The rows. Each maps feature names to values.")
     id: RowId = None
     ignore: Ignored = None
 
@@ -73,8 +84,8 @@ class RowsAsObjects(Body):
 class RowsAsLists(Body):
     """Rows to score, as lists of values in the order of `columns`."""
 
-    columns: list[str]
-    data: list[list[Cell]]
+    columns: list[str] = Field(description="Names of the columns, in the order of the values.")
+    data: list[list[Cell]] = Field(description="The rows, each as a list of values.")
     id: RowId = None
     ignore: Ignored = None
 
@@ -140,51 +151,56 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 Probability = Annotated[
     float | None,
     Field(
-        description="Probability that the row is positive, by the model's calibration. Null without one. Absent with "
-        "`probability=false`.",
+        description="Probability that the row is positive, by the model's calibration. Null if the model has no "
+        "calibration. Absent with `probability=false`.",
         examples=[0.173],
     ),
 ]
 ProbabilityLow = Annotated[
     float | None,
     Field(
-        description="With `interval=true`: the probability if the row itself counts as a negative.",
+        description="Lower value of the Venn–Abers pair: the probability if the row itself is counted as a "
+        "negative. Present only with `interval=true`.",
         examples=[0.168],
     ),
 ]
 ProbabilityHigh = Annotated[
     float | None,
     Field(
-        description="With `interval=true`: the probability if the row itself counts as a positive.",
+        description="Upper value of the Venn–Abers pair: the probability if the row itself is counted as a "
+        "positive. Present only with `interval=true`.",
         examples=[0.181],
     ),
 ]
 Probabilities = Annotated[
     list[float] | None,
     Field(
-        description="Probability that each row is positive, by the model's calibration. Null without one. Absent with "
-        "`probability=false`.",
+        description="Probability that each row is positive, by the model's calibration. Null if the model has no "
+        "calibration. Absent with `probability=false`.",
         examples=[[0.173, 0.012]],
     ),
 ]
 ProbabilitiesLow = Annotated[
     list[float] | None,
     Field(
-        description="With `interval=true`: the probabilities if the row itself counts as a negative.",
+        description="Lower values of the Venn–Abers pairs: the probabilities if the row itself is counted as a "
+        "negative. Present only with `interval=true`.",
         examples=[[0.168, 0.011]],
     ),
 ]
 ProbabilitiesHigh = Annotated[
     list[float] | None,
     Field(
-        description="With `interval=true`: the probabilities if the row itself counts as a positive.",
+        description="Upper values of the Venn–Abers pairs: the probabilities if the row itself is counted as a "
+        "positive. Present only with `interval=true`.",
         examples=[[0.181, 0.015]],
     ),
 ]
 NoProbability = Annotated[
     str | None,
     Field(
-        description="Why there is no probability, if one was asked for and the model has no calibration."
+        description="Why there is no probability. Present only if one was requested and the model has no "
+        "calibration."
     ),
 ]
 
@@ -194,74 +210,87 @@ _ID = Annotated[
     WithJsonSchema(
         {
             "type": ["string", "number", "boolean", "null"],
-            "description": "The id of the row, if one was asked to come back (`id`).",
+            "description": "Id of the row, if `id` was requested.",
         }
     ),
 ]
 _IDS = Annotated[
     list[_ID] | None,
     Field(
-        description="The id of each row, if ids were asked to come back (`id`). A table has the column `id`.",
+        description="Id of each row. Present only if `id` was requested. In a table, this is the column `id`.",
         examples=[["c1", "c2"]],
     ),
 ]
 
 
 class ReasonReference(Resource):
-    """What reasons compare a score with, and how they are told."""
+    """The reference that reasons compare a score with, and how the contributions are computed."""
 
     kind: Annotated[str, one_of(REFERENCES)] = Field(
-        description="`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, "
-        "as the point with that score on the line between the average negative and the average positive."
+        description="`negative`: the average negative row. `average`: the average training row. `cutoff`: a cutoff, "
+        "represented by the point with that score on the line between the average negative and the "
+        "average positive."
     )
-    score: float = Field(description="The score of the reference.", examples=[-0.81])
-    on: Part | None = Field(description="The part of the data whose rows were averaged.")
+    score: float = Field(description="Score of the reference.", examples=[-0.81])
+    on: Part | None = Field(
+        description="Part of the data whose rows were averaged. Null if it was not recorded."
+    )
     rows: int | None = Field(
-        description="Number of rows that were averaged: of negatives, except for `average`."
+        description="Number of rows that were averaged: negatives, or all rows for `average`. Null if it was not "
+        "recorded."
     )
     method: Annotated[str, one_of(METHODS)] = Field(description=" ".join(METHODS.values()))
     direction: Annotated[str, one_of(DIRECTIONS)] = Field(
-        description="`raises`, `lowers` or `both`: the parts that are reasons."
+        description="Contributions that are returned: those that raise the score, those that lower it, or both."
     )
     dictionary: int | None = Field(
-        description="Revision of the reason codes. Null: the name has none."
+        description="Revision of the reason codes. Null if the model name has none."
     )
 
 
 class Reason(Resource):
-    """A part of the difference between the score and the reference."""
+    """A reason: a part of the difference between the score and the reference."""
 
     code: str | None = Field(
-        description="Null if the dictionary has no entry that fits.", examples=["R12"]
+        description="Reason code. Null if no entry of the reason codes matches.", examples=["R12"]
     )
-    text: str = Field(examples=["Income too low"])
+    text: str = Field(examples=["Income too low"], description="Text of the reason.")
     columns: list[str] = Field(
-        description="The features that the code sums.", examples=[["income", "salary"]]
+        description="Features whose contributions are summed.", examples=[["income", "salary"]]
     )
-    contribution: float = Field(examples=[0.64])
+    contribution: float = Field(
+        examples=[0.64],
+        description="Contribution to the difference between the score and the reference.",
+    )
     error: float = Field(
-        description="Standard error of the contribution, where it is estimated: with 95 % confidence it is within "
-        "twice this. 0: it is exact. Of a code that sums several features it is an upper bound.",
+        description="Standard error of an estimated contribution: the exact value is within twice this with 95 % "
+        "confidence. 0: the contribution is exact. For a code that sums several features it is an "
+        "upper bound.",
         examples=[0.0],
     )
 
 
-_REFERENCE = "With `reasons`: what they compare with."
-_EXACT = "With `reasons`: true if no part of the score is an estimate."
+_REFERENCE = "The reference that the reasons compare the score with. Present only with `reasons`."
+_EXACT = "True if no contribution is an estimate. Present only with `reasons`."
 
 
 class Score(Resource):
-    """The score of one row, its position on the model's validation curve, and the probability that it is positive."""
+    """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
-    model_id: str = Field(examples=[_MODEL_ID])
+    model_id: ModelId = Field(examples=[_MODEL_ID])
     id: _ID = None
-    score: float = Field(examples=[1.3721])
+    score: float = Field(
+        examples=[1.3721],
+        description="Score of the row. A higher score means that the row is more likely to be positive.",
+    )
     fpr: float | None = Field(
-        description="Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve.",
+        description="Fraction of the validation negatives with at least this score. Null without a validation "
+        "curve.",
         examples=[0.0123],
     )
     tpr: float | None = Field(
-        description="Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve.",
+        description="Fraction of the validation positives with at least this score. Null without a validation "
+        "curve.",
         examples=[0.41],
     )
     probability: Probability = None
@@ -270,8 +299,8 @@ class Score(Resource):
     no_probability: NoProbability = None
     flag: bool | None = Field(
         default=None,
-        description="True if the score is at least the threshold by which the model keeps the promise of the alias. "
-        "Absent if `ref` is no alias that keeps a promise.",
+        description="True if the score reaches the threshold with which the model meets the alias's guarantee. "
+        "Absent if `ref` is not an alias with a guarantee.",
         examples=[True],
     )
     approximate: bool = Field(
@@ -281,11 +310,14 @@ class Score(Resource):
     )
     reasons: list[Reason] | None = Field(
         default=None,
-        description="With `reasons=3`: the greatest parts, the first the greatest; fewer if the row has fewer. They, "
-        "`reasons_rest` and the score of the reference sum to the score.",
+        description="The largest contributions, largest first; fewer than requested if the row has fewer. With "
+        "`reasons_rest` and the score of the reference, they sum to the score. Present only with "
+        "`reasons`.",
     )
     reasons_rest: float | None = Field(
-        default=None, description="With `reasons`: the sum of all other parts.", examples=[-0.05]
+        default=None,
+        description="Sum of all other contributions. Present only with `reasons`.",
+        examples=[-0.05],
     )
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
 
@@ -293,67 +325,88 @@ class Score(Resource):
 
 
 class Scores(Resource):
-    """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
+    """The scores, in the order of the rows."""
 
-    model_id: str = Field(examples=[_MODEL_ID])
+    model_id: ModelId = Field(examples=[_MODEL_ID])
     ids: _IDS = None
-    scores: list[float] = Field(examples=[[1.3721, -0.2]])
-    fprs: list[float] | None = Field(examples=[[0.0123, 0.45]])
-    tprs: list[float] | None = Field(examples=[[0.41, 0.93]])
+    scores: list[float] = Field(examples=[[1.3721, -0.2]], description="Score of each row.")
+    fprs: list[float] | None = Field(
+        examples=[[0.0123, 0.45]],
+        description="For each row, the fraction of the validation negatives with at least its score. Null without "
+        "a validation curve.",
+    )
+    tprs: list[float] | None = Field(
+        examples=[[0.41, 0.93]],
+        description="For each row, the fraction of the validation positives with at least its score. Null without "
+        "a validation curve.",
+    )
     probabilities: Probabilities = None
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
     no_probability: NoProbability = None
     flags: list[bool] | None = Field(
         default=None,
-        description="For each row, true if the score is at least the threshold by which the model keeps the promise "
-        "of the alias. Absent if `ref` is no alias that keeps a promise.",
+        description="For each row, true if the score reaches the threshold with which the model meets the alias's "
+        "guarantee. Absent if `ref` is not an alias with a guarantee.",
         examples=[[True, False]],
     )
     approximate: bool = Field(
         default=False,
-        description="True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent "
+        description="True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent "
         "otherwise.",
     )
     reasons: list[list[Reason]] | None = Field(
         default=None,
-        description="With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns "
-        "`reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on, `reasons_rest` and "
-        "`reference_score`.",
+        description="The largest contributions to each score; see `Score`. Present only with `reasons`. A table "
+        "has the columns `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` "
+        "and so on, `reasons_rest` and `reference_score`.",
     )
     reasons_rest: list[float] | None = Field(
-        default=None, description="With `reasons`: the sum of all other parts of each score."
+        default=None,
+        description="Sum of all other contributions to each score. Present only with `reasons`.",
     )
     reference: ReasonReference | None = Field(default=None, description=_REFERENCE)
     exact: list[bool] | None = Field(default=None, description=_EXACT)
 
 
 class LabelScore(Resource):
-    """The scores of one row, one per label, by a model with several labels."""
+    """The scores of one row by a model with several labels."""
 
-    model_id: str = Field(examples=[_MODEL_ID])
+    model_id: ModelId = Field(examples=[_MODEL_ID])
     id: _ID = None
-    scores: dict[str, float] = Field(examples=[{"sports": 1.3, "politics": -0.2}])
+    scores: dict[str, float] = Field(
+        examples=[{"sports": 1.3, "politics": -0.2}], description="Score of each label, by name."
+    )
     no_probability: NoProbability = None
 
 
 class LabelScores(Resource):
-    """For each row a list of scores, one per label, by a model with several labels."""
+    """The scores of several rows by a model with several labels."""
 
-    model_id: str = Field(examples=[_MODEL_ID])
+    model_id: ModelId = Field(examples=[_MODEL_ID])
     ids: _IDS = None
-    labels: list[str] = Field(examples=[["sports", "politics"]])
-    scores: list[list[float]] = Field(examples=[[[1.3, -0.2], [0.4, 0.9]]])
+    labels: list[str] = Field(
+        examples=[["sports", "politics"]],
+        description="Names of the labels, in the order of the scores.",
+    )
+    scores: list[list[float]] = Field(
+        examples=[[[1.3, -0.2], [0.4, 0.9]]],
+        description="For each row, a list of scores, one per label.",
+    )
     no_probability: NoProbability = None
 
 
 class Ranking(Resource):
-    """Row numbers, counted from 0, best row first, with their scores and probabilities."""
+    """Row numbers, best row first, with their scores and probabilities."""
 
-    model_id: str = Field(examples=[_MODEL_ID])
+    model_id: ModelId = Field(examples=[_MODEL_ID])
     ids: _IDS = None
-    indices: list[int] = Field(examples=[[1, 0]])
-    scores: list[float] = Field(examples=[[1.3721, -0.2]])
+    indices: list[int] = Field(
+        examples=[[1, 0]], description="Row numbers, from 0, best row first."
+    )
+    scores: list[float] = Field(
+        examples=[[1.3721, -0.2]], description="Score of each row, in the order of `indices`."
+    )
     probabilities: Probabilities = None
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
@@ -361,67 +414,78 @@ class Ranking(Resource):
 
 
 class Explanation(Resource):
-    """One score as a sum: `offset` (the mean score of the training rows, or of some of them) plus all contributions."""
+    """One score as a sum: `offset` plus all contributions."""
 
     id: _ID = None
-    score: float
-    fpr: float | None
-    tpr: float | None
+    score: float = Field(description="Score of the row.")
+    fpr: float | None = Field(
+        description="Fraction of the validation negatives with at least this score. Null without a validation "
+        "curve."
+    )
+    tpr: float | None = Field(
+        description="Fraction of the validation positives with at least this score. Null without a validation "
+        "curve."
+    )
     probability: Probability = None
     probability_low: ProbabilityLow = None
     probability_high: ProbabilityHigh = None
-    offset: float
-    contributions: dict[str, float]
+    offset: float = Field(description="Mean score of the training rows, or of a sample of them.")
+    contributions: dict[str, float] = Field(
+        description="Contribution of each feature. `offset` plus all contributions is the score."
+    )
     method: Annotated[str, one_of(EXPLAIN_METHODS)] = Field(
         description=" ".join(EXPLAIN_METHODS.values())
     )
     exact: bool = Field(
-        description="False: the contributions are estimates, for the model's scores are no sums by feature. They sum "
-        "to the score exactly nevertheless."
+        description="False if the contributions are estimates, because the score is not a sum over features. Even "
+        "then they sum exactly to the score."
     )
     errors: dict[str, float] | None = Field(
-        description="Standard error of each contribution. Null: they are exact."
+        description="Standard error of each contribution. Null: the contributions are exact."
     )
 
 
 class Explanations(Resource):
-    """One explanation per row."""
+    """One explanation for each row."""
 
-    model_id: str
-    explanations: list[Explanation]
+    model_id: ModelId
+    explanations: list[Explanation] = Field(
+        description="One explanation for each row, in the order of the rows."
+    )
     no_probability: NoProbability = None
 
 
 class BatchScoreRequest(Body):
-    """A model, and the dataset whose rows it scores."""
+    """A model and the dataset to score."""
 
     model: Text = Field(description="The model: id, name, name:version or name@alias.")
     dataset_id: Text = Field(
-        description="A ready dataset that has the model's features. It needs no label."
+        description="Id of a ready dataset with the model's features. It does not need a label."
     )
     id: Text | None = Field(
         default=None,
-        description="Column of the dataset that holds the ids of the rows: it becomes the column `id` of the result. "
-        "Needs the scope `read` as well.",
+        description="Column of the dataset with the ids of the rows; it is copied to the column `id` of the "
+        "result. Also requires the scope `read`.",
     )
     keep: Annotated[list[Text], Field(max_length=MAX_NAMES)] = Field(
         default_factory=list,
-        description="Columns of the dataset to copy to the result. Needs the scope `read` as well. Default: none.",
+        description="Columns of the dataset to copy to the result. Also requires the scope `read`. Default: none.",
     )
     top: int | None = Field(
         default=None,
         ge=1,
         le=MAX_TOP,
-        description="Keep only so many rows, those with the highest scores, best first. Default: all, in their order.",
+        description="Keep only this many rows: those with the highest scores, best first. Default: all rows, in "
+        "their order.",
     )
-    probability: bool = Field(default=True, description="False leaves the probability out.")
+    probability: bool = Field(default=True, description="False omits the probability.")
     interval: bool = Field(
-        default=False, description="True adds the pair of Venn and Abers to each probability."
+        default=False, description="True adds the Venn–Abers pair to each probability."
     )
     prevalence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None,
-        description="Fraction of positives in the population of the rows: probabilities are converted to it. Default: "
-        "that of the rows the calibration was learnt on.",
+        description="Fraction of positives in the population that the rows come from. Probabilities are converted "
+        "to it. Default: the prevalence of the rows that the calibration was fitted on.",
     )
 
     reasons: int | None = Field(
@@ -469,45 +533,56 @@ class BatchScoreRequest(Body):
 class ResultColumn(Resource):
     """A column of the result."""
 
-    name: str = Field(examples=["score"])
-    type: str = Field(description="Name of the type in Arrow.", examples=["double"])
+    name: str = Field(examples=["score"], description="Name of the column.")
+    type: str = Field(description="Arrow type of the column.", examples=["double"])
 
 
 class BatchReasons(Resource):
-    """The reasons beside the scores of a table."""
+    """Options of the reasons in the result."""
 
-    n: int = Field(description="Reasons per row.")
-    reference: Annotated[str, one_of(REFERENCES)]
-    direction: Annotated[str, one_of(DIRECTIONS)]
-    threshold: float | None
+    n: int = Field(description="Number of reasons per row.")
+    reference: Annotated[str, one_of(REFERENCES)] = Field(
+        description="Reference that the scores are compared with."
+    )
+    direction: Annotated[str, one_of(DIRECTIONS)] = Field(
+        description="Contributions that are returned: those that raise the score, those that lower it, or both."
+    )
+    threshold: float | None = Field(
+        description="Score to compare with, for the reference `cutoff`. Null: the cutoff of the alias, or another "
+        "reference."
+    )
     dictionary: int | None = Field(
-        description="Revision of the reason codes. Null: the name had none."
+        description="Revision of the reason codes. Null if the model name had none."
     )
 
 
 class BatchScore(Resource):
-    """A table that a job scores. If it is `ready`, `…/result` has the kept columns, row numbers and scores, in the
-    order of the rows, and `…/summary` tells what is in it.
+    """A table that a job scores. Once it is `ready`, `…/result` returns the kept columns, row numbers and scores, in
+    the order of the rows, and `…/summary` describes them.
     """
 
-    id: str = Field(examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"])
-    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
-    job_id: str
-    model_id: str
-    model_name: str = Field(examples=["churn"])
-    model_version: int
-    dataset_id: str | None = Field(
-        description="The dataset that was scored. Null if the rows were sent with the request."
+    id: str = Field(
+        examples=["bat_0198f0c2a4d37c1e8a4b5c6d7e8f9012"], description="Id of the batch score."
     )
-    dataset_name: str | None
+    status: Annotated[str, one_of(STATUSES)] = Field(description=STATUS)
+    job_id: str = Field(description="Id of the job that scores the table.")
+    model_id: ModelId
+    model_name: str = Field(examples=["churn"], description="Name of the model.")
+    model_version: int = Field(description="Version of the model.")
+    dataset_id: str | None = Field(
+        description="Id of the dataset that was scored. Null if the rows were sent with the request."
+    )
+    dataset_name: str | None = Field(
+        description="Name of the dataset that was scored. Null if the rows were sent with the request."
+    )
     file_name: str | None = Field(
         default=None,
-        description="Name of the file of the rows, if it was sent: as `file_name`, or by a form.",
+        description="Name of the file that was sent, from `file_name` or a form. Null if there was none.",
         examples=["customers-may.csv"],
     )
     alias: str | None = Field(
         default=None,
-        description="The alias that the model was named by. Null: it was named by version, name or id.",
+        description="The alias that the request used. Null if it named the model by version, name or id.",
         examples=["champion"],
     )
     keep: list[str] = Field(
@@ -515,64 +590,71 @@ class BatchScore(Resource):
     )
     top: int | None = Field(
         default=None,
-        description="The result has at most this many rows: those with the highest scores, best first; equal scores in "
-        "their order. Null: all rows.",
+        description="Maximum number of rows of the result: those with the highest scores, best first, ties in "
+        "their original order. Null: all rows.",
     )
     reasons: BatchReasons | None = Field(
-        default=None, description="The reasons in the result. Null: none were asked for."
+        default=None,
+        description="Options of the reasons in the result. Null if none were requested.",
     )
-    rows: int | None = Field(description="Number of rows that were scored, if `ready`.")
+    rows: int | None = Field(description="Number of rows that were scored. Null until `ready`.")
     flagged: int | None = Field(
         default=None,
-        description="Number of rows that the alias flags, if `ready`. Null: the model was not named by an alias with a "
-        "cut.",
+        description="Number of rows that the alias flags. Null until `ready`, and if the request did not use an "
+        "alias with a cutoff.",
     )
-    columns: list[ResultColumn] | None = Field(description="Columns of the result, if `ready`.")
-    bytes: int | None = Field(description="Size of the result in bytes, if `ready`.")
+    columns: list[ResultColumn] | None = Field(
+        description="Columns of the result. Null until `ready`."
+    )
+    bytes: int | None = Field(description="Size of the result in bytes. Null until `ready`.")
     sha256: str | None = Field(
-        description="SHA-256 of the result, if `ready`. It is also the ETag."
+        description="SHA-256 of the result, which is also its ETag. Null until `ready`."
     )
     error: dict[str, Any] | None = Field(
-        description="The problem, if the job failed. Its `errors` have lines and columns."
+        description="The problem, if the job failed; otherwise null. Its `errors` give lines and columns."
     )
-    created_at: Timestamp
+    created_at: CreatedAt
 
 
 class ScoreTableCheck(Resource):
     """The rows can be scored. Nothing was created."""
 
-    valid: bool
-    rows: int | None = Field(default=None, description="Number of rows, if rows were sent.")
+    valid: IsValid
+    rows: int | None = Field(default=None, description="Number of rows. Null if no rows were sent.")
     ignored: list[str] | None = Field(
         default=None,
-        description="Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent.",
+        description="Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows "
+        "were sent.",
     )
 
 
 class BatchSummary(Resource):
-    """What the result of a batch score holds, in short."""
+    """Summary of the result of a batch score."""
 
-    batch_score_id: str
+    batch_score_id: str = Field(description="Id of the batch score.")
     rows: int = Field(description="Number of rows that were scored.")
     scores: list[ScoreHistogram] = Field(
-        description="The scores of all rows, also with `top`. One entry per label."
+        description="Distribution of the scores of all rows, even with `top`. One entry per label."
     )
     threshold: float | None = Field(
-        description="Cut of the alias, if it keeps a promise and flags a score."
+        description="Cutoff of the alias. Null if the request did not use an alias with a guarantee, or if no "
+        "score is flagged."
     )
     flagged: int | None = Field(
-        description="Number of rows with a score of at least the cut. Null if the model was not named by an alias that "
-        "keeps a promise."
+        description="Number of rows with a score at or above the cutoff. Null if the request did not use an alias "
+        "with a guarantee."
     )
     ignored: list[str] = Field(
-        description="Columns of the rows sent that were not read, such as the model's label; at most 100."
+        description="Up to 100 columns of the sent rows that were not read, such as the model's label."
     )
     columns: list[str] = Field(
-        description="Columns of `first`: those of the result, at most 150. Of more, kept columns are left out."
+        description="Columns of `first`: up to 150 columns of the result. If there are more, kept columns are "
+        "omitted."
     )
     first: list[list[float | int | bool | str | None]] | None = Field(
-        description="The 50 rows with the highest scores, best first; one value per column. `row_number` is the row's "
-        "number in the table, from 1. Texts end after 200 characters. Null for a model with several labels."
+        description="The 50 rows with the highest scores, best first, with one value per column. `row_number` is "
+        "the row's number in the table, from 1. Strings are truncated to 200 characters. Null for a "
+        "model with several labels."
     )
 
 
@@ -609,33 +691,34 @@ Value = float | bool | str | None
 
 
 class FeatureImportance(Resource):
-    """How much one feature matters."""
+    """The importance of one feature."""
 
-    name: str
-    importance: float
+    name: str = Field(description="Name of the feature.")
+    importance: float = Field(description="Importance, in the unit of `method`.")
     root: float | None = Field(
-        default=None, description="For `squared_auc_gain`: the square root of `importance`."
+        default=None,
+        description="Square root of `importance`. Null unless the method is `squared_auc_gain`.",
     )
     auc_gain: float | None = Field(
         default=None,
-        description="For `squared_auc_gain`: the sum of the gains in training AUC, not squared.",
+        description="Sum of the gains in training AUC, not squared. Null unless the method is `squared_auc_gain`.",
     )
 
 
 class Importance(Resource):
-    """The features, most important first. Values of different methods cannot be compared."""
+    """The features, most important first. Values of different methods are not comparable."""
 
-    model_id: str
+    model_id: ModelId
     method: Annotated[str, one_of(IMPORTANCES)] = Field(
         description="`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum "
         "over features, `permutation_auc` for all others."
     )
-    description: str = Field(description="One sentence that says what the method measures.")
-    on: Part = Field(description="The part of the data that it was measured on.")
+    description: str = Field(description="What the method measures, in one sentence.")
+    on: Part = Field(description="Part of the data that the importance was measured on.")
     label: str | None = Field(
         description="Label whose scores were used. Null for a model with one label."
     )
-    features: list[FeatureImportance]
+    features: list[FeatureImportance] = Field(description="The features, most important first.")
 
 
 def importance_of(measured: Importances) -> Importance:
@@ -652,33 +735,35 @@ def importance_of(measured: Importances) -> Importance:
 
 
 class DependenceAxis(Resource):
-    """One feature and the values of its grid."""
+    """A feature and its grid values."""
 
-    name: str
+    name: str = Field(description="Name of the feature.")
     type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`."
     )
     values: list[Value] = Field(
-        description="The values; dates as ISO 8601. The last is null: a missing value."
+        description="The grid values; dates in ISO 8601. The last value is null: a missing value."
     )
 
 
 class PartialDependence(Resource):
-    """Mean scores when one or two features are set to the values of a grid."""
+    """Mean scores when one or two features are set to each value of a grid."""
 
-    model_id: str
-    on: Part = Field(description="The part of the data that scores are averaged over.")
+    model_id: ModelId
+    on: Part = Field(description="Part of the data that the scores are averaged over.")
     label: str | None = Field(
         description="Label whose scores were used. Null for a model with one label."
     )
-    rows: int = Field(description="Number of rows that each mean is over.")
-    features: list[DependenceAxis]
+    rows: int = Field(description="Number of rows that each mean is taken over.")
+    features: list[DependenceAxis] = Field(
+        description="The one or two features and their grid values."
+    )
     # Described without the type of its items: generators of Java cannot write a choice of two arrays.
     scores: Annotated[
         list[float] | list[list[float]], WithJsonSchema({"type": "array", "items": {}})
     ] = Field(
-        description="Mean scores, one per value of the feature. For two features: one list per value of the first, "
-        "one entry per value of the second."
+        description="Mean scores, one per grid value. For two features: one list for each value of the first, "
+        "with one entry for each value of the second."
     )
 
 
@@ -699,18 +784,21 @@ def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDe
 
 
 class VariableDependence(Resource):
-    """How much scores depend on each of some features, and on two of them together."""
+    """How much the scores depend on each of several features, and on pairs of them."""
 
-    model_id: str
-    on: Part
-    rows: int = Field(description="How many were looked at.")
-    features: list[str]
+    model_id: ModelId
+    on: OnPart
+    rows: int = Field(description="Number of rows that were used.")
+    features: list[str] = Field(
+        description="Names of the features, in the order of `main` and `joint`."
+    )
     main: list[float] = Field(
-        description="Variance of the feature's partial dependence, as a share of the variance of the scores."
+        description="Variance of each feature's partial dependence, as a fraction of the variance of the scores."
     )
     joint: list[list[float]] = Field(
-        description="H² of Friedman & Popescu: the share of the variance of two features' partial dependence that "
-        "is in neither's own; 0 where their effects only add up."
+        description="H² of Friedman & Popescu for each pair of features: the fraction of the variance of their "
+        "joint partial dependence that their separate effects do not explain. 0: the effects are "
+        "additive."
     )
 
 
@@ -737,45 +825,51 @@ def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
 
 
 class ScorecardAttribute(Resource):
-    """What a value of a feature adds."""
+    """The points for a value of a feature."""
 
     of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
-        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`. "
-        "`missing`: no value."
+        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: "
+        "a category. `missing`: no value."
     )
-    low: float | str | None = Field(description="Null: no limit. A date is a text.")
-    high: float | str | None = Field(description="Null: no limit.")
-    category: str | None
-    weight: float = Field(description="Added to the log odds of the positives.")
+    low: float | str | None = Field(
+        description="Lower end of the range. Null: no limit. Dates are strings."
+    )
+    high: float | str | None = Field(description="Upper end of the range. Null: no limit.")
+    category: str | None = Field(description="The category. Null for any other kind of attribute.")
+    weight: float = Field(description="Amount added to the log odds of the positives.")
     odds_ratio: float | None = Field(
-        description="Factor of the odds of the positives. Null: too great."
+        description="Factor for the odds of the positives. Null if it is too large for a float64."
     )
-    points: float
+    points: float = Field(description="Points for this value.")
 
 
 class ScorecardCharacteristic(Resource):
-    """A feature and its attributes. A pair of features has none: its table is in the structure."""
+    """A feature and its attributes. A pair of features has no attributes here; its table is in the model structure."""
 
-    name: str
+    name: str = Field(description="Name of the feature.")
     span: float | None = Field(
-        description="Greatest points less the least. Null for a number that counts by the unit."
+        description="Highest minus lowest points. Null for a number with points per unit."
     )
-    attributes: list[ScorecardAttribute]
+    attributes: list[ScorecardAttribute] = Field(description="The values and their points.")
 
 
 class Scorecard(Resource):
-    """A model in points."""
+    """The model as a scorecard."""
 
-    model_id: str
-    pdo: float
-    base_score: float
-    base_odds: float
-    base_points: float = Field(description="Points of a row all of whose values add nothing.")
-    complete: bool = Field(
-        description="False if the score has parts that are not among the attributes: those of pairs of features, or of "
-        "too many terms."
+    model_id: ModelId
+    pdo: float = Field(description="Points to double the odds, as requested.")
+    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
+    base_odds: float = Field(
+        description="Odds at `base_score`, as requested: number of negatives to one positive."
     )
-    characteristics: list[ScorecardCharacteristic] = Field(description="The greatest span first.")
+    base_points: float = Field(description="Points of a row whose values all add nothing.")
+    complete: bool = Field(
+        description="False if the score has parts that the attributes do not show: pairs of features, or too many "
+        "terms."
+    )
+    characteristics: list[ScorecardCharacteristic] = Field(
+        description="The features, by descending `span`."
+    )
 
 
 def scorecard_of(model_id: str, found: MadeScorecard) -> Scorecard:

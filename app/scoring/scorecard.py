@@ -89,8 +89,8 @@ class Scorecard:
 def no_scorecard(algorithm: str) -> NotFound:
     """Return the refusal of a model whose score is no sum of log odds."""
     return NotFound(
-        f"a scorecard needs scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this model is of the "
-        f"algorithm {algorithm}",
+        f"a scorecard requires scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this "
+        f"model uses the algorithm {algorithm}",
         code="no_scorecard",
     )
 

@@ -253,7 +253,7 @@ class ModelCache:
             served = self._served.get((owner, model_id))
         if served is None:
             raise Unavailable(
-                "the database is unavailable, and the model is not loaded",
+                "the database is unavailable, and the model is not in memory",
                 code="database_unavailable",
             )
         return served
@@ -382,14 +382,15 @@ def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> 
     scores are not sums by feature, else None.
     """
     if rows > MAX_EXPLAINED:
-        raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained at once, got {rows}")
+        raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained per request, got {rows}")
     if _contributions(served, np.full((1, len(served.features.names)), np.nan)) is not None:
         return None
     estimates = reasons.average_estimates(reading, owner, served)
     most = estimates.most_rows(MAX_EXPLAINED)
     if most is not None and rows > most:
         raise Invalid(
-            f"at most {most} rows of this model can be explained at once, got {rows}: contributions are estimated",
+            f"at most {most} rows of this model can be explained per request, because contributions are "
+            f"estimated, got {rows}",
             code="too_many_rows",
         )
     return estimates
@@ -504,7 +505,10 @@ def text(served: Served) -> str:
 
 
 def _not_a_tree(served: Served, format: str) -> Invalid:
-    detail = f"format {format} is for single ranking trees, this is a {type(served.ranker).__name__}: ask for json"
+    detail = (
+        f"format {format} is available only for single ranking trees; this is a "
+        f"{type(served.ranker).__name__}: use json"
+    )
     errors = [{"parameter": "format", "detail": detail}]
     return Invalid(detail, code="not_a_tree", errors=errors)
 

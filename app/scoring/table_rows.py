@@ -71,7 +71,7 @@ class IdFields(TextFields):
 
     id: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
-        description="Field or column that holds the id of each row: it comes back with the row's score.",
+        description="Field or column with the id of each row, which is returned with its score.",
         examples=["customer_id"],
     )
 
@@ -81,7 +81,7 @@ class BesideFields(IdFields):
 
     ignore: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
         default=None,
-        description="Fields or columns to ignore that are not features; `*`: all of them.",
+        description="Fields or columns that are not features and should be ignored; `*`: all of them.",
         examples=["customer_id,left"],
     )
 
@@ -89,8 +89,8 @@ class BesideFields(IdFields):
 class _MissingFields(BesideFields):
     missing: Annotated[list[str] | None, Tokens()] = Field(
         default=None,
-        description="For a table: texts that mean a missing value. An empty cell is always missing. Default: as in "
-        "the training dataset.",
+        description="For a table: strings that mean a missing value. An empty cell is always missing. Default: as "
+        "in the training dataset.",
         examples=["NA,unknown,-999"],
     )
 
@@ -114,8 +114,8 @@ class FileName(Text):
         """Return the name."""
         if text != tidy_name(text):
             raise ValueError(
-                f"{name} must be 1 to {self.max_length} printable characters without / and \\, and without spaces "
-                f"around them, got {shown(text)}"
+                f"{name} must have 1 to {self.max_length} printable characters without / and \\ and without "
+                f"surrounding spaces, got {shown(text)}"
             )
         return text
 
@@ -131,18 +131,18 @@ class _BatchFields(TextFields):
 
     model: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
-        description="For rows that you send: the model, as id, name, name:version or name@alias.",
+        description="The model, as id, name, name:version or name@alias. Only for rows sent with the request.",
     )
     keep: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
         default=None, description="Columns to copy to the result."
     )
     top: Annotated[int | None, Whole(least=1, most=MAX_TOP)] = Field(
         default=None,
-        description="Keep only so many rows, those with the highest scores, best first.",
+        description="Keep only this many rows: those with the highest scores, best first.",
     )
     file_name: Annotated[str | None, FileName()] = Field(
         default=None,
-        description="Name of the file, to be kept with the batch score. Default: that of a form's file.",
+        description="Name of the file, stored with the batch score. Default: that of a form's file.",
     )
 
 
@@ -394,7 +394,7 @@ class RowReader:
             check_type(name, kind, text=True)
             if kinds.get(name) in (NUMERIC, BOOLEAN) and is_dated(kind):
                 raise BadTable(
-                    f"column {show(name)} has the type {kind}; the feature is {kinds[name]}",
+                    f"column {show(name)} has the type {kind}, but the feature is {kinds[name]}",
                     column=name,
                     code="unsupported_type",
                 )
@@ -461,7 +461,7 @@ def refuse_for_workers(table: Format) -> None:
     if table.content_type not in READ_AT_ONCE:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
-            f"{table.content_type} is read only by a worker: send it to POST /v1/batch-scores"
+            f"{table.content_type} can be read only by a worker: send it to POST /v1/batch-scores"
         )
 
 
@@ -470,7 +470,7 @@ def _check_claims(claims: Claims, max_rows: int, bounds: Bounds) -> None:
         raise too_many_rows(max_rows)
     if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
         raise BadTable(
-            f"a table may take at most {bounds.bytes} bytes once decompressed, it takes more",
+            f"a table can have at most {bounds.bytes} bytes after decompression; this one has more",
             code="too_large",
         )
 
@@ -509,8 +509,8 @@ def read_file(
         _check_claims(claims, max_rows, bounds)
         if claims.held > bounds.held:
             raise BadTable(
-                f"a batch of an Arrow stream may take at most {bounds.held} bytes once decompressed, with its "
-                f"dictionaries; one takes {claims.held}: write smaller batches",
+                f"a batch of an Arrow stream can have at most {bounds.held} bytes after decompression, "
+                f"including its dictionaries; one has {claims.held}: write smaller batches",
                 code="too_large",
             )
         return reader, source

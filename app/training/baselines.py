@@ -74,11 +74,11 @@ def resolve(
     """
     skipped = None
     if kind != "bipartite":
-        skipped = f"controls rank rows with one label, the dataset is of kind {kind}"
+        skipped = f"baselines require rows with one label; the dataset is of kind {kind}"
     elif query is not None:
-        skipped = "controls rank all rows as one list, and the dataset has queries"
+        skipped = "baselines rank all rows as one list, but the dataset has queries"
     elif validation["method"] == "none":
-        skipped = "controls need held-out rows, and validation.method is none"
+        skipped = "baselines need held-out rows, but validation.method is none"
     fitted = BASELINES if asked is not False and skipped is None else ()
     return {
         "algorithms": list(fitted),

@@ -251,7 +251,7 @@ class BipartiteSplitData(SplitData):
         y, weight, group = self.train.y, self.train.weight, self.train.group
         reason = ranker.reads_shards()
         if cluster.get("is_lost"):
-            reason = "the attempt before lost it, and this was the last one"
+            reason = "the previous attempt lost it, and this was the last attempt"
         if reason is not None:
             message = f"the Dask cluster was not used for {type(ranker).__name__}: {reason}"
             warnings.warn(message, UserWarning, stacklevel=2)
@@ -472,7 +472,7 @@ def _read(
         needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
-    bytes_told = f"in memory it would take about {needed:,} bytes, and the job may take {limit:,}"
+    bytes_told = f"in memory it would take about {needed:,} bytes, but the job's limit is {limit:,}"
     if columns.query is not None:
         reason: str | None = "it has queries"
     elif search.searches(spec):
@@ -487,7 +487,7 @@ def _read(
             reason = ranker.reads_columns()
         if reason is None:
             return table, [f"the table was read column by column: {bytes_told}"]
-    note = f"the table was read into memory, for {reason}: {bytes_told}"
+    note = f"the table was read into memory, because {reason}: {bytes_told}"
     if on_read is not None:
         on_read(note)  # the job may end for its memory
     return read_table(path, columns), [note]

@@ -184,19 +184,19 @@ class DaskHosts(Placement):
         machines = {own.pop("machine")}
         for address, future in programs.items():
             told = self._wait(
-                self._begin(_result_of(future)), address, until, "cannot say what it runs"
+                self._begin(_result_of(future)), address, until, "does not report its version"
             )
             theirs = dict(told) if isinstance(told, dict) else {}
             machines.add(theirs.pop("machine", ""))
             if theirs != own:
                 raise ShardsLost(
-                    f"all workers of the Dask cluster must run Rankwright {_listed(own)}, as this "
-                    f"one does; {self._named(address)} runs {_listed(theirs)}"
+                    f"all workers of the Dask cluster must run Rankwright {_listed(own)}, like this one; "
+                    f"{self._named(address)} runs {_listed(theirs)}"
                 )
         if len(machines) > 1:
             self.notes.append(
-                "the machines of the cluster are of several kinds, which round sums otherwise: the same seed may give "
-                "another model elsewhere"
+                "the machines of the cluster have different processors, which round sums differently: the "
+                "same seed may give a different model elsewhere"
             )
         hosts = {
             address: self.client.submit(make_host, workers=[address], actor=True, **pinned)
@@ -223,7 +223,7 @@ class DaskHosts(Placement):
             )
         except OSError as error:  # of the connection: the host's own errors are text
             raise ShardsLost(
-                f"{self._named(address)} is gone: its connection was closed"
+                f"{self._named(address)} has left: its connection was closed"
             ) from error
         if told["status"] != "OK":
             raise told["exception"]
@@ -262,12 +262,12 @@ class DaskHosts(Placement):
                 self._heard[address] = worker["last_seen"], now
             elif now - since > self.seconds:
                 raise ShardsLost(
-                    f"{self._named(address)} has not been heard for {self.seconds:g} s"
+                    f"{self._named(address)} has not sent anything for {self.seconds:g} s"
                 )
         for address, host in self.hosts.items():
             if host.status != "finished":
                 raise ShardsLost(
-                    f"{self._named(address)} holds no shards of this fit any more: {host.status}"
+                    f"{self._named(address)} no longer holds shards of this fit: {host.status}"
                 )
 
     def _ask_scheduler(self) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class DaskHosts(Placement):
         try:
             workers: dict[str, Any] = asked.result()["workers"]
         except Exception as error:
-            raise ShardsLost(f"the Dask scheduler is gone: {said_of(error)}") from error
+            raise ShardsLost(f"the Dask scheduler has stopped: {said_of(error)}") from error
         return workers
 
     async def identify(self) -> Any:
@@ -305,7 +305,7 @@ def read_security(secret: Path) -> Security:
         ssl.create_default_context(cafile=secret).load_cert_chain(secret)
     except OSError as error:  # ssl's errors are, too
         why = (
-            "it must hold a private key and its certificate"
+            "it must contain a private key and its certificate"
             if isinstance(error, ssl.SSLError)
             else error.strerror
         )
@@ -343,10 +343,10 @@ def connect(address: str, secret: Path) -> Client:
             )
     except Exception as error:  # of whatever kind: anything may listen there
         log.warning(
-            "no Dask scheduler answers at %s: %s", address, error
+            "no Dask scheduler responds at %s: %s", address, error
         )  # errors name no addresses
         raise ShardsLost(
-            f"no Dask scheduler answers within {CONNECT_SECONDS:g} s: {said_of(error)}"
+            f"no Dask scheduler responded within {CONNECT_SECONDS:g} s: {said_of(error)}"
         ) from error
 
 

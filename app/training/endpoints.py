@@ -50,8 +50,8 @@ def _all() -> Algorithms:
 @router.get("", summary="List algorithms")
 @needs("read")
 async def list_algorithms() -> Algorithms:
-    """All algorithms, each with its paper and the JSON Schema of its parameters. The schemas are made from the
-    estimators.
+    """Return all algorithms, each with its publication and the JSON Schema of its parameters. The schemas are generated
+    from the estimators.
     """
     return _all()
 
@@ -61,23 +61,25 @@ async def list_algorithms() -> Algorithms:
 async def read_algorithm(
     name: Annotated[str, PathParameter(description="Name of the algorithm.")],
 ) -> Algorithm:
-    """One algorithm, with its paper and the JSON Schema of its parameters."""
+    """Return one algorithm, with its publication and the JSON Schema of its parameters."""
     for algorithm in _all().data:
         if algorithm.name == name:
             return algorithm
     known = ", ".join(algorithm.name for algorithm in _all().data)
-    raise NotFound(f"there is no algorithm {name[:100]!r}; there are {known}")
+    raise NotFound(f"there is no algorithm {name[:100]!r}; available are {known}")
 
 
 jobs_router = APIRouter(prefix=PATH, tags=["jobs"], route_class=GuardedRoute)
 
 
-@validated(jobs_router, "", "job", JobCheck, more=" The answer estimates time and memory.")
+@validated(
+    jobs_router, "", "job", JobCheck, more=" The response has an estimate of time and memory."
+)
 @jobs_router.post(
     "",
     status_code=202,
     response_model=Job,
-    summary="Submit a training job",
+    summary="Create a job",
     responses={201: WAITED_DOCS | {"model": Job}},
 )
 @names_resources
@@ -87,11 +89,13 @@ async def submit_job(
     body: JobRequest,
     new: JobCreationDep,
 ) -> Response:
-    """Train a ranker on a dataset. The service stores the job before it answers; a free worker starts it within
+    """Train a ranker on a dataset. The service stores the job before it responds; a free worker starts it within
     milliseconds.
 
-    With `Prefer: wait=N` the answer comes when the job has ended, with its final state. A failed job has ended,
-    too; its `error` says why.
+
+
+    With `Prefer: wait=N` the response is sent when the job has ended, with its final state. A failed job has also
+    ended; its `error` says why.
     """
     train = body.to_request()
     if new.only_check:
@@ -172,11 +176,13 @@ def read_out_of_fold(
     context: ContextDep,
     caller: CallerDep,
     format: Annotated[
-        Literal["json", "csv", "parquet"], Query(description="Every format has all entries.")
+        Literal["json", "csv", "parquet"],
+        Query(description="Format of the response. Every format has all entries."),
     ] = "json",
 ) -> Response:
-    """For every row its fold, its label, and its score by a ranker that was not trained on it. 404 if the model was not
-    cross-validated. 409 if its dataset was deleted for good, because the scores are deleted with it.
+    """Return for every row its fold, its label, and its score by a ranker that was not trained on it. Returns 404 if
+    the model was not cross-validated, and 409 if its dataset was permanently deleted, because the scores are deleted
+    with it.
     """
     model, out_of_fold, path = context.db.reading(
         service.read_out_of_fold, context.blobs, caller.owner, ref
@@ -213,13 +219,11 @@ def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
         yield b"]}"
 
 
-@validation_router.get(
-    "/{ref}/baselines", summary="Read the comparison with simple benchmark models"
-)
+@validation_router.get("/{ref}/baselines", summary="Read the comparison with baselines")
 @needs("read")
 def read_baselines(*, ref: str, context: ContextDep, caller: CallerDep) -> Baselines:
-    """The controls: logistic regression and an SVM for the AUC, fitted on the same splits, with paired comparisons to
-    the model. 404 if the model was trained without controls.
+    """Return the baselines (logistic regression and an SVM for the AUC, trained on the same splits) with paired
+    comparisons to the model. Returns 404 if the model was trained without baselines.
     """
     return baselines_of(*context.db.reading(service.read_baselines, caller.owner, ref))
 
@@ -227,5 +231,7 @@ def read_baselines(*, ref: str, context: ContextDep, caller: CallerDep) -> Basel
 @validation_router.get("/{ref}/leaderboard", summary="Read the leaderboard of auto")
 @needs("read")
 def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Leaderboard:
-    """All candidates that `auto` tried, and the members of the model. 404 for a model of any other algorithm."""
+    """Return all candidates that `auto` tried, and the members of the ensemble. Returns 404 for a model of any other
+    algorithm.
+    """
     return leaderboard_of(*context.db.reading(service.read_leaderboard, caller.owner, ref))

@@ -225,9 +225,10 @@ class FitContext:
             return []
         counted = self.clock.compiling - self.uncounted
         told = (
-            f"the budget lost {counted:.0f} s of them, because the timeout of the job left no more"
+            f"{counted:.0f} s of this counted towards the budget, because the timeout of the job left no "
+            "more time"
             if counted >= MIN_COMPILING_SECONDS
-            else "they do not count in the budget"
+            else "this time does not count towards the budget"
         )
         return [
             f"compiling kernels for this machine took {self.clock.compiling:.0f} s: {told}. This happens once "
@@ -344,7 +345,7 @@ class FitContext:
             outcome["rows"], outcome["failed"] = (
                 0,
                 (
-                    f"the job's memory has room for {max_rows:,} of {of:,} rows, and a comparison needs "
+                    f"the job's memory holds only {max_rows:,} of {of:,} rows, and a comparison needs "
                     f"{MIN_BASELINE_ROWS}"
                 ),
             )
@@ -513,14 +514,16 @@ class FitContext:
         if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
             most = max(limit // BYTES_PER_MEASURED_ROW, MIN_MEASURED_ROWS)
         if math.isinf(self._ends):
-            return _thin(split_data, most, self.spec["seed"], outcome, "memory had no room for all")
+            return _thin(
+                split_data, most, self.spec["seed"], outcome, "they did not all fit into memory"
+            )
         sample = split_data.sample("train", self.spec["seed"])
         assert sample is not None
         one = interpretation.seconds_a_row(lambda rows: interpretation.score(ranker, rows), sample)
         n_rows, n_train = self.n_rows(), split_data.n_learnt
         left = self._seconds_left()
         n_scored = max(int(left / max(one, 1e-9)) - (n_rows - n_train), MIN_MEASURED_ROWS)
-        why = "the budget had no time to score all"
+        why = "the budget was too short to score all rows"
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
     def measure_importance(
@@ -551,7 +554,7 @@ def _thin(
         return split_data
     thin = split_data.thinned(n_rows / n_train, seed)
     outcome["notes"].append(
-        f"the training figures are of {thin.n_learnt:,} of the {n_train:,} training rows: {why}"
+        f"the training metrics use {thin.n_learnt:,} of the {n_train:,} training rows: {why}"
     )
     return thin
 

@@ -105,7 +105,7 @@ def _lock_inputs(session: Session, old: Job) -> None:
     model = model_repository.find(session, old.owner, model_id, lock=True)
     if model is None:
         raise Conflict(
-            f"a job can be retried only while its model exists; {model_id} was deleted",
+            f"a job can be retried only while its model exists, but {model_id} was deleted",
             code="model_deleted",
         )
     if (current := model.importance_job_id) is not None and current != old.id:
@@ -114,7 +114,8 @@ def _lock_inputs(session: Session, old: Job) -> None:
         )
     if model_repository.find_importance(session, model_id) is not None:
         raise Conflict(
-            f"the importance of model {model_id} is measured already", code="job_not_retryable"
+            f"the importance of model {model_id} has already been measured",
+            code="job_not_retryable",
         )
 
 

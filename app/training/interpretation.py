@@ -225,12 +225,20 @@ SQUARED_GAIN = "squared_auc_gain"
 CONTRIBUTION = "mean_absolute_contribution"
 PERMUTATION = "permutation_auc"
 METHODS: Mapping[str, str] = {
-    SQUARED_GAIN: "Sum of the squared gains of AUC on the training rows, Σ (ΔAUC)², over the splits on the feature "
-    "(Clémençon, Depecker & Vayatis 2011, §5.1). root is its square root, auc_gain is Σ ΔAUC.",
-    CONTRIBUTION: "Mean size of the feature's part of the score, |contribution|, over a sample of the training rows; "
-    "in units of the score.",
-    PERMUTATION: "Loss of AUC on a sample of held-out rows when the values of the feature are permuted, as mean of 5 "
-    "permutations. 0: the ranker does not need the feature. Negative values are noise.",
+    SQUARED_GAIN: (
+        "Sum of the squared gains in AUC on the training rows, Σ (ΔAUC)², over the splits on the "
+        "feature (Clémençon, Depecker & Vayatis 2011, §5.1). root is its square root; auc_gain is Σ "
+        "ΔAUC."
+    ),
+    CONTRIBUTION: (
+        "Mean absolute contribution of the feature to the score, over a sample of the training rows, "
+        "in units of the score."
+    ),
+    PERMUTATION: (
+        "Decrease of the AUC on a sample of held-out rows when the values of the feature are "
+        "permuted, averaged over 5 permutations. 0: the ranker does not need the feature. Negative "
+        "values are noise."
+    ),
 }
 N_PERMUTATIONS = 5
 """Permutations of each feature."""
@@ -347,13 +355,14 @@ def read_importance(session: Session, owner: str, ref: str, label: str | None) -
         job = job_repository.find(session, owner, model.importance_job_id)
         state = "deleted" if job is None else shown_state(job)
         raise NotFound(
-            f"the importance of model {model.id} comes after the model, by {model.importance_job_id}, which is {state}",
+            f"the importance of model {model.id} is not available yet: it is measured by "
+            f"{model.importance_job_id}, which is {state}",
             code="no_importance",
         )
     if row is None:
         raise NotFound(
-            f"model {model.id} ({model.algorithm}) has no importances: they are measured at training, and this "
-            f"training did not measure them",
+            f"model {model.id} ({model.algorithm}) has no feature importances: the training did not "
+            "measure them",
             code="no_importance",
         )
     features = [feature.copy() for feature in row.features]

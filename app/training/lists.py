@@ -145,8 +145,8 @@ def check_queries(table: Table, what: str, least: int) -> None:
     found = count_informative(table.y, table.query, table.weight)
     if found < least:
         raise Invalid(
-            f"{what} must have at least {least} queries with rows of different labels, got {found}: use more "
-            "queries",
+            f"{what} must have at least {least} queries with rows of different labels, got {found}: use "
+            "more queries",
             code="too_few_rows",
         )
 

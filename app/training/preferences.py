@@ -190,8 +190,8 @@ class PreferenceSplitData(SplitData):
 
 def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
     return Invalid(
-        f"a split by {by} must leave at least {least} pairs in each part, "
-        f"got {len(train.rows)} to learn from and {len(validation.rows)} to judge by",
+        f"a split by {by} must leave at least {least} pairs in each part, got {len(train.rows)} for "
+        f"training and {len(validation.rows)} for validation",
         code="too_few_rows",
     )
 

@@ -336,9 +336,10 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
     if not repeated:
         return []
     return [
-        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal in every feature "
-        f"to a training row: the figures are too optimistic, unless future rows also repeat training rows. If a "
-        f"column says which rows belong together, set it as the group: such rows then stay on one side of a split"
+        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal "
+        "in every feature to a training row, so the metrics are too optimistic unless future rows "
+        "also repeat training rows. If a column identifies which rows belong together, set it as the "
+        "group: such rows then stay on one side of a split"
     ]
 
 
@@ -347,10 +348,10 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
     for baseline in [] if compared is None else compared["baselines"]:
         name, rows, of_rows = baseline["algorithm"], baseline["rows"], baseline["of_rows"]
         if baseline["failed"]:
-            notes.append(f"the control {name} could not be fitted: {baseline['failed']}")
+            notes.append(f"the baseline {name} could not be trained: {baseline['failed']}")
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
-                f"the control {name} was fitted on {rows:,} of {of_rows:,} rows, to save time"
+                f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time"
             )
     return notes
 

@@ -10,8 +10,13 @@ from app.datasets.schemas import Duplicates
 from app.http.schemas import (
     NULL_IF_TOO_FEW,
     Body,
+    FprMax,
+    FprMin,
     Interval,
+    IsValid,
     Kind,
+    Level,
+    ModelId,
     Rate,
     Resource,
     Tags,
@@ -35,49 +40,48 @@ MAX_SEARCHED = 100
 class Algorithm(Resource):
     """An algorithm that can be trained."""
 
-    name: str = Field(examples=["rankboost"])
-    summary: str
-    paper: str
+    name: str = Field(examples=["rankboost"], description="Name of the algorithm.")
+    summary: str = Field(description="What the algorithm does, in one sentence.")
+    paper: str = Field(description="Publication that describes the algorithm.")
     kinds: list[Kind] = Field(
-        description="Kinds of datasets that it can train on.",
+        description="Kinds of datasets that the algorithm can train on.",
         examples=[["bipartite", "preferences"]],
     )
     parameters: dict[str, Any] = Field(
-        description="JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and "
-        "defaults."
+        description="JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next "
+        "to `name` in `algorithm`."
     )
 
 
 class Algorithms(Resource):
-    """All algorithms."""
+    """All ranking algorithms."""
 
-    data: list[Algorithm]
+    data: list[Algorithm] = Field(description="The algorithms.")
 
 
 class Auc(Body):
     """Maximise the AUC: the area under the whole ROC curve."""
 
-    metric: Literal["auc"]
+    metric: Literal["auc"] = Field(description="Always `auc`.")
 
 
 class PartialAuc(Body):
     """Maximise the partial AUC over a window of false positive rates."""
 
-    metric: Literal["pauc"]
-    fpr_min: Rate = 0.0
-    fpr_max: Rate
+    metric: Literal["pauc"] = Field(description="Always `pauc`.")
+    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
+    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
 
 
 class TprAtFpr(Body):
-    """Maximise the TPR at one FPR. The model comes with the threshold that flags at most this fraction of the
-    negatives.
+    """Maximise the TPR at one FPR. The model comes with a threshold that flags at most this fraction of the negatives.
 
-    Algorithms with a window are trained for [fpr/2, fpr]. The threshold is chosen on the validation rows.
+    Algorithms that optimise a window are trained for [fpr/2, fpr]. The threshold is chosen on the validation rows.
     """
 
-    metric: Literal["tpr"]
+    metric: Literal["tpr"] = Field(description="Always `tpr`.")
     fpr: Annotated[
-        float, Field(gt=0, le=1, description="Maximum fraction of the negatives to flag.")
+        float, Field(gt=0, le=1, description="Largest fraction of the negatives to flag.")
     ]
 
 
@@ -86,64 +90,72 @@ Count = Annotated[
     Field(
         ge=1,
         le=2**53,
-        description="Number of first rows, of the validation rows. Where fewer rows judge, as in a search, it is the "
-        "same share of them.",
+        description="Number of rows at the top of the list, for the validation rows. On fewer rows, as in a "
+        "search, the same fraction is used.",
     ),
 ]
 Share = Annotated[
-    float, Field(ge=MIN_WIDTH, le=1, description="Size of the list as a fraction of all rows.")
+    float, Field(ge=MIN_WIDTH, le=1, description="Length of the list as a fraction of all rows.")
 ]
 
 
 class AveragePrecision(Body):
     """Maximise the average precision: the mean precision at the thresholds of the positives."""
 
-    metric: Literal["average_precision"]
+    metric: Literal["average_precision"] = Field(description="Always `average_precision`.")
 
 
 class Precision(Body):
-    """Maximise the precision of the first rows of the list: the fraction of them that is positive.
+    """Maximise the precision at the top of the list: the fraction of its first rows that are positive.
 
-    Exactly one of `count` and `share` says how many rows these are.
+    Set exactly one of `count` and `share`.
     """
 
-    metric: Literal["precision"]
-    count: Count | None = None
-    share: Share | None = None
+    metric: Literal["precision"] = Field(description="Always `precision`.")
+    count: Count | None = Field(
+        default=None, description="Number of rows at the top of the list. Null: `share` is set."
+    )
+    share: Share | None = Field(
+        default=None,
+        description="Length of the list as a fraction of all rows. Null: `count` is set.",
+    )
 
 
 class Lift(Body):
-    """Maximise the lift of the first rows of the list: their precision divided by the prevalence."""
+    """Maximise the lift at the top of the list: the precision of its first rows divided by the prevalence."""
 
-    metric: Literal["lift"]
+    metric: Literal["lift"] = Field(description="Always `lift`.")
     share: Share
 
 
 class PrecisionAtRecall(Body):
-    """Maximise the precision of the list down to where it holds a fraction of the positives."""
+    """Maximise the precision of the shortest list that contains a given fraction of the positives."""
 
-    metric: Literal["precision_at_recall"]
+    metric: Literal["precision_at_recall"] = Field(description="Always `precision_at_recall`.")
     recall: Annotated[
         float, Field(ge=MIN_WIDTH, le=1, description="Fraction of the positives to find.")
     ]
 
 
 class NdcgOfList(Body):
-    """Maximise the normalised discounted cumulative gain: each positive among the first rows counts
-    1 / log2(rank + 1). Not for datasets with a weight column.
+    """Maximise the normalised discounted cumulative gain: each positive among the first rows counts 1 / log2(rank + 1).
+    Not available for datasets with a weight column.
     """
 
-    metric: Literal["ndcg"]
-    count: Count | None = None
+    metric: Literal["ndcg"] = Field(description="Always `ndcg`.")
+    count: Count | None = Field(
+        default=None, description="Number of rows at the top of the list. Null: all rows."
+    )
 
 
 TimeColumn = Annotated[
     Text | None,
     Field(
-        description="Column of numbers or ISO 8601 dates. Every validation row is then later than every training row. "
-        "The column is not used as a feature. Default: the dataset's column of dates, if it has one without missing "
-        "values, has no group and no query, and `repeats` is 1. Else, and with null, rows are drawn at random, "
-        "stratified by class; dates are features then.",
+        description="Column of numbers or ISO 8601 dates. The validation rows are then the newest rows: each is "
+        "later than every training row. The column is not used as a feature. Default: the dataset's "
+        "date column, if it has exactly one, the column has no missing values, the dataset has no "
+        "group and no query, and `repeats` is 1. Otherwise, and with null, rows are drawn at random, "
+        "stratified by class, and dates are used as features.",
     ),
 ]
 
@@ -151,26 +163,30 @@ TimeColumn = Annotated[
 class Holdout(Body):
     """Hold out a stratified fraction of the rows and validate on it."""
 
-    method: Literal["holdout"]
-    fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    method: Literal["holdout"] = Field(description="Always `holdout`.")
+    fraction: Annotated[
+        float, Field(gt=0, lt=1, description="Fraction of the rows to hold out.")
+    ] = 0.25
     time_column: TimeColumn = None
 
 
 class CrossValidation(Body):
-    """Cross-validation: score each fold by a ranker trained on the other folds. Serve a ranker fitted on all rows.
+    """Score each fold with a ranker trained on the other folds. The served ranker is trained on all rows.
 
     Areas are means over the folds. The curve, `fpr` and `tpr` of the served model come from the out-of-fold scores and
     are marked `approximate`. Each fold has its own parameter search.
     """
 
-    method: Literal["cross_validation"]
-    folds: Annotated[int, Field(ge=2, le=splits.MAX_FOLDS)] = splits.FOLDS
+    method: Literal["cross_validation"] = Field(description="Always `cross_validation`.")
+    folds: Annotated[int, Field(ge=2, le=splits.MAX_FOLDS, description="Number of folds.")] = (
+        splits.FOLDS
+    )
     repeats: Annotated[
         int,
         Field(
             ge=1,
             le=splits.MAX_REPEATS,
-            description="Number of times that the rows are divided into folds. Must be 1 with a time_column.",
+            description="How many times the rows are divided into folds. Must be 1 with a `time_column`.",
         ),
     ] = 1
     time_column: TimeColumn = None
@@ -179,14 +195,14 @@ class CrossValidation(Body):
 class OtherDataset(Body):
     """Validate on another dataset."""
 
-    method: Literal["dataset"]
-    dataset_id: Text
+    method: Literal["dataset"] = Field(description="Always `dataset`.")
+    dataset_id: Text = Field(description="Id of the dataset to validate on.")
 
 
 class NoValidation(Body):
-    """Train on all rows and do not validate. There is no curve, and scores have no `fpr` and `tpr`."""
+    """Train on all rows without validation. The model has no ROC curve, and its scores have no `fpr` and `tpr`."""
 
-    method: Literal["none"]
+    method: Literal["none"] = Field(description="Always `none`.")
 
 
 Dimension = Annotated[
@@ -206,8 +222,8 @@ InnerFolds = Annotated[
     Field(
         ge=2,
         le=search.MAX_FOLDS,
-        description="Number of inner folds of the training rows that judge each candidate. Default: one part is held "
-        "out instead.",
+        description="Number of inner folds of the training rows on which candidates are compared. Default: one "
+        "part is held out instead.",
     ),
 ]
 InnerFraction = Annotated[
@@ -215,7 +231,7 @@ InnerFraction = Annotated[
     Field(
         gt=0,
         lt=1,
-        description="Fraction of the training rows held out to judge candidates. Not used with `folds`.",
+        description="Fraction of the training rows held out to compare candidates. Not used with `folds`.",
     ),
 ]
 Candidates = Annotated[
@@ -227,14 +243,14 @@ Candidates = Annotated[
 
 
 class GridSearch(Body):
-    """Grid search: try every combination of values, and train with the best.
+    """Try every combination of values, and train with the best.
 
     One fit covers all values of `n_rounds`, or of an SVM's `C`. Candidates are trained on one part of the training rows
-    and judged by the job's objective on the rest. The served ranker is fitted with the chosen values on all training
-    rows. The validation rows of the model have no part in the choice.
+    and compared by the job's objective on the rest. The served ranker is trained with the chosen values on all training
+    rows. The validation rows of the model are not used for the choice.
     """
 
-    method: Literal["grid"]
+    method: Literal["grid"] = Field(description="Always `grid`.")
     space: Annotated[dict[str, list[JsonValue]], at_most(MAX_SEARCHED)] = Field(
         description="Parameters to search, each with 1 to 100 values."
     )
@@ -252,9 +268,9 @@ class _Drawn(Body):
 
 
 class RandomSearch(_Drawn):
-    """Random search: try candidates drawn at random. Otherwise like a grid search."""
+    """Try candidates drawn at random. Otherwise the same as a grid search."""
 
-    method: Literal["random"]
+    method: Literal["random"] = Field(description="Always `random`.")
 
 
 class HalvingSearch(_Drawn):
@@ -262,7 +278,7 @@ class HalvingSearch(_Drawn):
     so on.
     """
 
-    method: Literal["halving"]
+    method: Literal["halving"] = Field(description="Always `halving`.")
 
 
 Validation = Annotated[
@@ -275,12 +291,12 @@ Search = Annotated[GridSearch | RandomSearch | HalvingSearch, Field(discriminato
 class JobRequest(Body):
     """A training job. Only `dataset_id` and `algorithm.name` are required."""
 
-    dataset_id: Text
+    dataset_id: Text = Field(description="Id of a ready dataset to train on.")
     algorithm: dict[str, JsonValue] = Field(
-        description="`name`, and any parameters of that algorithm: see GET /v1/algorithms."
+        description="`name`, and optionally parameters of that algorithm: see `GET /v1/algorithms`."
     )
     name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
-        default=None, description="Name of the model. Default: the algorithm's name."
+        default=None, description="Name of the model. Default: the name of the algorithm."
     )
     objective: Annotated[
         Auc
@@ -291,27 +307,40 @@ class JobRequest(Body):
         | Lift
         | PrecisionAtRecall
         | NdcgOfList,
-        Field(discriminator="metric"),
+        Field(
+            discriminator="metric",
+            description="What to maximise. It chooses parameters, thresholds and, for some algorithms, the training "
+            "loss.",
+        ),
     ] = Auc(metric="auc")
-    validation: Validation = Holdout(method="holdout")
-    search: Search | None = None
+    validation: Validation = Field(
+        default=Holdout(method="holdout"), description="How to validate the model."
+    )
+    search: Search | None = Field(
+        default=None,
+        description="Search for good parameters before training. Null: train with the given parameters.",
+    )
     baselines: bool | None = Field(
         default=None,
-        description="Whether to fit controls afterwards: logistic regression and an SVM for the AUC, on the same "
-        "splits, for comparison. Null, the default: yes, within a tenth of the job's time; if that is too short, on a "
-        "sample of the rows. true: on all rows, however long it takes. false: no. `auto` counts them within its "
-        "budget.",
+        description="Whether to train baselines on the same splits for comparison: logistic regression and an SVM "
+        "for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the "
+        "rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` "
+        "includes them in its budget.",
     )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None,
-        description="Maximum run time in seconds, at most the service's `RANKWRIGHT_MAX_JOB_SECONDS`. Default: its "
-        "`RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
+        description="Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the "
+        "setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.",
     )
     priority: Annotated[int, Field(ge=-100, le=100)] = Field(
         default=0,
-        description="Of an owner's jobs, those with a higher priority start first, from -100 to 100.",
+        description="Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start "
+        "first.",
     )
-    tags: Tags = Field(default_factory=dict)
+    tags: Tags = Field(
+        default_factory=dict,
+        description="Key–value labels for your own use, up to 50. The model gets the same tags.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -328,132 +357,141 @@ class JobRequest(Body):
 
 
 class Estimate(Resource):
-    """Rough estimate from the size of the table."""
+    """A rough estimate from the size of the table."""
 
-    seconds: float
-    memory_bytes: int
+    seconds: float = Field(description="Expected run time in seconds.")
+    memory_bytes: int = Field(description="Expected peak memory in bytes.")
 
 
 @with_members(parameters.shown_members(optional=False))
 class JobCheck(Resource):
     """The job is valid. Nothing was created."""
 
-    valid: bool
-    algorithm: dict[str, Any]
-    objective: dict[str, Any]
+    valid: IsValid
+    algorithm: dict[str, Any] = Field(description="Name of the algorithm and all its parameters.")
+    objective: dict[str, Any] = Field(
+        description="Objective of the training: `metric` and its parameters."
+    )
     validation: dict[str, Any] = Field(
-        description="As it will be stored: `time_column` names the column by which the newest rows judge."
+        description="Validation method as it would be stored. `time_column` names the column that selects the "
+        "newest rows for validation."
     )
-    search: dict[str, Any] | None
-    baselines: dict[str, Any]
-    estimate: Estimate
-    warnings: list[str] = Field(
-        description="Warnings about the data and the split that the model will have."
+    search: dict[str, Any] | None = Field(description="The parameter search. Null without one.")
+    baselines: dict[str, Any] = Field(
+        description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
+        "of the job's time that they may take; null: no limit."
     )
+    estimate: Estimate = Field(description="A rough estimate of time and memory.")
+    warnings: list[str] = Field(description="Warnings about the data and the split.")
     duplicates: Duplicates | None = Field(
-        description="Rows of the dataset that are equal to another, and where they stand in the job's splits. Null "
-        "without splits of its rows, and without a profile of the dataset."
+        description="Rows of the dataset that are equal to another row, and where they go in the job's splits. "
+        "Null without splits of its rows, and without a profile of the dataset."
     )
 
 
 class FoldAuc(Resource):
     """The AUC of one fold."""
 
-    repeat: int
-    fold: int
-    auc: float
+    repeat: int = Field(description="Number of the repeat, from 1.")
+    fold: int = Field(description="Number of the fold, from 1.")
+    auc: float = Field(description="AUC of the fold's rows.")
 
 
 class OutOfFold(Resource):
-    """The out-of-fold scores of a cross-validated model. Its AUC and curve come from them."""
+    """The out-of-fold scores of a cross-validated model. Its AUC and curve are computed from them."""
 
-    model_id: str
-    repeats: int
-    folds: int
-    fold_aucs: list[FoldAuc]
-    columns: list[str]
+    model_id: ModelId
+    repeats: int = Field(description="Number of repeats.")
+    folds: int = Field(description="Number of folds in each repeat.")
+    fold_aucs: list[FoldAuc] = Field(description="AUC of each fold.")
+    columns: list[str] = Field(description="Names of the columns of `data`.")
     data: list[list[float]] = Field(
         description="One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and "
-        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. `aligned_score` "
-        "is the same on the scale of the served ranker: equal quantiles of the scores that both rankers give the "
-        "fold's training rows are equal scores."
+        "`fold` count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. "
+        "`aligned_score` is on the scale of the served ranker: equal quantiles of the two rankers' "
+        "scores on the fold's training rows have equal scores."
     )
 
 
 class Difference(Interval):
-    """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
+    """The model's value minus the baseline's value."""
 
-    p_value: float | None = Field(description=NULL_IF_TOO_FEW)
+    p_value: float | None = Field(
+        description=("p-value of the hypothesis that both values are equal. " + NULL_IF_TOO_FEW)
+    )
     adjusted_p_value: float | None = Field(
-        description="p-value adjusted by Holm over all controls and windows. Null without `p_value`."
+        description="p-value adjusted with Holm's method over all baselines and windows. Null without `p_value`."
     )
 
 
 class BaselineArea(Resource):
-    """The area of one control over one window."""
+    """The value of one baseline."""
 
-    algorithm: str
-    area: Interval
-    difference: Difference
+    algorithm: str = Field(description="Name of the baseline's algorithm.")
+    area: Interval = Field(description="Value of the baseline.")
+    difference: Difference = Field(
+        description="Difference between the two values: that of the model minus that of the baseline."
+    )
 
 
 class WindowBaselines(Resource):
-    """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
+    """The model and the baselines over one window of false positive rates; [0, 1] is the AUC."""
 
-    fpr_min: float
-    fpr_max: float
-    chosen: Interval
-    baselines: list[BaselineArea]
+    fpr_min: FprMin
+    fpr_max: FprMax
+    chosen: Interval = Field(description="Area of the model.")
+    baselines: list[BaselineArea] = Field(description="Areas of the baselines.")
 
 
 class MetricBaselines(Resource):
-    """The model and the controls by the figure that the job's objective names."""
+    """The model and the baselines by the metric of the job's objective."""
 
     metric: str = Field(
-        description="Its name, as …/metric-estimates has it. A count of rows is shown as the share that it is."
+        description="Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."
     )
-    chosen: Interval
-    baselines: list[BaselineArea]
+    chosen: Interval = Field(description="Value of the model.")
+    baselines: list[BaselineArea] = Field(description="Values of the baselines.")
 
 
 class BaselineWindow(Resource):
     """A window of false positive rates."""
 
-    fpr_min: float
-    fpr_max: float
+    fpr_min: FprMin
+    fpr_max: FprMax
 
 
 class Baselines(Resource):
-    """Whether a model is significantly better than simple benchmark models."""
+    """Whether a model is significantly better than its baselines."""
 
-    model_id: str
-    level: float
+    model_id: ModelId
+    level: Level
     beats: bool | None = Field(
-        description="True if the model's `metric`, or without one its area over the window `decided_on`, is greater "
-        "than that of every control, each with an adjusted p-value below 1 - level. False also if there are too few "
-        "rows for a test. Null if no control was fitted."
+        description="True if the model is better than every baseline, by `metric` or else by the area over "
+        "`decided_on`, each with an adjusted p-value below 1 − `level`. False also if there are too "
+        "few rows for a test. Null if no baseline was trained."
     )
     decided_on: BaselineWindow = Field(
-        description="Window of the job's objective. For `tpr`: the window that it is trained on."
+        description="Window of the job's objective. For `tpr`: the window that the model is trained for."
     )
-    baselines: list[Baseline]
-    windows: list[WindowBaselines]
+    baselines: list[Baseline] = Field(description="The baselines.")
+    windows: list[WindowBaselines] = Field(description="Comparison over each window.")
     metric: MetricBaselines | None = Field(
         None,
-        description="For an objective such as `average_precision` or `precision`: the same by its figure.",
+        description="Comparison by the metric of an objective such as `average_precision` or `precision`. Null "
+        "for other objectives.",
     )
-    skipped: str | None = Field(description="Why no controls were fitted; otherwise null.")
+    skipped: str | None = Field(description="Why no baselines were trained; otherwise null.")
 
 
 class Leaderboard(Resource):
     """The candidates of `auto`, best first, and the members of the resulting model."""
 
-    model_id: str
-    budget_seconds: float
+    model_id: ModelId
+    budget_seconds: float = Field(description="Time budget in seconds.")
     seconds: float = Field(description="Duration of the search in seconds, without the final fit.")
-    members: list[Member]
-    candidates: list[LeaderboardRow]
-    notes: list[str]
+    members: list[Member] = Field(description="Rankers of the resulting ensemble.")
+    candidates: list[LeaderboardRow] = Field(description="The candidates, best first.")
+    notes: list[str] = Field(description="Notes about the search.")
 
 
 def baselines_of(model: Model, found: ModelBaselines) -> Baselines:

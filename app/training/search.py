@@ -71,7 +71,9 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
         else:
             return tried
     raise invalid(
-        "/search/space", f"no candidate is valid; the first: {wrong}", code="invalid_parameter"
+        "/search/space",
+        f"no candidate is valid; the first error: {wrong}",
+        code="invalid_parameter",
     ) from wrong
 
 
@@ -167,8 +169,8 @@ def check_size(spec: TrainSpec, n_scopes: int) -> None:
     if n_fits > MAX_FITS:
         raise invalid(
             "/search",
-            f"a job may have at most {MAX_FITS:,} fits, this one has {n_fits:,}: candidates × search.folds × folds and "
-            "repeats of the validation, and one for what is served",
+            f"a job can have at most {MAX_FITS:,} fits; this one has {n_fits:,}: candidates × search.folds "
+            "× folds and repeats of the validation, plus one for the served ranker",
         )
 
 

@@ -253,7 +253,8 @@ def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None
     if seconds is not None and seconds > most:
         raise invalid(
             f"/{name}",
-            f"{name.rpartition('/')[2]} may be at most {most:g} here (RANKWRIGHT_MAX_JOB_SECONDS), got {seconds:g}",
+            f"{name.rpartition('/')[2]} can be at most {most:g} (RANKWRIGHT_MAX_JOB_SECONDS), got "
+            f"{seconds:g}",
         )
 
 
@@ -333,7 +334,7 @@ def _resolve_algorithm(request: TrainRequest, objective: Objective) -> Algorithm
     name = given.pop("name", None)
     if name == AUTO:
         if searched is not None:
-            raise invalid("/search", f"{AUTO} has its own search: leave out search")
+            raise invalid("/search", f"{AUTO} has a built-in search: omit search")
         return {"name": name, "parameters": search.check_auto(given, request.timeout_seconds)}
     if not isinstance(name, str) or name not in ALGORITHMS:
         known = ", ".join([*ALGORITHMS, AUTO])
@@ -390,13 +391,13 @@ def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
         if parameter in JOB_LEVEL_PARAMETERS:
             raise invalid(
                 f"/search/space/{parameter}",
-                f"{parameter} comes from the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; leave it out of the search",
+                f"{parameter} is set by the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; omit it from the search",
                 code="invalid_parameter",
             )
         if parameter in given:
             raise invalid(
                 f"/algorithm/{parameter}",
-                f"{parameter} comes from the search; leave it out of the algorithm",
+                f"{parameter} is set by the search; omit it from the algorithm",
                 code="invalid_parameter",
             )
 
@@ -405,10 +406,16 @@ def _parameter_error(
     name: str, estimator: type[Ranker], own: Parameters, parameter: str, value: object
 ) -> str | None:
     if parameter in JOB_LEVEL_PARAMETERS:
-        return f"{parameter} comes from the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; leave it out of the algorithm"
+        return (
+            f"{parameter} is set by the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; omit it from the "
+            "algorithm"
+        )
     if parameter == "monotone" and parameter not in own:
         able = [other for other, it in ALGORITHMS.items() if parameter in own_parameters(it)]
-        return f"{name} cannot keep monotone constraints; algorithms that can are {', '.join(able)}, {AUTO}"
+        return (
+            f"{name} does not support monotone constraints; algorithms that do are {', '.join(able)}, "
+            f"{AUTO}"
+        )
     if parameter not in own:
         return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
     try:
@@ -423,7 +430,7 @@ def check_auto(dataset: Dataset) -> None:
     if dataset.kind != DatasetKind.BIPARTITE:
         raise invalid(
             "/algorithm/name",
-            f"{AUTO} trains on datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}",
+            f"{AUTO} trains on datasets of kind bipartite; {dataset.id} is of kind {dataset.kind}",
             code="wrong_kind",
         )
 
@@ -456,8 +463,8 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
         able = ", ".join(other for other, it in ALGORITHMS.items() if it.takes_query)
         raise invalid(
             "/algorithm/name",
-            f"{name} cannot learn within the queries of dataset {dataset.id} (column {shown(dataset.query)}); "
-            f"algorithms that can are {able}",
+            f"{name} cannot train within the queries of dataset {dataset.id} (column "
+            f"{shown(dataset.query)}); algorithms that can are {able}",
             code="wrong_kind",
         )
     try:
@@ -471,8 +478,8 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
         what = "share of rows" if metric in LIST_METRICS else f"metric {metric!r}"
         raise invalid(
             "/objective/metric",
-            f"queries and grades are judged as lists: the objective must be one of {', '.join(LIST_METRICS)}, with a "
-            f"count where it has one; got the {what}",
+            "queries and grades are evaluated as lists: the objective must be one of "
+            f"{', '.join(LIST_METRICS)}, with a count where it has one; got the {what}",
         )
     try:
         list_metric_of(objective)
@@ -486,8 +493,8 @@ def check_curve(objective: Objective, dataset: Dataset) -> None:
     if metric not in ("auc", "pauc") and dataset.kind == DatasetKind.MULTILABEL:
         raise invalid(
             "/objective/metric",
-            f"objective.metric {metric} needs one score per row; a dataset of kind multilabel has one per label; use "
-            "auc or pauc",
+            f"objective.metric {metric} needs one score per row, but a dataset of kind multilabel has one "
+            "per label; use auc or pauc",
         )
 
 
@@ -510,16 +517,16 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
         what = "count" if count is not None else "metric"
         raise invalid(
             f"/objective/{what}",
-            f"the rows of {dataset.id} have weights, and {metric} of a number of rows needs rows that count alike; "
-            f"{way_out}",
+            f"the rows of {dataset.id} have weights, but {metric} of a number of rows needs rows of equal "
+            f"weight; {way_out}",
         )
     if count is None:
         return
     if evaluated_rows is None:
-        way_out = "set share" if metric == "precision" else "leave it out"
+        way_out = "set share" if metric == "precision" else "omit it"
         raise invalid(
             "/objective/count",
-            f"objective.count is of the validation rows, and there are none; {way_out}",
+            f"objective.count is a number of validation rows, but there are none; {way_out}",
         )
     if count > evaluated_rows:
         raise invalid(
@@ -543,8 +550,8 @@ def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
         named = ", ".join(map(repr, categorical[:10])) + (", …" if len(categorical) > 10 else "")
         raise invalid(
             "/algorithm/name",
-            f"{algorithm['name']} takes only numeric features with these parameters, and {named} are categorical; "
-            f"algorithms that take these by default are {able or 'none yet'}",
+            f"{algorithm['name']} takes only numeric features with these parameters, but {named} are "
+            f"categorical; algorithms that accept them by default are {able or 'none yet'}",
             code="categorical_features",
         )
 
@@ -581,7 +588,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
     if objective["metric"] != "auc":
         raise invalid(
             "/objective/metric",
-            f"pairs have no positive and negative rows: leave out the objective, got {objective['metric']!r}",
+            f"pairs have no positive and negative rows: omit the objective, got {objective['metric']!r}",
         )
     try:
         estimator(**algorithm["parameters"]).check_pair_parameters()
@@ -597,8 +604,8 @@ def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | 
     if searched.get("folds") is not None and dataset.kind != DatasetKind.BIPARTITE:
         raise invalid(
             "/search/folds",
-            f"search.folds are for datasets of kind bipartite, {dataset.id} is of kind {dataset.kind}: "
-            "leave it out; one part is then held out",
+            f"search.folds requires a dataset of kind bipartite; {dataset.id} is of kind {dataset.kind}: "
+            "omit it, and one part is held out",
             code="unsupported",
         )
     return searched.copy()
@@ -634,14 +641,15 @@ def check_validation(validation: Validation, dataset: Dataset) -> None:
         if asked and dataset.kind != DatasetKind.BIPARTITE:
             raise invalid(
                 f"/validation/{pointer}",
-                f"validation.{pointer} {shown(value)} is for datasets of kind bipartite, "
-                f"{dataset.id} is of kind {dataset.kind}; it can be validated by holdout or dataset",
+                f"validation.{pointer} {shown(value)} requires a dataset of kind bipartite; {dataset.id} is of "
+                f"kind {dataset.kind}: use holdout or dataset",
                 code="unsupported",
             )
     if dataset.query is not None and validation.get("repeats", 1) > 1:
         raise invalid(
             "/validation/repeats",
-            f"repeats must be 1 with queries, each of which is judged once, got {validation['repeats']}",
+            "repeats must be 1 with queries, because each query is evaluated once, got "
+            f"{validation['repeats']}",
         )
     if by_time is None:
         return
@@ -661,13 +669,14 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
     if column["role"] not in {"feature", "identifier"} or column["type"] == "boolean":
         raise invalid(
             pointer,
-            "time_column must name a column of numbers or ISO 8601 dates that has no other role, "
+            "time_column must name a column of numbers or ISO 8601 dates without another role; "
             f"{shown(name)} is the {column['role']}, of type {column['type']}",
         )
     if column["role"] == "feature" and count_features(dataset) == 1:
         raise invalid(
             pointer,
-            f"the time_column is not used as a feature, and the dataset has no feature beside {shown(name)}",
+            "the time_column is not used as a feature, and the dataset has no other feature than "
+            f"{shown(name)}",
         )
 
 
@@ -676,20 +685,21 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
         raise invalid(
-            pointer, f"dataset {other.id} must be of kind {dataset.kind}, it is {other.kind}"
+            pointer,
+            f"dataset {other.id} must be of kind {dataset.kind}, but is of kind {other.kind}",
         )
     if (misfit := find_misfit(dataset, other)) is not None:
         raise invalid(pointer, f"dataset {other.id} {misfit}")
     if dataset.query is not None and other.query is None:
         raise invalid(
             pointer,
-            f"dataset {other.id} must have a query column, as dataset {dataset.id} has; it has none",
+            f"dataset {other.id} must have a query column, like dataset {dataset.id}",
         )
     if label_values(other) != label_values(dataset):
         raise invalid(
             pointer,
-            f"dataset {other.id} must have the label values {show_labels(dataset)}, "
-            f"it has {show_labels(other)}",
+            f"dataset {other.id} must have the label values {show_labels(dataset)}, but has "
+            f"{show_labels(other)}",
         )
 
 
@@ -766,7 +776,8 @@ def _auto_schema() -> JsonSchema:
         default=None,
         gt=0,
         le=MAX_SCORE_MICROSECONDS,
-        description="Largest predicted µs in which the model may score a row in bulk, in one thread. Null: no limit.",
+        description="Largest predicted time in microseconds to score a row in bulk, in one thread. Null: no "
+        "limit.",
     )
     fields = {
         "budget_seconds": (float, budget),
@@ -824,7 +835,7 @@ def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, Model
     model = find(session, owner, ref)
     baselines = session.get(ModelBaselines, model.id)
     if baselines is None:
-        raise NotFound(f"model {model.id} was trained without controls", code="no_baselines")
+        raise NotFound(f"model {model.id} was trained without baselines", code="no_baselines")
     return model, baselines
 
 

@@ -50,8 +50,8 @@ BYTES_PER_JUDGE_CELL = 16
 BYTES_PER_CELL_OF_FOLDS = 8
 """More under cross-validation: the table stays while a fold's part of it is learnt from."""
 WAYS_OUT = (
-    "use more rows of the rarer class, in more groups if there are groups, or fewer folds; validation.method "
-    "'none' trains a model without validation"
+    "use more rows of the rarer class (in more groups, if there are groups) or fewer folds; "
+    "validation.method 'none' trains a model without validation"
 )
 FOLDS, MAX_FOLDS, MAX_REPEATS = 5, 20, 20
 _SALT = 2**34
@@ -228,7 +228,7 @@ def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
     except Invalid as error:
         ways_out = WAYS_OUT
         if table.time is not None:
-            ways_out += "; validation.time_column null splits the rows at random"
+            ways_out += "; set validation.time_column to null to split the rows at random"
         raise Invalid(f"{error.detail}: {ways_out}", code=error.code) from error
     return row_split
 
@@ -243,7 +243,7 @@ def check_one_split(inner: InnerSplits, of: str) -> None:
     """Raise Invalid for inner folds of data that can be held out once only."""
     if inner.n_splits != 1:
         raise Invalid(
-            f"a search with {of} holds out one part: leave out search.folds, got {inner.n_splits}",
+            f"a search with {of} holds out one part: omit search.folds, got {inner.n_splits}",
             code="unsupported",
         )
 

@@ -142,7 +142,7 @@ def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
     dataset = find_to_read(session, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
-            f"dataset {dataset.id} must be ready, it is {dataset.status}", code="dataset_not_ready"
+            f"dataset {dataset.id} must be ready, but is {dataset.status}", code="dataset_not_ready"
         )
     check_pairs_ready(dataset)
     return dataset
@@ -166,8 +166,8 @@ def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> Tr
 def _check_judge(dataset: Dataset, judge: Dataset) -> None:
     if label_values(dataset) != label_values(judge):
         raise Invalid(
-            f"the validation dataset {judge.id} must have the label values {show_labels(dataset)}, "
-            f"it has {show_labels(judge)}",
+            f"the validation dataset {judge.id} must have the label values {show_labels(dataset)}, but has "
+            f"{show_labels(judge)}",
             code="label_mismatch",
         )
     if (misfit := find_misfit(dataset, judge)) is not None:

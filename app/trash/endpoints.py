@@ -15,24 +15,26 @@ router = APIRouter(prefix="/v1/trash", tags=["trash"], route_class=GuardedRoute)
 @router.get("", summary="List the trash")
 @needs("read")
 def list_trash(context: ContextDep, caller: CallerDep, paging: PagingDep) -> TrashPage:
-    """Datasets, models, evaluations and comparisons that were deleted in the last 30 days, the last deleted first."""
+    """Return the datasets, models, evaluations and comparisons that were deleted in the last 30 days, the most recently
+    deleted first.
+    """
     page = context.db.reading(trash.list_page, caller.owner, limit=paging.limit, after=paging.after)
     data = [item_of(entry) for entry in page.data]
     return TrashPage(data=data, has_more=page.has_more, next=page.next)
 
 
-@router.post("/{item_id}/restore", summary="Restore something from the trash")
+@router.post("/{item_id}/restore", summary="Restore a deleted resource")
 @needs("train")
 def restore_item(item_id: str, context: ContextDep, caller: CallerDep) -> TrashItem:
-    """Restore what was deleted, under its id, as it was. The answer says what it is."""
+    """Restore a deleted resource, unchanged and under its id. The response says what it is."""
     return item_of(context.db.writing(trash.restore, caller.owner, item_id))
 
 
-@router.delete("/{item_id}", status_code=204, summary="Delete something for good")
+@router.delete("/{item_id}", status_code=204, summary="Delete a resource permanently")
 @needs("train")
 def delete_item(item_id: str, context: ContextDep, caller: CallerDep) -> None:
-    """Delete something in the trash for good. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Of a
-    dataset, at most 64 rows of each class stay with each model that learnt from it, for its reasons. The last version
-    of a name takes the reason codes of the name with it.
+    """Permanently delete a resource in the trash. Its bytes are removed within `RANKWRIGHT_BLOB_GRACE_SECONDS`. Up to
+    64 rows of each class of a dataset are kept with each model that was trained on it, for its reasons. Deleting the
+    last version of a name also deletes the reason codes of the name.
     """
     context.db.writing(trash.delete, caller.owner, item_id)

@@ -6,26 +6,27 @@ from typing import Annotated, get_args
 
 from pydantic import Field
 
-from app.http.schemas import PageOf, Resource, Timestamp, one_of
+from app.http.schemas import CreatedAt, PageOf, Resource, Timestamp, one_of
 from app.trash.repository import Kind, TrashEntry
 from app.trash.service import DAY_SECONDS, DAYS
 
 
 class TrashItem(Resource):
-    """Something that was deleted, and can be restored."""
+    """A deleted resource that can be restored."""
 
-    id: str
-    kind: Annotated[str, one_of(get_args(Kind))]
+    id: str = Field(description="Id of the resource.")
+    kind: Annotated[str, one_of(get_args(Kind))] = Field(description="Kind of resource.")
     name: str = Field(
-        description="Its own name; of an evaluation that of the model, of a comparison that of the dataset."
+        description="Name of the resource. For an evaluation: that of the model. For a comparison: that of the "
+        "dataset."
     )
-    version: int | None = Field(description="The version of that name.")
+    version: int | None = Field(description="Version of that name. Null if it has none.")
     bytes: int = Field(
-        description="Stored bytes, which the quota counts until it is deleted for good."
+        description="Stored bytes. They count towards the quota until the resource is permanently deleted."
     )
-    created_at: Timestamp
-    deleted_at: Timestamp
-    expires_at: Timestamp = Field(description="When it is deleted for good.")
+    created_at: CreatedAt
+    deleted_at: Timestamp = Field(description="Time of deletion.")
+    expires_at: Timestamp = Field(description="Time of permanent deletion.")
 
 
 class TrashPage(PageOf[TrashItem]):

@@ -652,7 +652,7 @@ class _ModelsOperations(_Collection):
         """
         name, at, label = alias.partition("@")
         if not (name and at and label):
-            raise ConfigurationError(f'an alias must read "name@alias", got {alias!r}')
+            raise ConfigurationError(f'an alias must have the form "name@alias", got {alias!r}')
         new = yield from ask(api.read_model(_ref(challenger)))
         try:
             now = yield from ask(api.read_alias(name, label))
@@ -1076,8 +1076,9 @@ class _KeysOperations(_Collection):
             if not request.lost_answer:
                 raise
             raise SecretLost(
-                f"the answer to the rotation of {key_id} was lost, and the key of this client is not valid any more: if"
-                " it is the same key, make another on the server with `rankwright keys create`",
+                f"the response to the rotation of {key_id} was lost, and the key of this client is no longer "
+                "valid: if it is the rotated key, create another one on the server with `rankwright keys "
+                "create`",
                 None,
             ) from refusal
 
@@ -1097,8 +1098,8 @@ def _with_secret(key: types.KeyWithSecret) -> types.KeyWithSecret:
     """Return a new key. SecretLost: if a repeated request has found it, without its secret."""
     if key.secret is None:
         raise SecretLost(
-            f"the key {key.id} exists, but the answer with its secret was lost, and the secret is shown only once: "
-            "rotate it, or revoke it",
+            f"the key {key.id} exists, but the response with its secret was lost, and the secret is shown "
+            "only once: rotate or revoke the key",
             key.id,
         )
     return key
@@ -1461,15 +1462,15 @@ def find_service(
     if left is not None and not named and not _is_local(left):
         if url is None:
             raise ConfigurationError(
-                f"{folder / 'address'} names {left!r}, which is not this machine: name the service by its address, or"
-                " that folder by RANKWRIGHT_STATE_DIR"
+                f"{folder / 'address'} contains {left!r}, which is not this machine: pass the address of the "
+                "service, or set RANKWRIGHT_STATE_DIR to another folder"
             )
         left = None
     own = url is None or (left is not None and _is_same(url, left))
     url = (url or left or DEFAULT_URL).rstrip("/")
     if not url.startswith(("http://", "https://")):
         raise ConfigurationError(
-            f"the address of a service begins with http:// or https://, got {url!r}"
+            f"the address of a service must start with http:// or https://, got {url!r}"
         )
     if api_key is None and own and (named or left is not None):
         api_key = _read(folder / "api-key")
@@ -1595,7 +1596,7 @@ class Client(_ClientOperations, Blocking):
     def __reduce__(self) -> Any:
         """Return how a copy in another process is made. TypeError: if the client has a transport of the caller's."""
         if self._found_again is None:
-            raise TypeError("a client with a transport of its own cannot be pickled")
+            raise TypeError("a client with a custom transport cannot be pickled")
         return _find_again, self._found_again
 
     def __deepcopy__(self, memo: Any) -> Client:

@@ -162,7 +162,9 @@ def _header(name: str) -> str:
 def _header_text(name: str, value: Any) -> str:
     text = as_text(value)
     if not (text.isascii() and text.isprintable() and text):
-        raise ConfigurationError(f"{name} must be printable ASCII characters, got {value!r}")
+        raise ConfigurationError(
+            f"{name} must be a non-empty string of printable ASCII characters, got {value!r}"
+        )
     return text
 
 

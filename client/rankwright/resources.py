@@ -175,7 +175,7 @@ class ApiObject:
                 while chunk := (yield ReadChunk(response)):
                     file.write(chunk)
             except BrokenConnection as error:
-                raise ConnectionFailed(f"the answer is incomplete: {error}") from error
+                raise ConnectionFailed(f"the response is incomplete: {error}") from error
         yield Close(response)
         return b""
 
@@ -237,8 +237,8 @@ def refuse_key(idempotency_key: str | None) -> None:
     """Raise ConfigurationError for a key with a folder."""
     if idempotency_key is not None:
         raise ConfigurationError(
-            f"idempotency_key is for one file, got {idempotency_key!r} with a folder: the same call goes on with what "
-            "it has sent"
+            f"idempotency_key applies to one file, got {idempotency_key!r} with a folder: to resume a "
+            "folder, repeat the same call"
         )
 
 
@@ -379,7 +379,9 @@ class _JobOperations(ApiObject):
             raise JobFailed(self.data.id, self.data.state, cast(Any, self.data.error))
         made = self.data.output
         if made is None or made.kind != "model":
-            raise RankwrightError(f"job {self.data.id} of kind {self.data.kind} makes no model")
+            raise RankwrightError(
+                f"job {self.data.id} of kind {self.data.kind} does not create a model"
+            )
         model = self._make(Model, AsyncModel, None)
         yield from cast(Any, model)._load(made.id)
         return model
@@ -392,7 +394,7 @@ class _JobOperations(ApiObject):
                 left = end - time.monotonic()
                 if left <= 0:
                     raise TimeoutError(
-                        f"job {self.data.id} has not ended after {timeout} s: it goes on"
+                        f"job {self.data.id} has not ended after {timeout} s; it continues to run"
                     )
                 hold = min(hold, max(1.0, left))
             held = _held(self._key, hold)
@@ -588,7 +590,7 @@ class _DatasetOperations(ApiObject):
             if end is not None:
                 left = end - time.monotonic()
                 if left <= 0:
-                    raise TimeoutError(f"dataset {self.data.id} was not read after {timeout} s")
+                    raise TimeoutError(f"dataset {self.data.id} was not ready after {timeout} s")
                 hold = min(hold, max(1.0, left))
             reads = self.data if self.data.status == "processing" else self.data.pairs
             if reads is not None and reads.job_id is not None:
@@ -901,7 +903,7 @@ class _ModelOperations(ApiObject):
                 break
         else:
             raise RankwrightError(
-                f"{self.ref} moved to another model {_SCORE_TRIES} times while a table was scored"
+                f"{self.ref} was moved to another model {_SCORE_TRIES} times while a table was being scored"
             )
         answers = [(each.content, each.headers.get("content-type", "")) for each in responses]
         return frame_of(answers, body, fields.get("reasons") or 0)
@@ -992,7 +994,7 @@ class _ModelOperations(ApiObject):
         found = yield from self._score_row(features, more)
         if isinstance(found, types.LabelScore):
             raise SeveralLabels(
-                f"{self.ref} has a score for each of several labels: use score_row_by_label"
+                f"{self.ref} has one score for each of several labels: use score_row_by_label"
             )
         return found
 
@@ -1022,8 +1024,8 @@ class _ModelOperations(ApiObject):
     ) -> Steps[types.Score | types.LabelScore]:
         if features is not None and not isinstance(features, Mapping):
             raise ConfigurationError(
-                f"features must be a mapping of names to values, got {type(features).__name__}; a Series "
-                "becomes one by to_dict()"
+                f"features must be a mapping of names to values, got {type(features).__name__}; convert a "
+                "Series with to_dict()"
             )
         options = {
             name: value
@@ -1033,7 +1035,7 @@ class _ModelOperations(ApiObject):
         row = {**(features or {}), **{n: v for n, v in more.items() if n not in options}}
         for name in options.keys() & row.keys():
             raise ConfigurationError(
-                f"{name!r} is a feature of the row and an option: score the row by score_rows"
+                f"{name!r} is both a feature of the row and an option: use score_rows"
             )
         request = api.score_row(self.ref, **cast(Any, options))
         written = {name: "" if _is_missing(value) else value for name, value in row.items()}
@@ -1255,7 +1257,7 @@ class _KnownModel:
         metrics = self.metrics
         found = getattr(metrics, "auc", None) or getattr(metrics, "pair_order", None)
         if found is None:
-            raise AttributeError(f"{self.ref} has no area of its own: see `metrics`")
+            raise AttributeError(f"{self.ref} has no single AUC: see `metrics`")
         return cast(types.Interval, found)
 
     def __repr__(self) -> str:
@@ -1322,7 +1324,9 @@ class AsyncModel(_ModelOperations, _KnownModel, Asynchronous):
 
     def _model(self) -> types.Model:
         if self._data is None:
-            raise AttributeError(f"nothing is known of {self.ref} yet: `await model.refresh()`")
+            raise AttributeError(
+                f"{self.ref} has not been loaded yet: call `await model.refresh()`"
+            )
         return self._data
 
 

@@ -148,7 +148,7 @@ class RemoteRanker(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in params.items():
             if "__" in name:
                 raise ValueError(
-                    f"{name!r} is no parameter of {type(self).__name__}: it has no parts"
+                    f"{name!r} is not a parameter of {type(self).__name__}, which has no nested parameters"
                 )
             setattr(self, name, value)
         return self

@@ -201,7 +201,7 @@ def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None)
     for path in paths:
         if not path.is_file():
             raise ConfigurationError(
-                f"a folder of tables must have files alone; {shown} has {path.name!r}"
+                f"a folder of tables must contain only files; {shown} has {path.name!r}"
             )
     if not 1 <= len(paths) <= MAX_PARTS:
         raise ConfigurationError(
@@ -211,8 +211,8 @@ def folder_bodies(folder: str | os.PathLike[str], media_type: str | None = None)
     for path, body in zip(paths, bodies, strict=True):
         if body.media_type != bodies[0].media_type:
             raise ConfigurationError(
-                f"the tables of a folder must have one format; {paths[0].name!r} is {bodies[0].media_type}, and "
-                f"{path.name!r} is {body.media_type}"
+                f"the tables of a folder must have the same format; {paths[0].name!r} is "
+                f"{bodies[0].media_type}, but {path.name!r} is {body.media_type}"
             )
     return bodies
 
@@ -229,7 +229,7 @@ def _of_file(file: BinaryIO, media_type: str | None) -> Body:
             file.seek(start)
         while chunk := file.read(CHUNK_BYTES):
             if isinstance(chunk, str):
-                raise ConfigurationError("a file must be opened for bytes: open(path, 'rb')")
+                raise ConfigurationError("a file must be opened in binary mode: open(path, 'rb')")
             yield chunk
 
     return Body(

@@ -102,7 +102,7 @@ class Request:
 def segment(value: str) -> str:
     """Return an id or name as one segment of a path. ConfigurationError: if it could lead to another path."""
     if not isinstance(value, str) or value in ("", ".", "..") or "/" in value or "\0" in value:
-        raise ConfigurationError(f"an id or name must be text without a slash, got {value!r}")
+        raise ConfigurationError(f"an id or name must be a string without a slash, got {value!r}")
     return value
 
 
@@ -245,7 +245,7 @@ def send(request: Request) -> Steps[Response]:
         if request.stream:
             response.content = yield from _read_all(response)
         if response.status < 400:  # no route of the service redirects: something before it does
-            moved = f"the service is not here: ask at {response.headers.get('location')!r}"
+            moved = f"the service has another address: use {response.headers.get('location')!r}"
             raise problem_error(response.status, {"detail": moved}, None)
         wait = _retry_after(response.headers)
         refusal = problem_error(response.status, _problem(response), wait)
@@ -595,16 +595,16 @@ def _broken(url: str) -> Iterator[None]:
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
         said = str(error) or type(error).__name__
         raise BrokenConnection(
-            f"no service answers at {url}: {said}",
+            f"no service responds at {url}: {said}",
             sent=False,
             timed_out=isinstance(error, httpx.TimeoutException),
         ) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-        raise ConfigurationError(f"{url!r} is no address of a service: {error}") from error
+        raise ConfigurationError(f"{url!r} is not the address of a service: {error}") from error
     except httpx.RequestError as error:
         said = str(error) or type(error).__name__
         raise BrokenConnection(
-            f"the connection to {url} broke: {said}",
+            f"the connection to {url} was lost: {said}",
             sent=True,
             timed_out=isinstance(error, httpx.TimeoutException),
         ) from error

@@ -12,409 +12,485 @@ from rankwright.records import Record
 
 
 class AbsentPart(Record):
-    """A part that the model does not have."""
+    """A requested part that the model does not have."""
 
     part: Literal['metrics', 'roc', 'operating_points', 'operating_point']
+    """Name of the part."""
     code: str
-    """The code of the problem that the part's own address answers."""
+    """Error code that the part's own route returns."""
     detail: str
+    """Why the part is absent."""
 
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
     name: str
+    """Name of the algorithm."""
     summary: str
+    """What the algorithm does, in one sentence."""
     paper: str
+    """Publication that describes the algorithm."""
     kinds: list[Literal['bipartite', 'preferences', 'multilabel', 'graded']]
-    """Kinds of datasets that it can train on."""
+    """Kinds of datasets that the algorithm can train on."""
     parameters: dict[str, Any]
-    """JSON Schema of the parameters, which a job's `algorithm` has beside `name`: types, bounds and
-    defaults.
+    """JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next to
+    `name` in `algorithm`.
     """
 
 class Algorithms(Record):
-    """All algorithms."""
+    """All ranking algorithms."""
 
     data: list[Algorithm]
+    """The algorithms."""
 
 class Alias(Record):
     """An alias with its history."""
 
     name: str
+    """Name of the models."""
     alias: str
+    """The alias, such as `live`."""
     revision: int
+    """Revision number, from 1. It is also the ETag."""
     model_id: str
-    guarantee: CurrentGuarantee | None
-    """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
-    cutoff: AliasCutoff | None
-    """How the present version keeps the promise."""
+    """Id of the model that the alias points to."""
+    promise: CurrentPromise | None
+    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
+    `flag`.
+    """
+    cut: AliasCut | None
+    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
     memo: StoredMemo | None
-    """Why the alias was moved, as the caller said."""
+    """Why the alias was last moved. Null if no memo was given."""
     author: str | None
-    """Name of the key that moved the alias. Null: the alias was moved without a key."""
+    """Name of the key that last moved the alias. Null if it was moved without a key."""
     updated_at: str
+    """Time of the last change."""
     history: list[AliasStep]
+    """The revisions of the alias, the newest first."""
 
-class AliasCutoff(Record):
-    """The threshold by which a version keeps the promise, and its rates on the validation rows."""
+class AliasCut(Record):
+    """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
 
     threshold: float | None
-    """Scores of at least this are flagged. Null: nothing is flagged."""
+    """Lowest score that is flagged. Null: no row is flagged."""
     fpr: float
+    """False positive rate on the validation rows."""
     tpr: float
+    """True positive rate on the validation rows."""
 
 class AliasStep(Record):
-    """The model that an alias pointed to from this time, with the promise and the cut of that time."""
+    """One revision of an alias: its model, guarantee and cutoff from this time on."""
 
     revision: int
+    """Revision number, from 1."""
     model_id: str
-    guarantee: CurrentGuarantee | None
-    cutoff: AliasCutoff | None
+    """Id of the model."""
+    promise: CurrentPromise | None
+    """Guarantee of this revision. Null without one."""
+    cut: AliasCut | None
+    """Cutoff of this revision. Null without a guarantee."""
     memo: StoredMemo | None
+    """Why the alias was moved. Null if no memo was given."""
     author: str | None
+    """Name of the key that moved the alias. Null if it was moved without a key."""
     at: str
+    """Time of the change."""
 
 class AliasSummary(Record):
-    """An alias: a name that can be moved to another model. `revision` is also its ETag."""
+    """An alias: a name that can be moved from one version of a model to another."""
 
     name: str
+    """Name of the models."""
     alias: str
+    """The alias, such as `live`."""
     revision: int
+    """Revision number, from 1. It is also the ETag."""
     model_id: str
-    guarantee: CurrentGuarantee | None
-    """What every version behind the alias keeps. Null: nothing is promised, and answers have no `flag`."""
-    cutoff: AliasCutoff | None
-    """How the present version keeps the promise."""
+    """Id of the model that the alias points to."""
+    promise: CurrentPromise | None
+    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
+    `flag`.
+    """
+    cut: AliasCut | None
+    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
     memo: StoredMemo | None
-    """Why the alias was moved, as the caller said."""
+    """Why the alias was last moved. Null if no memo was given."""
     author: str | None
-    """Name of the key that moved the alias. Null: the alias was moved without a key."""
+    """Name of the key that last moved the alias. Null if it was moved without a key."""
     updated_at: str
+    """Time of the last change."""
 
 class AreaDrift(Record):
-    """Change of one figure between the model's validation and this dataset: two independent samples."""
+    """Change of one metric between the model's validation and this dataset, as two independent samples."""
 
     of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades', 'prevalence']
-    """`auc`, `pauc`, `pair_order`, `list` (a figure within queries), `grades` or `prevalence`."""
-    metric: str | None = None
-    """The name of the figure, such as ndcg@10; null for areas."""
+    """`auc`, `pauc`, `pair_order`, `list` (a metric within queries), `grades` or `prevalence`."""
+    figure: str | None = None
+    """Name of the metric, such as `ndcg@10`. Null for areas."""
     label: str | None = None
-    """The label, for a model with several labels."""
+    """Name of the label. Null unless the model has several labels."""
     fpr_min: float | None = None
+    """Lower end of the window of a partial AUC; otherwise null."""
     fpr_max: float | None = None
+    """Upper end of the window of a partial AUC; otherwise null."""
     before: Interval
+    """Value on the model's validation."""
     after: Interval
+    """Value on this dataset."""
     change: Interval
     """`after` minus `before`, with the interval of Zou and Donner."""
     p_value: float
+    """p-value of the hypothesis that there is no difference."""
     adjusted_p_value: float
-    """p-value adjusted by Holm over all tests of this drift."""
+    """p-value adjusted with Holm's method over all tests of this drift."""
     changed: bool
+    """True if the change is statistically significant by the adjusted p-value."""
     words: str
+    """The result in one sentence."""
 
 class Artifact(Record):
-    """The file of the model."""
+    """The file of the trained model."""
 
     sha256: str
+    """SHA-256 of the file."""
     bytes: int
+    """Size of the file in bytes."""
+
+class AskedCut(Record):
+    """An operating point and the rate that was requested."""
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    fpr: Interval
+    """Fraction of the negatives that are flagged."""
+    tpr: Interval
+    """Fraction of the positives that are flagged."""
+    precision: Interval
+    """Fraction of the flagged rows that are positive, at this `prevalence`."""
+    lift: Interval
+    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
+    flagged: Interval
+    """Fraction of all rows that are flagged, at this `prevalence`."""
+    threshold_low: float | None
+    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
+    cost, in the population. Null: the data set no limit.
+    """
+    threshold_high: float | None
+    """Upper end of that interval. Null: the data set no limit."""
+    prevalence: float
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
+    tpr_at_fpr: Interval | None
+    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
+    if no `fpr` was requested.
+    """
+    fpr_at_tpr: Interval | None
+    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
+    cost: Cost | None
+    """Mean cost per row. Null if no costs were given."""
+    asked: str
+    """The requested rate."""
 
 class AuditEntry(Record):
-    """One change, as the audit log records it."""
+    """One change in the audit log."""
 
     id: str
+    """Id of the entry."""
     created_at: str
+    """Time of the change."""
     key_id: str | None
-    """The key that made the change. Null for the command line on the server."""
+    """Id of the key that made the change. Null for the command line on the server."""
     action: str
-    """The route or the command."""
+    """The route or command."""
     path: str | None
-    """Path of the request, without its query."""
+    """Path of the request, without its query. Null for the command line."""
     made: list[str]
-    """Ids of the resources that were created."""
+    """Ids of the created resources."""
     request_id: str | None
+    """Id of the request. Null for the command line."""
     client: str | None
     """Network address of the caller. Null for the command line."""
 
 class Band(Record):
-    """The kind of the confidence limits."""
+    """The confidence band of a ROC curve."""
 
     kind: Literal['pointwise', 'simultaneous']
-    """`pointwise`: for each point by itself. `simultaneous`: for the whole curve at once."""
-    level: float
-
-class Baseline(Record):
-    """A control: a simple benchmark model fitted on the same splits."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    fit_seconds: float
-    """Fit time of all folds, in seconds."""
-    failed: str | None
-    """Why the fit failed; otherwise null."""
-    rows: int | None
-    """Number of training rows, in the first fold. Null if it failed before it had any."""
-    of_rows: int | None
-    """Number of available training rows. Greater than `rows` if only a sample was used."""
-    random_split: SeemingArea | None = None
-    """AUC where the newest rows judge: what it would seem to be if rows of the training part that are
-    drawn at random judged in their place. Its difference from the control's AUC is what time does. Null
-    otherwise, and for all but the first control.
+    """`pointwise`: the limits hold for each point separately. `simultaneous`: they hold for the whole
+    curve at once.
     """
-
-class BaselineArea(Record):
-    """The area of one control over one window."""
-
-    algorithm: str
-    area: Interval
-    difference: Difference
+    level: float
+    """Confidence level of the band."""
 
 class BaselineWindow(Record):
     """A window of false positive rates."""
 
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
-
-class Baselines(Record):
-    """Whether a model is significantly better than simple benchmark models."""
-
-    model_id: str
-    level: float
-    beats: bool | None
-    """True if the model's `metric`, or without one its area over the window `decided_on`, is greater than
-    that of every control, each with an adjusted p-value below 1 - level. False also if there are too
-    few rows for a test. Null if no control was fitted.
-    """
-    decided_on: BaselineWindow
-    """Window of the job's objective. For `tpr`: the window that it is trained on."""
-    baselines: list[Baseline]
-    windows: list[WindowBaselines]
-    metric: MetricBaselines | None = None
-    """For an objective such as `average_precision` or `precision`: the same by its figure."""
-    skipped: str | None
-    """Why no controls were fitted; otherwise null."""
+    """Upper end of the window of false positive rates."""
 
 class BatchReasons(Record):
-    """The reasons beside the scores of a table."""
+    """Options of the reasons in the result."""
 
     n: int
-    """Reasons per row."""
-    reference: Literal['negative', 'average', 'cutoff']
+    """Number of reasons per row."""
+    reference: Literal['negative', 'average', 'cut']
+    """Reference that the scores are compared with."""
     direction: Literal['raises', 'lowers', 'both']
+    """Contributions that are returned: those that raise the score, those that lower it, or both."""
     threshold: float | None
+    """Score to compare with, for the reference `cut`. Null: the cutoff of the alias, or another reference."""
     dictionary: int | None
-    """Revision of the reason codes. Null: the name had none."""
+    """Revision of the reason codes. Null if the model name had none."""
 
 class BatchScore(Record):
-    """A table that a job scores. If it is `ready`, `…/result` has the kept columns, row numbers and
-    scores, in the order of the rows, and `…/summary` tells what is in it.
+    """A table that a job scores. Once it is `ready`, `…/result` returns the kept columns, row numbers and
+    scores, in the order of the rows, and `…/summary` describes them.
     """
 
     id: str
+    """Id of the batch score."""
     status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
+    """Id of the job that scores the table."""
     model_id: str
+    """Id of the model."""
     model_name: str
+    """Name of the model."""
     model_version: int
+    """Version of the model."""
     dataset_id: str | None
-    """The dataset that was scored. Null if the rows were sent with the request."""
+    """Id of the dataset that was scored. Null if the rows were sent with the request."""
     dataset_name: str | None
+    """Name of the dataset that was scored. Null if the rows were sent with the request."""
     file_name: str | None = None
-    """Name of the file of the rows, if it was sent: as `file_name`, or by a form."""
+    """Name of the file that was sent, from `file_name` or a form. Null if there was none."""
     alias: str | None = None
-    """The alias that the model was named by. Null: it was named by version, name or id."""
+    """The alias that the request used. Null if it named the model by version, name or id."""
     keep: list[str]
     """Columns that are copied to the result."""
     top: int | None = None
-    """The result has at most this many rows: those with the highest scores, best first; equal scores in
-    their order. Null: all rows.
+    """Maximum number of rows of the result: those with the highest scores, best first, ties in their
+    original order. Null: all rows.
     """
     reasons: BatchReasons | None = None
-    """The reasons in the result. Null: none were asked for."""
+    """Options of the reasons in the result. Null if none were requested."""
     rows: int | None
-    """Number of rows that were scored, if `ready`."""
+    """Number of rows that were scored. Null until `ready`."""
     flagged: int | None = None
-    """Number of rows that the alias flags, if `ready`. Null: the model was not named by an alias with a
-    cut.
+    """Number of rows that the alias flags. Null until `ready`, and if the request did not use an alias
+    with a cutoff.
     """
     columns: list[ResultColumn] | None
-    """Columns of the result, if `ready`."""
+    """Columns of the result. Null until `ready`."""
     bytes: int | None
-    """Size of the result in bytes, if `ready`."""
+    """Size of the result in bytes. Null until `ready`."""
     sha256: str | None
-    """SHA-256 of the result, if `ready`. It is also the ETag."""
+    """SHA-256 of the result, which is also its ETag. Null until `ready`."""
     error: dict[str, Any] | None
-    """The problem, if the job failed. Its `errors` have lines and columns."""
+    """The problem, if the job failed; otherwise null. Its `errors` give lines and columns."""
     created_at: str
+    """Time of creation."""
 
 class BatchSummary(Record):
-    """What the result of a batch score holds, in short."""
+    """Summary of the result of a batch score."""
 
     batch_score_id: str
+    """Id of the batch score."""
     rows: int
     """Number of rows that were scored."""
     scores: list[ScoreHistogram]
-    """The scores of all rows, also with `top`. One entry per label."""
+    """Distribution of the scores of all rows, even with `top`. One entry per label."""
     threshold: float | None
-    """Cut of the alias, if it keeps a promise and flags a score."""
+    """Cutoff of the alias. Null if the request did not use an alias with a guarantee, or if no score is
+    flagged.
+    """
     flagged: int | None
-    """Number of rows with a score of at least the cut. Null if the model was not named by an alias that
-    keeps a promise.
+    """Number of rows with a score at or above the cutoff. Null if the request did not use an alias with a
+    guarantee.
     """
     ignored: list[str]
-    """Columns of the rows sent that were not read, such as the model's label; at most 100."""
+    """Up to 100 columns of the sent rows that were not read, such as the model's label."""
     columns: list[str]
-    """Columns of `first`: those of the result, at most 150. Of more, kept columns are left out."""
+    """Columns of `first`: up to 150 columns of the result. If there are more, kept columns are omitted."""
     first: list[list[float | bool | str | None]] | None
-    """The 50 rows with the highest scores, best first; one value per column. `row_number` is the row's
-    number in the table, from 1. Texts end after 200 characters. Null for a model with several labels.
+    """The 50 rows with the highest scores, best first, with one value per column. `row_number` is the
+    row's number in the table, from 1. Strings are truncated to 200 characters. Null for a model with
+    several labels.
     """
 
 class Best(Record):
-    """The best candidate up to now."""
+    """The best candidate so far."""
 
     trial: int
-    """Number of the trial that completed this candidate; 0 for a mean rank of several candidates."""
+    """Number of the trial that completed this candidate. 0 for a mean rank of several candidates."""
     algorithm: str
+    """Name of the algorithm."""
     parameters: dict[str, Any]
-    """The searched parameters; for `auto` those that it changed. At most 8."""
+    """Up to 8 searched parameters; for `auto` those that it changed."""
     rows: int | None
-    """Number of training rows (or pairs)."""
+    """Number of training rows, or of pairs. Null if it is unknown."""
     splits: int
-    """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet.
+    """Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet
+    evaluated on all splits is not listed.
     """
     value: float
-    """Value of the job's objective, as mean over the inner splits."""
+    """Mean value of the job's objective over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
     metric: Literal['auc', 'pauc', 'tpr', 'average_precision', 'precision', 'lift', 'precision_at_recall', 'ndcg', 'pair_order']
-    """The metric of the job's objective."""
+    """Metric of the job's objective."""
 
 class BestPossibleMargin(Record):
-    """The greatest margin of any combination of the weak rankers, computed by linear programming."""
+    """The largest margin of any combination of the weak rankers, computed by linear programming."""
 
     rho: float
+    """The largest possible margin, between `margin` and `edge`."""
     margin: float
-    """Margin of the best combination found. rho is at least this."""
+    """Margin of the best combination found: a lower bound on `rho`."""
     edge: float
-    """Greatest edge under the pair weights found. rho is at most this."""
+    """Largest edge under the pair weights found: an upper bound on `rho`."""
     short_by: float
-    """rho minus the margin of the model."""
+    """`rho` minus the margin of the model."""
 
 class Calibration(Record):
-    """What makes probabilities of a model's scores: a map that never decreases."""
+    """The calibration of a model: a non-decreasing map from scores to probabilities."""
 
     version: int
+    """Version number of the calibration, from 1."""
     method: Literal['platt', 'beta', 'isotonic']
-    """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
-    trained_on: Literal['validation', 'out_of_fold', 'dataset']
-    """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
-    on the scale of the served ranker. `dataset`: a later dataset.
+    """`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."""
+    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    """Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: the out-
+    of-fold scores of a cross-validated model, on the scale of the served ranker. `dataset`: a later
+    dataset.
     """
     dataset: DatasetVersion | None
-    """The dataset of the rows."""
+    """Dataset of these rows. Null if it was not recorded."""
     rows: int
+    """Number of rows that the calibration was fitted on."""
     positives: int
+    """Number of positive rows."""
     prevalence: float
-    """Fraction of positives, by weight, in the rows: the population that probabilities are for, unless a
+    """Fraction of positives among these rows, by weight. Probabilities assume this prevalence unless a
     request states another.
     """
     job_id: str
+    """Id of the job that made this."""
     created_at: str
+    """Time of creation."""
     model_id: str
+    """Id of the model."""
     log_losses: dict[str, float]
-    """Mean log loss of each compared method on held-out folds. Empty if there were too few rows of a class
-    to compare: then the method is `platt`.
+    """Mean log loss of each compared method on held-out folds. Empty if a class has too few rows to
+    compare methods; the method is then `platt`.
     """
     reliability: Reliability | None
-    """How good the probabilities are, on held-out rows of these. Null if there were too few."""
+    """How well the probabilities match the outcomes, on held-out rows. Null if there are too few rows."""
     history: list[CalibrationSummary]
-    """All versions, the latest first. The first of them is served."""
+    """All versions, the newest first. The newest is served."""
 
 class CalibrationDrift(Record):
-    """How good the probabilities of a model's calibration are on later rows."""
+    """How well the probabilities of a model's calibration match the outcomes on these rows."""
 
     level: float
     """Confidence level of each interval by itself."""
     n: int
     """Number of rows."""
     n_positives: int
+    """Number of positive rows."""
     predicted: float
-    """Mean probability."""
+    """Mean predicted probability."""
     observed: float
-    """Fraction of positives."""
+    """Observed fraction of positives."""
     brier: ScoreParts
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
     in_the_large: Interval | None
-    """Log odds to add to every probability so that as many positives are predicted as there are."""
+    """Calibration in the large: the log odds to add to every probability so that predicted and observed
+    positives agree. Null if it cannot be estimated.
+    """
     slope: Interval | None
-    """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
+    all probabilities are equal.
+    """
     shape: CalibrationShape | None = None
-    """Errors that change their sign along the probabilities, which level and slope do not show. Null if
-    there are too few rows to test it, or if an earlier version measured the rows.
+    """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
+    if there are too few rows to test it, or if an earlier version measured the rows.
     """
     histogram: list[float]
-    """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
+    """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
     points: list[ReliabilityPoint]
+    """Points of the reliability diagram, by ascending probability."""
     version: int
-    """The version of the calibration that was served."""
+    """Version of the calibration that was served."""
 
 class CalibrationPeriods(Record):
-    """The level of the probabilities in each time window of a validation by time."""
+    """Calibration level of each time window of a validation by time."""
 
     levels: list[PeriodLevel]
     """Log odds of each window's rows relative to the calibration, the earliest window first. Below 0:
     fewer rows were positive than the calibration now predicts.
     """
     step: float
-    """Standard deviation of the change of the level from one window to the next. 0: all windows count
-    alike; otherwise later windows count more.
+    """Standard deviation of the change of the level between consecutive windows. 0: all windows have equal
+    weight; otherwise later windows have more weight.
     """
     p_value: float
-    """Of the hypothesis that the level is the same in all windows."""
+    """p-value of the hypothesis that the level is the same in all windows."""
 
 class CalibrationShape(Record):
-    """How far the log odds of the outcome are from a line in the log odds of the probabilities."""
+    """Distance between the log odds of the outcome and a straight line in the log odds of the
+    probabilities.
+    """
 
     value: float
-    """Root mean square distance in log odds, corrected for chance."""
+    """Root mean square distance in log odds, corrected for sampling noise."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
     p_value: float
-    """Of the hypothesis that they are on a line."""
+    """p-value of the hypothesis that the log odds are on a line."""
     degrees: int
     """Degrees of freedom of the test."""
     information: float
-    """Sum of p (1 − p) of as many independent rows as these are worth."""
+    """Sum of p (1 − p) over the effective number of rows."""
 
 class CalibrationSummary(Record):
     """One version of a calibration."""
 
     version: int
+    """Version number of the calibration, from 1."""
     method: Literal['platt', 'beta', 'isotonic']
-    """`platt`, `beta` or `isotonic`: the one with the least log loss on held-out folds."""
-    trained_on: Literal['validation', 'out_of_fold', 'dataset']
-    """`validation`: the validation rows. `out_of_fold`: the out-of-fold scores of a cross-validated model,
-    on the scale of the served ranker. `dataset`: a later dataset.
+    """`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."""
+    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    """Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: the out-
+    of-fold scores of a cross-validated model, on the scale of the served ranker. `dataset`: a later
+    dataset.
     """
     dataset: DatasetVersion | None
-    """The dataset of the rows."""
+    """Dataset of these rows. Null if it was not recorded."""
     rows: int
+    """Number of rows that the calibration was fitted on."""
     positives: int
+    """Number of positive rows."""
     prevalence: float
-    """Fraction of positives, by weight, in the rows: the population that probabilities are for, unless a
+    """Fraction of positives among these rows, by weight. Probabilities assume this prevalence unless a
     request states another.
     """
     job_id: str
+    """Id of the job that made this."""
     created_at: str
+    """Time of creation."""
 
 class Column(Record):
     """The profile of one column."""
 
     name: str
+    """Name of the column."""
     type: Literal['numeric', 'boolean', 'datetime', 'categorical'] | None
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
     role: Literal['feature', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
@@ -422,262 +498,406 @@ class Column(Record):
     different value in nearly every row; it is not used as a feature. `dropped`: not read.
     """
     protected: bool | None = None
-    """True if the name says that law often protects what the column holds, as `sex` or `age`. Evaluations
-    compare its groups by themselves. Default: `false`.
+    """True if the name suggests a legally protected attribute, such as `sex` or `age`. Evaluations also
+    compare its groups. Default: `false`.
     """
     missing: int | None
+    """Number of rows without a value. Null if the column was not read."""
     distinct: int | None = None
-    """Number of different values."""
+    """Number of different values. Null if the column was not read."""
     distinct_is_bound: bool | None = None
-    """True if the column has `distinct` different values or more. Default: `false`."""
+    """True if the actual number of different values may be greater than `distinct`. Default: `false`."""
     constant: bool | None = None
-    """For a feature: true if all rows have the same value, or all are missing. Such a feature cannot rank."""
+    """True if all rows of a feature have the same value or none has a value. Such a feature is useless for
+    ranking. Null if the column is not a feature.
+    """
     min: float | None = None
+    """Smallest value. Null unless the column has numbers or dates."""
     max: float | None = None
+    """Largest value. Null unless the column has numbers or dates."""
     mean: float | None = None
+    """Mean value. Null unless the column has numbers or dates."""
     top: list[TopValue] | None = None
+    """The most frequent values. Null if they were not counted."""
 
 class ColumnInterval(Record):
-    """An AUC and its interval at level 0.95."""
+    """An AUC with its confidence interval at level 0.95."""
 
     value: float
+    """The AUC."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
 
 class ColumnProfile(Record):
-    """The distribution of one feature, and how well it ranks the label alone, without missing values.
-    Dates are seconds since 1970.
+    """Distribution of a feature, and how well it ranks the label by itself. Missing values are excluded.
+    Dates are in seconds since 1970.
     """
 
     name: str
+    """Name of the column."""
     quantiles: list[Quantile] | None
-    """Null for a categorical feature."""
+    """Quantiles of the values. Null for a categorical feature."""
     histogram: Histogram | None
-    """Null for a categorical feature."""
+    """Histogram of the values. Null for a categorical feature."""
     auc: ColumnInterval | None
-    """AUC of the feature's values as scores. The score of a category is the fraction of positives among
-    its other rows. Null without a label of two values.
+    """AUC of the feature's values as scores. A category is scored by the fraction of positives among its
+    other rows. Null without a binary label.
     """
     missing_auc: ColumnInterval | None
-    """AUC of the score that is 1 for a missing value and 0 otherwise. Null if no value or every value is
+    """AUC of a score that is 1 for a missing value and 0 otherwise. Null if no value or every value is
     missing.
     """
     leak: bool
-    """True if its AUC is so extreme that it was probably made from the label."""
+    """True if the AUC is so extreme that the feature was probably derived from the label."""
 
 class ComparedCost(Record):
-    """What errors cost by one model, at its own cut of least cost."""
+    """Costs of one model at its cutoff of lowest cost."""
 
     threshold: float | None
-    """Flag every row whose score is at least this. Null: no row."""
+    """Lowest score that is flagged. Null: no row is flagged."""
     flagged: float
-    """Fraction of the rows with such scores."""
+    """Fraction of the rows that are flagged."""
     in_sample: float
-    """Mean cost of a row on the rows that chose the cut: too low."""
+    """Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new rows."""
     held_out: DecisionCost | None
-    """Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."""
+    """Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts choose.
+    Null if all rows belong to one group.
+    """
     parts: int
+    """Number of parts that the rows were divided into."""
     threshold_low: float | None
-    """The least cut that the parts have chosen. Null: no row is flagged."""
+    """Lowest cutoff that a part chose. Null: no row is flagged."""
     threshold_high: float | None
-    """The greatest of these. Null: no row."""
+    """Highest cutoff that a part chose. Null: no row is flagged."""
     model_id: str
+    """Id of the model."""
 
 class ComparedCostPair(Record):
-    """Cost per row of `first` minus that of `second`, each held out: below 0 if `first` costs less."""
+    """Held-out cost per row of `first` minus that of `second`. Below 0: `first` is cheaper."""
 
     first: str
-    """Id of a model."""
+    """Id of the first model."""
     second: str
+    """Id of the second model."""
     value: float
+    """The difference."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
     p_value: float
+    """p-value of the hypothesis that there is no difference."""
     adjusted_p_value: float
-    """p-value adjusted by Holm over all pairs."""
+    """p-value adjusted with Holm's method over all pairs."""
 
 class ComparedCosts(Record):
-    """The models by what their errors cost."""
+    """The models compared by the costs of their errors."""
 
     models: list[ComparedCost]
+    """Costs of each model."""
     differences: list[ComparedCostPair]
+    """Difference of each pair of models."""
 
 class ComparedCurve(Record):
     """The ROC curve of one model on the compared rows."""
 
     model_id: str
+    """Id of the model."""
     points: list[ComparedPoint]
     """At most 100 points, from (0, 0) to (1, 1)."""
 
-class ComparedLists(Record):
-    """The models by the mean over the queries of one figure of lists. The tests are paired by query."""
+class ComparedFigure(Record):
+    """The models compared by one metric."""
 
     differences: list[ComparedPair]
-    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
+    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and
+    metrics, separately from the windows.
+    """
     winner: str | None = None
     """Id of the model that is better than every other one, each difference with an adjusted p-value of at
     most 0.05. Null if there is none.
     """
-    metric: str
-    """The name of the figure."""
+    figure: str
+    """Name of the metric."""
     values: list[ComparedValue]
+    """Value of each model."""
     p_value: float | None
-    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
-    that holds fewer than 3 effective negatives.
+    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
+    window that holds fewer than 3 effective negatives.
+    """
+
+class ComparedLists(Record):
+    """The models compared by the mean of one metric over the queries. The tests are paired by query."""
+
+    differences: list[ComparedPair]
+    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and
+    metrics, separately from the windows.
+    """
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
+    figure: str
+    """Name of the metric."""
+    values: list[ComparedValue]
+    """Value of each model."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
+    window that holds fewer than 3 effective negatives.
     """
     queries: int
-    """Number of queries in which it has a value."""
+    """Number of queries in which the metric is defined."""
     skipped: int
-    """Number of queries in which it has none."""
-
-class ComparedMetric(Record):
-    """The models by one figure, and their differences."""
-
-    differences: list[ComparedPair]
-    """The adjusted p-values are Holm's over all pairs and figures, apart from the windows."""
-    winner: str | None = None
-    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
-    most 0.05. Null if there is none.
-    """
-    metric: str
-    """The name of the figure."""
-    values: list[ComparedValue]
-    p_value: float | None
-    """Joint p-value of the hypothesis that all models have the same figure. Null for an area over a window
-    that holds fewer than 3 effective negatives.
-    """
+    """Number of queries in which the metric is undefined."""
 
 class ComparedModel(Record):
-    """One of the models, under its name when the comparison was requested."""
+    """One of the compared models, under its name at the time of the request."""
 
     model_id: str
+    """Id of the model."""
     name: str
+    """Name of the model."""
     version: int
+    """Version of the model."""
     seen: Literal['trained', 'validated', 'overlaps', 'new'] | None = None
-    """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
-    figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
-    many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known, and if the training table was gone by then.
+    """Whether the model has seen these rows before. `trained`: it was trained on rows of the dataset, so
+    its metrics are optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
+    many rows are equal to training rows; a warning gives the number. `new`: none of these. Null until
+    this is known, and if the training table was deleted before.
     """
 
 class ComparedPair(Record):
-    """Area of `first` minus area of `second`, on the same rows."""
+    """The value of `first` minus the value of `second`, on the same rows."""
 
     first: str
-    """Id of a model."""
+    """Id of the first model."""
     second: str
+    """Id of the second model."""
     value: float
+    """The difference."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
     p_value: float | None
-    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3
-    positives; a warning says how many are needed.
+    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or if there are fewer
+    than 3 positives. A warning says how many are needed.
     """
     adjusted_p_value: float | None
-    """p-value adjusted by Holm over all pairs and windows. Null without `p_value`."""
+    """p-value adjusted with Holm's method over all pairs and windows. Null without `p_value`."""
 
 class ComparedPoint(Record):
     """A point of a ROC curve."""
 
     fpr: float
+    """False positive rate."""
     tpr: float
+    """True positive rate."""
 
 class ComparedValue(Record):
-    """The area of one model over a window, divided by the window's width."""
+    """The value of one model."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     model_id: str
+    """Id of the model."""
 
 class ComparedWindow(Record):
-    """The areas of the models over one window, and their differences."""
+    """Areas of the models over one window, and their differences."""
 
     differences: list[ComparedPair]
+    """Difference of each pair of models."""
     winner: str | None = None
     """Id of the model that is better than every other one, each difference with an adjusted p-value of at
     most 0.05. Null if there is none.
     """
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
+    """Upper end of the window of false positive rates."""
     values: list[ComparedValue]
+    """Area of each model over the window, divided by its width."""
     p_value: float | None
     """Joint p-value of the hypothesis that all areas over this window are equal. Null if the window holds
-    fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3 positives; a warning
+    fewer than 3 effective negatives (4 in each fold), or if there are fewer than 3 positives. A warning
     says how many are needed.
     """
 
 class Comparison(Record):
-    """A comparison of models on one dataset. It stays when a model or the dataset is deleted."""
+    """A comparison of models on one dataset. A comparison remains when a model or the dataset is deleted."""
 
     id: str
+    """Id of the comparison."""
     status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
+    """Id of the job that made this."""
     models: list[ComparedModel]
+    """The compared models, in the order of the request."""
     dataset_id: str
+    """Id of the dataset."""
     dataset_name: str
+    """Name of the dataset."""
     dataset_version: int | None
+    """Version of the dataset. Null if it was not recorded."""
     dataset_sha256: str | None
-    """SHA-256 of the content of that version."""
+    """SHA-256 of the content of that version. Null if it was not recorded."""
     windows: list[NewWindow]
+    """The windows that the models are compared over."""
     level: float
+    """Confidence level of each interval."""
     warnings: list[str]
-    """Warnings; one names the models that were trained on rows of the dataset."""
+    """Warnings about the rows and the result. One names the models that were trained on rows of the
+    dataset.
+    """
     amount: str | None = None
-    """The column of amounts."""
+    """The column of amounts. Null if none was requested."""
     costs: NewCosts | None = None
-    """The costs that were asked for."""
+    """The requested costs. Null if none were requested."""
     result: ComparisonResult | None
-    """Null until the comparison is ready."""
+    """The result. Null until the comparison is ready."""
     error: dict[str, Any] | None
-    """The problem, if the job failed."""
+    """The problem, if the job failed; otherwise null."""
     created_at: str
+    """Time of creation."""
 
 class ComparisonResult(Record):
     """The result of a comparison."""
 
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
     groups: int | None
-    """Number of groups, if the dataset has a group column. The tests then allow for correlation within a
-    group.
+    """Number of groups. Null unless the dataset has a group column; the tests then allow for correlation
+    within a group.
     """
     n_tests: int
-    """Number of tests: pairs of models times the windows that have p-values."""
+    """Number of tests: pairs of models times windows that have p-values."""
     p_value: float | None
     """Joint p-value of the hypothesis that all areas are equal in every window that has p-values. Null if
-    none has.
+    no window has.
     """
     windows: list[ComparedWindow]
-    metrics: list[ComparedMetric] | None = None
-    """The comparison by each of the `metrics` of the request."""
+    """The comparison over each window."""
+    figures: list[ComparedFigure] | None = None
+    """The comparison by each of the requested `metrics`."""
     costs: ComparedCosts | None = None
-    """The comparison by costs. Null if none were asked for."""
+    """The comparison by costs. Null if no costs were requested."""
     lists: list[ComparedLists] | None = None
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] | None = None
-    """The ROC curve of each model on these rows. Empty in a list."""
+    """ROC curve of each model on these rows. Empty in a list of comparisons."""
+
+class Control(Record):
+    """A baseline: a simple model fitted on the same splits."""
+
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: dict[str, Any]
+    """Parameters of the algorithm."""
+    fit_seconds: float
+    """Fit time over all folds, in seconds."""
+    failed: str | None
+    """Why the fit failed; otherwise null."""
+    rows: int | None
+    """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
+    of_rows: int | None
+    """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
+    random_split: SeemingArea | None = None
+    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from
+    the baseline's AUC shows the effect of time. Null for other validation methods and for all baselines
+    but the first.
+    """
+
+class ControlArea(Record):
+    """The value of one baseline."""
+
+    algorithm: str
+    """Name of the baseline's algorithm."""
+    area: Interval
+    """Value of the baseline."""
+    difference: Difference
+    """Difference between the two values: that of the model minus that of the baseline."""
+
+class ControlFigure(Record):
+    """The model and the baselines by the metric of the job's objective."""
+
+    figure: str
+    """Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."""
+    chosen: Interval
+    """Value of the model."""
+    controls: list[ControlArea]
+    """Values of the baselines."""
+
+class ControlWindow(Record):
+    """The model and the baselines over one window of false positive rates; [0, 1] is the AUC."""
+
+    fpr_min: float
+    """Lower end of the window of false positive rates."""
+    fpr_max: float
+    """Upper end of the window of false positive rates."""
+    chosen: Interval
+    """Area of the model."""
+    controls: list[ControlArea]
+    """Areas of the baselines."""
+
+class Controls(Record):
+    """Whether a model is significantly better than its baselines."""
+
+    model_id: str
+    """Id of the model."""
+    level: float
+    """Confidence level of each interval."""
+    beats: bool | None
+    """True if the model is better than every baseline, by `metric` or else by the area over `decided_on`,
+    each with an adjusted p-value below 1 − `level`. False also if there are too few rows for a test.
+    Null if no baseline was trained.
+    """
+    decided_on: BaselineWindow
+    """Window of the job's objective. For `tpr`: the window that the model is trained for."""
+    controls: list[Control]
+    """The baselines."""
+    windows: list[ControlWindow]
+    """Comparison over each window."""
+    figure: ControlFigure | None = None
+    """Comparison by the metric of an objective such as `average_precision` or `precision`. Null for other
+    objectives.
+    """
+    skipped: str | None
+    """Why no baselines were trained; otherwise null."""
 
 class Cost(Record):
     """Mean cost per row at this threshold."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     flag_none: float
     """Mean cost per row if no row is flagged."""
     flag_all: float
     """Mean cost per row if every row is flagged."""
     false_positive: float
+    """Cost of a false positive, as requested."""
     false_negative: float
+    """Cost of a false negative, as requested."""
 
 class CountedValue(Record):
-    """A value of the label, and how many rows have it."""
+    """A value of the label, and the number of rows that have it."""
 
     value: str
+    """The value, as text."""
     count: int | None
-    """Number of rows. Null for a version to which rows were appended."""
+    """Number of rows with this value. Null for a version to which rows were appended."""
     positive: bool
     """True if the value counts as positive."""
 
@@ -687,136 +907,164 @@ class CrossGroupAuc(Record):
     """
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     reason: str | None
-    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
     positives_of: str | None
-    """The group of the positives."""
+    """Group of the positives. Null: the rows without a value."""
     negatives_of: str | None
-    """The group of the negatives."""
+    """Group of the negatives. Null: the rows without a value."""
 
-class CurrentGuarantee(Record):
-    """What every version behind an alias keeps: an FPR of at most `fpr`, a TPR of at least `tpr`, at most
-    the fraction `flagged` of the rows, or scores of at least `threshold`. The others are null.
+class CurrentPromise(Record):
+    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
+    are null.
     """
 
     fpr: float | None
+    """Upper limit of the FPR."""
     tpr: float | None
+    """Lower limit of the TPR."""
     flagged: float | None = None
+    """Largest fraction of the rows that is flagged."""
     threshold: float | None = None
+    """Lowest score that is flagged."""
     confidence: float | None
-    """The confidence with which the rate of future rows is promised. Null: the rate is that on the
-    validation rows.
+    """Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the validation
+    rows.
     """
 
-class Cutoff(Record):
-    """A threshold and its consequences: every score of at least `threshold` is flagged. Null: nothing is
-    flagged.
-    """
+class Cut(Record):
+    """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
 
     threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
     fpr: Interval
     """Fraction of the negatives that are flagged."""
     tpr: Interval
     """Fraction of the positives that are flagged."""
     precision: Interval
+    """Fraction of the flagged rows that are positive, at this `prevalence`."""
     lift: Interval
+    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
     flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
-    the lowest cost in the population. Null: the data set no limit.
+    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
+    cost, in the population. Null: the data set no limit.
     """
     threshold_high: float | None
+    """Upper end of that interval. Null: the data set no limit."""
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
-    threshold.
+    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
+    if no `fpr` was requested.
     """
     fpr_at_tpr: Interval | None
-    """If `tpr` was requested: the FPR at exactly this TPR."""
+    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
     cost: Cost | None
-    """Mean cost per row, if costs were given."""
+    """Mean cost per row. Null if no costs were given."""
 
 class Dataset(Record):
     """An uploaded table."""
 
     id: str
+    """Id of the dataset."""
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Number of the version in its series, from 1. It is never used again."""
+    """Version number in the series, from 1. Numbers are never reused."""
     parent_id: str | None
-    """The version that it was made from; it may have been deleted. Null for the first version."""
+    """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
-    """`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload.
-    Null for the first version.
+    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
+    upload. Null for the first version.
     """
     name: str
+    """Name of the dataset."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
+    """Kind of dataset."""
     status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str | None
-    """The job that reads the table."""
+    """Id of the job that reads the table. Null if there is none."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    """Media type of the upload."""
     content_encoding: Literal['gzip', 'zstd', 'zip'] | None
+    """Compression of the upload. Null: none."""
     label: str | None
+    """Name of the label column. Null without a single label, and until the service has chosen one."""
     positive: str | None
-    """Value of the label that counts as positive."""
+    """Label value that counts as positive. Null without a single binary label, and until the table has
+    been read.
+    """
     negative: str | None
+    """Label value that counts as negative. Null without a single binary label, and until the table has
+    been read.
+    """
     weight: str | None
+    """Name of the weight column. Null without one."""
     group: str | None
+    """Name of the group column. Null without one."""
     query: str | None
-    """Column of the queries: rows are put in order within each query."""
+    """Name of the query column: rows are ranked within each query. Null without one."""
     item: str | None
-    """Column of the items' names."""
+    """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
     """Size of the upload in bytes."""
     sha256: str
-    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
-    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
-    files: as if each had been appended to those before.
+    """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
+    version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
+    had been appended to the previous ones.
     """
     upload_sha256: str
-    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
+    """SHA-256 of the uploaded bytes. For several files: of the list of their hashes."""
     rows: int | None
+    """Number of rows. Null until the table has been read."""
     positives: int | None
+    """Number of positive rows. Null without a single binary label, and until the table has been read."""
     negatives: int | None
+    """Number of negative rows. Null without a single binary label, and until the table has been read."""
     pairs: Pairs | None
     """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
     created_at: str
+    """Time of creation."""
     positive_guessed: bool | None
-    """True if the upload did not name the positive value, and the label's two values do not say by
-    themselves which one it is, as `1` and `0` or `yes` and `no` do: check it. Null if it is not known.
+    """True if the service guessed which label value is positive, because the upload did not say and the
+    values are not self-explanatory, such as `1` and `0` or `yes` and `no`. Check the guess. Null if it
+    was not recorded.
     """
     label_values: list[CountedValue] | None
-    """The values of the label in the upload, the most frequent first: all that count as positive, and at
-    most 100 in all. Null without one label of classes, and until the table was read.
+    """Values of the label in the upload, most frequent first: all positive values, and up to 100 in total.
+    Null without a single label of classes, and until the table has been read.
     """
     queries: QuerySizes | None
-    """Number and sizes of the queries. Null without a query column, and until the table was read."""
+    """Number and sizes of the queries. Null without a query column, and until the table has been read."""
     grades: list[GradeRows] | None
-    """The grades of a dataset of kind `graded`, the worst first; otherwise null."""
+    """The grades of a dataset of kind `graded`, the lowest first; otherwise null."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
     dialect: dict[str, str] | None
     """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
     columns: list[Column]
+    """Profiles of the columns. Empty until the table has been read."""
     errors: list[TableFault]
+    """Errors in the table. Empty unless `status` is `invalid`."""
     warnings: list[TableWarning]
-    """How values were changed because they could not be used as they are."""
+    """How values were changed because they could not be used as they are, and what columns may mean."""
     categorical: list[str] | None
-    """Columns to read as categories although they hold numbers."""
+    """Columns of numbers to read as categories."""
     numeric: list[str] | None
-    """Columns to read as numbers. Any other text in them counts as missing."""
+    """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
-    """Columns to leave out."""
+    """Columns to ignore."""
     missing: list[str] | None
-    """Texts that mean a missing value, in upper or lower case. An empty cell is always missing, and so are
-    `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
-    `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
+    """Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`,
+    `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
     """
     strict: bool
     """`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is
@@ -827,82 +1075,100 @@ class DatasetProfile(Record):
     """The profile of a ready dataset."""
 
     dataset_id: str
+    """Id of the dataset."""
     rows: int | None
+    """Number of rows. Null until the table has been read."""
     positives: int | None
+    """Number of positive rows. Null without a single binary label, and until the table has been read."""
     negatives: int | None
+    """Number of negative rows. Null without a single binary label, and until the table has been read."""
     queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column."""
     grades: list[GradeRows] | None
+    """Number of rows of each grade. Null unless the dataset is of kind `graded`."""
     columns: list[ColumnProfile]
+    """The features and their distributions."""
     rows_looked_at: int
     """Number of rows that were read: all, or a random sample of a large table."""
     duplicates: Duplicates
+    """Rows that are equal to another row."""
     warnings: list[TableWarning]
-    """Warnings of the dataset."""
+    """Warnings about the table."""
 
 class DatasetVersion(Record):
-    """A dataset under its name at the time of use. It may have been deleted since."""
+    """The dataset version that was used, under its name at that time. It may have been deleted since."""
 
     id: str
+    """Id of the dataset."""
     name: str
+    """Name of the dataset at the time of use."""
     version: int
+    """Version number, from 1."""
     sha256: str
-    """SHA-256 of its content."""
+    """SHA-256 of the content."""
     pairs_sha256: str | None = None
-    """SHA-256 of its pairs. Only for a dataset of kind `preferences`."""
+    """SHA-256 of the pairs. Null unless the dataset is of kind `preferences`."""
 
 class DecisionCost(Record):
-    """What a way to decide costs per row, on rows that did not choose it."""
+    """Cost per row of a decision rule, on rows that were not used to choose it."""
 
     flagged: float
-    """Fraction of the rows that is flagged."""
+    """Fraction of the rows that are flagged."""
     cost: Interval
-    """Mean cost of a row. Below 0 if benefits outweigh the costs."""
+    """Mean cost per row. Below 0 if the benefits exceed the costs."""
     saved_to_none: Interval
-    """What flagging no row costs more, per row: above 0 if this way is cheaper."""
+    """Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."""
     saved_to_all: Interval
-    """The same of flagging every row."""
+    """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
 
 class DependenceAxis(Record):
-    """One feature and the values of its grid."""
+    """A feature and its grid values."""
 
     name: str
+    """Name of the feature."""
     type: Literal['numeric', 'boolean', 'datetime', 'categorical']
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     values: list[float | bool | str | None]
-    """The values; dates as ISO 8601. The last is null: a missing value."""
+    """The grid values; dates in ISO 8601. The last value is null: a missing value."""
 
 class Difference(Record):
-    """The model's area minus the control's, and the p-value of the hypothesis that they are equal."""
+    """The model's value minus the baseline's value."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     p_value: float | None
-    """Null if the window holds fewer than 3 effective negatives (4 in each fold), or the rows fewer than 3
-    positives; a warning says how many are needed.
+    """p-value of the hypothesis that both values are equal. Null if the window holds fewer than 3
+    effective negatives (4 in each fold), or if there are fewer than 3 positives. A warning says how
+    many are needed.
     """
     adjusted_p_value: float | None
-    """p-value adjusted by Holm over all controls and windows. Null without `p_value`."""
+    """p-value adjusted with Holm's method over all baselines and windows. Null without `p_value`."""
 
 class Drift(Record):
-    """What has changed since the model's validation. `changed` of a test: beyond chance, by the adjusted
-    p-value, and of a size that matters: of a psi from 0.1, or of log odds or a slope by 0.1. An area
-    has no such least size.
+    """Changes since the model's validation. A test reports `changed` if its adjusted p-value is
+    significant and the effect is large enough: a PSI of at least 0.1, or a difference of at least 0.1
+    in log odds or slope. Areas have no minimum effect.
     """
 
     level: float
-    """Confidence level of the model's intervals. The tests use 1 - level."""
+    """Confidence level of the model's intervals. The tests use 1 − `level`."""
     changed: bool
-    """True if a test has changed; of the features one that has at least 1 % of the importance."""
+    """True if any test reports a change. A feature counts only if it has at least 1 % of the importance."""
     summary: str
+    """The result in one sentence."""
     areas: list[AreaDrift]
+    """Change of the AUC and the other ranking metrics."""
     prevalence: AreaDrift | None = None
-    """The fraction of positives. Null without one label."""
+    """Change of the fraction of positives. Null unless there is exactly one label."""
     probabilities: list[ProbabilityDrift] | None = None
-    """Empty if the model has no calibration. Default: `[]`."""
+    """Change of the calibration. Empty if the model has no calibration. Default: `[]`."""
     features: list[FeatureDrift] | None = None
-    """At most 100, those first that matter most, by importance and size. Null if the training table is
-    gone.
+    """Change of up to 100 features, the most important first, by importance and size. Null if the training
+    table was deleted.
     """
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
@@ -911,307 +1177,380 @@ class DriftedModel(Record):
     """A model whose newest evaluation found a significant change since its validation."""
 
     evaluation_id: str
+    """Id of the evaluation."""
     model_id: str
+    """Id of the model."""
     model_name: str
+    """Name of the model."""
     model_version: int
+    """Version of the model."""
     dataset_id: str
+    """Id of the dataset."""
     dataset_name: str
+    """Name of the dataset."""
     summary: str
-    """What changed, in words."""
+    """What changed, in one sentence."""
     created_at: str
-    """Time of the request for the evaluation."""
+    """Time at which the evaluation was requested."""
 
 class Duplicates(Record):
     """Rows that are equal to another row in every feature."""
 
     rows: int
-    """Number of rows that equal another row."""
+    """Number of rows that are equal to another row."""
     repeated: int
     """Number of rows minus number of distinct rows."""
     rows_of_both_classes: int | None = None
-    """Number of rows with an equal row of the other class. No ranker can separate them."""
+    """Number of rows with an equal row of the other class; no ranker can separate them. Null without a
+    binary label.
+    """
     estimated: bool
     """True if the counts are estimated from a sample of the rows."""
     kinds: int | None = None
-    """Number of distinct rows, exactly, if there are fewer than 30; null otherwise."""
+    """Exact number of distinct rows if it is below 30; otherwise null."""
     in_splits: Literal['together', 'groups', 'few_kinds', 'time'] | None
-    """Where equal rows stand when a job splits the rows of the table. `together`: on one side, and in one
-    fold. On both sides they may stand with `groups` (equal rows of different groups or queries), with
-    `few_kinds` (fewer than 30 distinct rows, each about 10 times or more), and with `time` (the check
-    of a job that splits by time). Null for a dataset of kind `preferences`.
+    """Where equal rows go when a job splits the table. `together`: to the same side and the same fold.
+    Equal rows can be on both sides with `groups` (they belong to different groups or queries),
+    `few_kinds` (fewer than 30 distinct rows, each about 10 times or more) and `time` (the job splits by
+    time). Null for a dataset of kind `preferences`.
     """
 
 class Estimate(Record):
-    """Rough estimate from the size of the table."""
+    """A rough estimate from the size of the table."""
 
     seconds: float
+    """Expected run time in seconds."""
     memory_bytes: int
+    """Expected peak memory in bytes."""
 
 class EvaluatedAmounts(Record):
-    """The ranking by money."""
+    """Metrics weighted by the amount of each row."""
 
     column: str | None
     """The column of amounts. Null if all costs are fixed."""
     amount_of_positives: float | None
-    """Their total, weighted."""
+    """Total amount of the positives, weighted. Null without `column`."""
     effective: float | None
-    """Effective number of positives by amount: few if a few are most of the total. Intervals then are
-    wide.
+    """Effective number of positives by amount. It is small, and intervals are wide, if a few positives
+    make up most of the total. Null without `column`.
     """
     values: list[EvaluatedValue]
+    """Captured amount, over each horizontal axis."""
     curve: list[ValuePoint]
-    """At most 100 points of the value curves. Empty in a list."""
+    """Up to 100 points of the value curves. Empty in a list of evaluations."""
     costs: EvaluatedCosts | None
-    """Null if no `costs` were asked for."""
+    """Costs of errors. Null if no `costs` were requested."""
 
 class EvaluatedCosts(Record):
-    """What errors cost by the ranking, per row."""
+    """Costs of errors per row."""
 
     rows: float
-    """Weight of all rows. A cost per row times this is that of all rows."""
+    """Total weight of the rows. Multiply a cost per row by this for the total cost."""
     flag_none: Interval
-    """Mean cost of a row if no row is flagged."""
+    """Mean cost per row if no row is flagged."""
     flag_all: Interval
+    """Mean cost per row if every row is flagged."""
     least: LeastCost
+    """The cutoff with the lowest cost."""
     threshold: float | None
-    """The cut of `at`, or of a model of the objective `tpr`."""
+    """The cutoff of `at`, or of a model with the objective `tpr`. Null without one."""
     at: DecisionCost | None
-    """At `threshold`, which these rows did not choose. Null if there is none."""
+    """Cost at `threshold`, which these rows did not choose. Null without a threshold."""
     by_probability: DecisionCost | None
-    """Each row is flagged if that costs less on average, by its own probability and amount. Null if the
-    model has no calibration.
+    """Cost if each row is flagged when its probability and amount make that cheaper on average. Null if
+    the model has no calibration.
     """
     probability_saves: ProbabilitySaving | None
+    """Saving of deciding by probability. Null if the model has no calibration."""
     note: str
-    """Which rows chose the cut, and which judge it."""
+    """Which rows chose the cutoff, and which evaluate it."""
 
 class EvaluatedCurve(Record):
-    """Quality of the ranking on rows with one label."""
+    """Ranking metrics on rows with one label."""
 
     auc: Interval
+    """Area under the ROC curve."""
     gini: Interval | None = None
-    """2 AUC − 1: the Gini coefficient, or accuracy ratio. Null for evaluations that were made before it
-    was added.
+    """2 AUC − 1: the Gini coefficient, also called the accuracy ratio. Null for evaluations that were made
+    before it was added.
     """
     ks: float | None = None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small
-    samples. Null for evaluations that were made before it was added.
+    """Kolmogorov–Smirnov distance: the largest difference between TPR and FPR. It is biased upwards in
+    small samples. Null for evaluations that were made before it was added.
     """
     ks_interval: Interval | None = None
-    """`ks` with an interval. Its lower end is from thresholds that were chosen on other rows. Null for
-    evaluations that were made before it was added.
+    """`ks` with a confidence interval. The lower end comes from thresholds that were chosen on other rows.
+    Null for evaluations made before it was added.
     """
     pauc: list[WindowArea]
+    """Partial AUC over each window."""
     tpr_at_fpr: list[Height]
-    operating_point: EvaluatedCutoff | None
-    """At the threshold of `cutoff`; null without one."""
+    """TPR at fixed false positive rates."""
+    operating_point: EvaluatedCut | None
+    """Rates at the threshold of `cutoff`. Null without a cutoff."""
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
     totals: Totals
+    """Weights of the two classes."""
     groups: int | None
-    """Number of groups, if the dataset has a column of groups or queries. The intervals then allow for
-    correlation within a group.
+    """Number of groups. Null unless the dataset has a column of groups or queries; the intervals then
+    allow for correlation within a group.
     """
     ties: float
-    """Fraction of the pairs of a positive and a negative that have equal scores."""
+    """Fraction of the positive–negative pairs that have equal scores."""
     calibration: CalibrationDrift | None = None
-    """How good the model's probabilities are on these rows. Null if it had no calibration."""
-    decision_curve: list[NetBenefit] | None = None
-    """Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval is for one
-    threshold. The rows must have the prevalence of those that decisions are made on. Null if the model
-    had no calibration, and for evaluations that were made before it was added.
+    """How well the model's probabilities match the outcomes on these rows. Null if the model had no
+    calibration.
     """
-    lists: ListMetrics | None = None
-    """Figures within queries. The figures above are of all rows as one list. Null without queries."""
+    decision_curve: list[NetBenefit] | None = None
+    """Net benefit by threshold probability: 0.01 to 0.50, then 0.55 to 0.95. Each interval covers one
+    threshold. The rows must have the same prevalence as those on which decisions are made. Null if the
+    model had no calibration, and for evaluations made before it was added.
+    """
+    lists: ListFigures | None = None
+    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
-class EvaluatedCutoff(Record):
-    """The rates on these rows at the threshold of `cutoff`."""
+class EvaluatedCut(Record):
+    """Rates on these rows at the threshold of `cutoff`."""
 
     threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
     fpr: Interval
+    """Fraction of the negatives that are flagged."""
     tpr: Interval
+    """Fraction of the positives that are flagged."""
     precision: Interval
+    """Fraction of the flagged rows that are positive."""
     lift: Interval
+    """Precision divided by the fraction of positives."""
 
 class EvaluatedGrades(Record):
-    """Quality of the ranking on rows with grades."""
+    """Ranking metrics on rows with grades."""
 
     grades: list[GradeRows]
-    """The rows of each grade, without those of weight 0."""
-    lists: ListMetrics | None
-    """Figures within queries. Null without queries."""
+    """Number of rows of each grade, without rows of weight 0."""
+    lists: ListFigures | None
+    """Metrics within queries. Null without queries."""
     order: GradedOrder | None
-    """Figures of all rows as one list. Null with queries."""
+    """Metrics of all rows as one list. Null with queries."""
 
 class EvaluatedGroup(Record):
-    """The counts and figures of one group."""
+    """Counts and metrics of one group."""
 
     value: str | None
     """Value of the column as text. Null: the rows without a value."""
     rows: int
-    """Number of rows of weight above 0."""
+    """Number of rows with a weight above 0."""
     positives: int
+    """Number of positive rows."""
     negatives: int
-    auc: GroupMetric
+    """Number of negative rows."""
+    auc: GroupFigure
+    """Area under the ROC curve within the group."""
     pauc: list[GroupArea]
-    tpr: GroupMetric | None
-    """Fraction of the group's positives at or above `threshold`. Null without a cut."""
-    fpr: GroupMetric | None
-    """Fraction of the group's negatives at or above `threshold`. Null without a cut."""
-    cutoff: GroupCutoff | None
-    """Null unless `cutoffs` was asked for."""
-    cutoff_reason: str | None
-    """Why the group has no cut of its own."""
+    """Partial AUC within the group, over each window."""
+    tpr: GroupFigure | None
+    """Fraction of the group's positives with a score of at least `threshold`. Null without a cutoff."""
+    fpr: GroupFigure | None
+    """Fraction of the group's negatives with a score of at least `threshold`. Null without a cutoff."""
+    cut: GroupCut | None
+    """The cutoff of this group. Null unless `cutoffs` was requested, or if the group has none."""
+    cut_reason: str | None
+    """Why no cutoff could be chosen for the group. Null otherwise."""
     calibration: GroupCalibration | None = None
-    """Null if the model had no calibration."""
+    """Predicted and observed positives. Null if the model had no calibration."""
 
 class EvaluatedGroups(Record):
-    """Quality of the ranking by groups of rows."""
+    """Ranking metrics by group."""
 
     column: str
+    """The column that defines the groups."""
     threshold: float | None
-    """The cut that all groups are judged at, if any."""
-    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None
-    """How the groups' own cuts were chosen. Null: there are none."""
+    """The cutoff that all groups are evaluated at. Null without one."""
+    cuts: Literal['equal_fpr', 'equal_tpr'] | None
+    """How the cutoffs of the groups were chosen. Null if none were requested."""
     rate: float | None
-    """The FPR or TPR within each group that its own cut aims at."""
+    """FPR or TPR that each group's cutoff is chosen for. Null without cutoffs by group."""
     note: str | None
-    """What must be known of the groups' own cuts."""
+    """A caution about cutoffs by group. Null without them."""
     groups: list[EvaluatedGroup]
-    """Ascending by value; the rows without one are last."""
+    """The groups by ascending value; rows without a value come last."""
     xauc: list[CrossGroupAuc]
-    """Every group's positives against every group's negatives; with its own negatives it is the AUC."""
+    """xAUC of each group's positives against each group's negatives. Within one group it is the AUC."""
     tests: list[GroupTest]
+    """Tests of equality between the groups."""
     worst: list[WorstGroup]
-    """Empty if fewer than two groups have a figure."""
+    """The worst group by each metric. Empty if fewer than two groups have metrics."""
 
 class EvaluatedLabel(Record):
-    """Quality of the ranking by one label's scores."""
+    """Ranking metrics of one label's scores."""
 
     label: str
+    """Name of the label."""
     auc: Interval | None
-    """Null if the dataset has too few rows of a class."""
+    """Area under the ROC curve. Null if the dataset has too few rows of a class."""
     pauc: list[WindowArea]
+    """Partial AUC over each window."""
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
 
 class EvaluatedLabels(Record):
-    """Quality of the ranking of a model with several labels."""
+    """Ranking metrics of a model with several labels."""
 
     labels: list[EvaluatedLabel]
-    evaluated: int
+    """Metrics of each label."""
+    judged: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float
+    """Mean AUC over these labels."""
     mean_pauc: list[MeanArea]
+    """Mean partial AUC over these labels, for each window."""
 
 class EvaluatedPairs(Record):
-    """Quality of the order of pairs of items."""
+    """Metrics of the order of pairs of items."""
 
     pair_order: Interval
+    """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs that share
+    an item.
+    """
     misrank_fraction: float
+    """Weighted fraction of the pairs out of order; a tie counts fully."""
     ties: float
+    """Weighted fraction of the pairs that have equal scores."""
     pairs: int
+    """Number of pairs."""
     items: int
+    """Number of different items in the pairs."""
     weight: float
+    """Total weight of the pairs."""
     effective_pairs: float
+    """Effective number of pairs in the worst case: this many pairs without shared items would be as
+    informative.
+    """
 
 class EvaluatedValue(Record):
-    """How much of the positives' amount the ranking catches."""
+    """How much of the positives' total amount the ranking captures."""
 
     over: Literal['rows', 'negatives', 'amount_of_negatives']
-    """What is flagged for it: a share of all rows, of the negatives (FPR), or of the negatives' amount."""
+    """Horizontal axis of the curve: the flagged fraction of all rows, of the negatives (FPR), or of the
+    negatives' amount.
+    """
     area: Interval | None
-    """Mean height of the curve. Scores that say nothing have 0.5."""
+    """Mean height of the curve. A random order has 0.5. Null if `reason` is set."""
     recalls: list[ValueRecall]
+    """Captured fraction of the amount at several list sizes."""
     reason: str | None
-    """Why there is no figure: all amounts of a class are 0."""
+    """Why the values are unavailable: all amounts of a class are 0. Null otherwise."""
 
 class Evaluation(Record):
-    """The quality of a model on a dataset. It stays when the model or the dataset is deleted."""
+    """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
 
     id: str
+    """Id of the evaluation."""
     status: Literal['processing', 'ready', 'failed', 'cancelled', 'timed_out']
     """`processing`, `ready`, or how its job ended without a result: `failed`, `cancelled`, `timed_out`."""
     job_id: str
+    """Id of the job that made this."""
     model_id: str
+    """Id of the model."""
     model_name: str
+    """Name of the model."""
     model_version: int
+    """Version of the model."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
     """Kind of the dataset."""
     dataset_id: str
+    """Id of the dataset."""
     dataset_name: str
+    """Name of the dataset."""
     dataset_version: int | None
+    """Version of the dataset. Null if it was not recorded."""
     dataset_sha256: str | None
-    """SHA-256 of the content of that version."""
+    """SHA-256 of the content of that version. Null if it was not recorded."""
     windows: list[NewWindow]
+    """The windows of the partial AUCs."""
     level: float
+    """Confidence level of each interval."""
     group_by: str | None = None
-    """The column that names the groups."""
+    """The column that defines the groups. Null if none was requested."""
     at: RateOrThreshold | None = None
-    """The cut that was asked for."""
-    cutoff: EvaluationCutoff | None = None
-    """The cut that the rows were judged at. Null if there is none, and until the evaluation is ready."""
-    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None = None
-    """The groups' own cuts that were asked for."""
+    """The requested cutoff. Null if none was requested."""
+    cut: JudgedCut | None = None
+    """The cutoff that the rows were evaluated at. Null without one, and until the evaluation is ready."""
+    cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
+    """Requested cutoffs by group. Null if none were requested."""
     amount: str | None = None
-    """The column of amounts."""
+    """The column of amounts. Null if none was requested."""
     costs: NewCosts | None = None
-    """The costs that were asked for."""
+    """The requested costs. Null if none were requested."""
     seen: Literal['trained', 'validated', 'overlaps', 'new'] | None = None
-    """What the model has seen of these rows. `trained`: it was trained on rows of the dataset, and its
-    figures are too optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
-    many rows equal rows that it was trained on, as a warning says. `new`: none of these. Null until
-    that is known, and if the training table was gone by then.
+    """Whether the model has seen these rows before. `trained`: it was trained on rows of the dataset, so
+    its metrics are optimistic. `validated`: it was validated on rows of the dataset. `overlaps`: too
+    many rows are equal to training rows; a warning gives the number. `new`: none of these. Null until
+    this is known, and if the training table was deleted before.
     """
     warnings: list[str]
+    """Warnings about the rows and the result."""
     metrics: EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | EvaluatedGrades | None
-    """The metrics; their form depends on `kind`. Null until the evaluation is ready."""
+    """The metrics; the members depend on `kind`. Null until the evaluation is ready."""
     groups: EvaluatedGroups | None = None
-    """The metrics by group. Null without `group_by`, and until the evaluation is ready."""
+    """Metrics by group. Null without `group_by`, and until the evaluation is ready."""
     protected: list[EvaluatedGroups] | None = None
-    """The same by each protected column."""
+    """Metrics by group for each protected column."""
     amounts: EvaluatedAmounts | None = None
-    """The value that is caught, and what errors cost. Null without `amount` and `costs`, and until the
-    evaluation is ready.
+    """Captured amounts and costs of errors. Null without `amount` and `costs`, and until the evaluation is
+    ready.
     """
     drift: Drift | None
-    """Null if the model has no validation, or if it is not independent of these rows; a warning says
-    which.
+    """Changes since the model's validation. Null if the model has no validation, or if it is not
+    independent of these rows; a warning says which.
     """
     error: dict[str, Any] | None
-    """The problem, if the job failed."""
+    """The problem, if the job failed; otherwise null."""
     created_at: str
+    """Time of creation."""
 
 class EvaluationCurve(Record):
-    """A curve of a model's list on the rows of an evaluation."""
+    """A curve of a model on the rows of an evaluation."""
 
     kind: Literal['precision_recall', 'gains', 'cost', 'histogram']
+    """Kind of curve."""
     axes: list[str]
-    """What x and y are: recall and precision; share of the list and recall; weight and cost; or the lowest
-    score of a bin and the fraction of the positives in it.
+    """Meaning of `x` and `y`: recall and precision; fraction of the rows and recall; weight and cost; or
+    the lowest score of a bin and the fraction of the positives in it.
     """
     prevalence: float | None
-    """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
-    weight includes it, and for a histogram, which has each class by itself.
+    """Fraction of positives that the curve assumes. Default: that of the data. Null for cost curves, whose
+    weight includes it, and for histograms, which show each class separately.
     """
     exact: bool
-    """True if these are all points; false if only some of them, `max_points` at most."""
+    """False if points were omitted because of `max_points`."""
     total_points: int
+    """Number of points of the full curve."""
     points: list[ListPoint]
-    evaluation_id: str
-    model_id: str
-
-class EvaluationCutoff(Record):
-    """The cut that the rows were judged at, and where it comes from."""
-
-    threshold: float | None
-    """Null: no row is flagged."""
-    source: Literal['at', 'alias', 'objective']
-    """`at`: the request. `alias`: the promise of the alias, at the time of the request. `objective`: the
-    model's objective `tpr`.
+    """The points of the curve, from the highest threshold to the lowest; the bins of a histogram, from the
+    lowest score to the highest.
     """
-    alias: str | None
-    """The alias, if the cut is an alias's."""
+    evaluation_id: str
+    """Id of the evaluation."""
+    model_id: str
+    """Id of the model."""
+
+class EvaluationFigures(Record):
+    """Metrics of a model on the rows of an evaluation."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    figures: list[MeasuredFigure]
+    """One entry for each requested metric."""
+    evaluation_id: str
+    """Id of the evaluation."""
+    model_id: str
+    """Id of the model."""
 
 class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
@@ -1221,183 +1560,208 @@ class EvaluationGains(Record):
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
+    """One entry for each list size, ascending."""
     evaluation_id: str
+    """Id of the evaluation."""
     model_id: str
-
-class EvaluationMetricEstimates(Record):
-    """Figures of a model on the rows of an evaluation."""
-
-    level: float
-    """Confidence level of each interval by itself."""
-    metrics: list[MetricEstimate]
-    evaluation_id: str
-    model_id: str
+    """Id of the model."""
 
 class EvaluationOperatingPoint(Record):
     """One threshold and its consequences on the rows of an evaluation."""
 
     threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
     fpr: Interval
     """Fraction of the negatives that are flagged."""
     tpr: Interval
     """Fraction of the positives that are flagged."""
     precision: Interval
+    """Fraction of the flagged rows that are positive, at this `prevalence`."""
     lift: Interval
+    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
     flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
-    the lowest cost in the population. Null: the data set no limit.
+    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
+    cost, in the population. Null: the data set no limit.
     """
     threshold_high: float | None
+    """Upper end of that interval. Null: the data set no limit."""
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
-    threshold.
+    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
+    if no `fpr` was requested.
     """
     fpr_at_tpr: Interval | None
-    """If `tpr` was requested: the FPR at exactly this TPR."""
+    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
     cost: Cost | None
-    """Mean cost per row, if costs were given."""
-    guarantee: RateGuarantee | None = None
-    """The promise, if a `confidence` was requested; otherwise null."""
+    """Mean cost per row. Null if no costs were given."""
+    promise: RatePromise | None = None
+    """The guarantee. Null if no `confidence` was requested."""
     evaluation_id: str
+    """Id of the evaluation."""
     model_id: str
-    groups: GuaranteesByGroup | None = None
-    """Cuts by group, if `by_group` asked for them; otherwise null."""
+    """Id of the model."""
+    groups: PromisesByGroup | None = None
+    """Cutoffs by group. Null unless `by_group` was requested."""
 
 class EvaluationRoc(Record):
     """The ROC curve of an evaluation."""
 
     exact: bool
-    """False if points were left out because of `max_points`."""
+    """False if points were omitted because of `max_points`."""
     total_points: int
+    """Number of points of the full curve."""
     band: Band | None = None
+    """The confidence band. Present only if `band` was requested."""
     points: list[Point]
+    """The points of the curve, by ascending FPR."""
     evaluation_id: str
+    """Id of the evaluation."""
 
 class Event(Record):
     """One event of a job."""
 
     seq: int
-    """Number of the event in its job: 1, 2, 3, and so on."""
+    """Number of the event within its job: 1, 2, 3, and so on."""
     at: str
+    """Time of the event."""
     type: Literal['state', 'progress', 'message']
     """`state`, `progress` or `message`."""
     data: dict[str, Any]
+    """Content of the event; its members depend on `type`."""
 
 class Explanation(Record):
-    """One score as a sum: `offset` (the mean score of the training rows, or of some of them) plus all
-    contributions.
-    """
+    """One score as a sum: `offset` plus all contributions."""
 
     id: str | float | bool | None = None
-    """The id of the row, if one was asked to come back (`id`)."""
+    """Id of the row, if `id` was requested."""
     score: float
+    """Score of the row."""
     fpr: float | None
+    """Fraction of the validation negatives with at least this score. Null without a validation curve."""
     tpr: float | None
+    """Fraction of the validation positives with at least this score. Null without a validation curve."""
     probability: float | None = None
-    """Probability that the row is positive, by the model's calibration. Null without one. Absent with
-    `probability=false`.
+    """Probability that the row is positive, by the model's calibration. Null if the model has no
+    calibration. Absent with `probability=false`.
     """
     probability_low: float | None = None
-    """With `interval=true`: the probability if the row itself counts as a negative."""
+    """Lower value of the Venn–Abers pair: the probability if the row itself is counted as a negative.
+    Present only with `interval=true`.
+    """
     probability_high: float | None = None
-    """With `interval=true`: the probability if the row itself counts as a positive."""
+    """Upper value of the Venn–Abers pair: the probability if the row itself is counted as a positive.
+    Present only with `interval=true`.
+    """
     offset: float
+    """Mean score of the training rows, or of a sample of them."""
     contributions: dict[str, float]
+    """Contribution of each feature. `offset` plus all contributions is the score."""
     method: Literal['contributions', 'rows']
-    """`contributions`: the score is a sum by feature; in trees each split's change goes to its feature.
-    `rows`: Shapley values, where a feature that is not yet known has its value in a row of the
-    reference. Exact for ranking trees, and where at most seven features differ from that row's; else
-    estimated from permutations, with an `error`.
+    """`contributions`: the score is a sum over features; in trees, the change at each split is attributed
+    to its feature. `rows`: Shapley values in which an unknown feature has its value from a row of the
+    reference. They are exact for ranking trees, and where at most seven features differ from that row;
+    otherwise they are estimated from permutations, with an `error`.
     """
     exact: bool
-    """False: the contributions are estimates, for the model's scores are no sums by feature. They sum to
-    the score exactly nevertheless.
+    """False if the contributions are estimates, because the score is not a sum over features. Even then
+    they sum exactly to the score.
     """
     errors: dict[str, float] | None
-    """Standard error of each contribution. Null: they are exact."""
+    """Standard error of each contribution. Null: the contributions are exact."""
 
 class Explanations(Record):
-    """One explanation per row."""
+    """One explanation for each row."""
 
     model_id: str
+    """Id of the model."""
     explanations: list[Explanation]
+    """One explanation for each row, in the order of the rows."""
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
 class Feature(Record):
     """A feature that the model uses."""
 
     name: str
+    """Name of the column."""
     type: Literal['numeric', 'boolean', 'datetime', 'categorical']
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     missing: bool
-    """True if the feature had missing values in training. Then a row may leave it out."""
+    """True if the feature had missing values in training. Rows to score may then omit it."""
     categories: list[str] | None = None
-    """For a categorical feature: its first 100 categories in text order. The artifact has all. Any unknown
-    text counts as missing.
+    """The first 100 categories in text order; the artifact has all. An unknown category counts as missing.
+    Null unless the feature is categorical.
     """
     n_categories: int | None = None
-    """Number of all categories."""
+    """Number of categories. Null unless the feature is categorical."""
 
 class FeatureBin(Record):
-    """A bin of a feature's values, and the fraction of the rows that it has."""
+    """A bin of a feature's values, and the fractions of the rows in it."""
 
     of: Literal['values', 'category', 'rare', 'new', 'missing']
-    """`values`: numbers above `low` and up to `high`; dates as seconds since 1970. `category`: one
-    category. `rare`: all other categories of the training table. `new`: categories that it does not
-    have. `missing`: no value.
+    """`values`: numbers above `low` and up to `high`; dates in seconds since 1970. `category`: one
+    category. `rare`: all other categories of the training table. `new`: categories not in the training
+    table. `missing`: no value.
     """
     low: float | None
-    """Null: no limit."""
+    """Lower end of the bin. Null: no limit."""
     high: float | None
-    """Null: no limit."""
+    """Upper end of the bin. Null: no limit."""
     category: str | None
+    """The category. Null for any other kind of bin."""
     before: float
     """Fraction of the rows of the training table."""
     after: float
-    """Fraction of the rows here."""
+    """Fraction of the rows of this dataset."""
 
 class FeatureDrift(Record):
-    """How far the values of a feature are from those of the training table, over tenths of its numbers or
-    over its most frequent categories; missing values have a bin of their own.
+    """Difference between a feature's values here and in the training table, over deciles of its numbers or
+    over its most frequent categories. Missing values have a separate bin.
     """
 
     name: str
+    """Name of the feature."""
     importance: float | None
-    """Share of the feature in the importance of all. Null if that was not measured."""
+    """Fraction of the total feature importance. Null if importance was not measured."""
     psi: Interval | None
-    """Population stability index, corrected for chance: below 0.1 little, from 0.25 much. Null without a
-    test.
+    """Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more is large.
+    Null without a test.
     """
     distance: float
     """Total variation distance over the bins, from 0 to 1."""
     p_value: float | None
-    """Null without a test; `reason` says why."""
+    """p-value of the hypothesis that nothing has changed. Null without a test; `reason` says why."""
     adjusted_p_value: float | None
-    """Null without a test; `reason` says why."""
+    """p-value adjusted with Holm's method over all tests of this drift. Null without a test; `reason` says
+    why.
+    """
     changed: bool | None
-    """Null without a test; `reason` says why."""
+    """True if the change is statistically significant and large enough to matter. Null without a test;
+    `reason` says why.
+    """
     reason: str | None = None
-    """Why there is no test. Either neighbouring rows of the table are alike and no column of times orders
-    them, or the rows are too few for the serial dependence that they have in time. Null with a test.
+    """Why there is no test: neighbouring rows are similar and no time column orders them, or there are too
+    few rows for their serial dependence in time. Null with a test.
     """
     words: str
+    """The result in one sentence."""
     bins: list[FeatureBin] | None = None
-    """The bins of the first 20 features. Null for others."""
+    """The bins, for the first 20 features. Null for others."""
 
 class FeatureImportance(Record):
-    """How much one feature matters."""
+    """The importance of one feature."""
 
     name: str
+    """Name of the feature."""
     importance: float
+    """Importance, in the unit of `method`."""
     root: float | None = None
-    """For `squared_auc_gain`: the square root of `importance`."""
+    """Square root of `importance`. Null unless the method is `squared_auc_gain`."""
     auc_gain: float | None = None
-    """For `squared_auc_gain`: the sum of the gains in training AUC, not squared."""
+    """Sum of the gains in training AUC, not squared. Null unless the method is `squared_auc_gain`."""
 
 class Fit(Record):
     """Whether a dataset can be used with a model."""
@@ -1405,872 +1769,1118 @@ class Fit(Record):
     model: str
     """The model, as the request named it."""
     dataset_id: str
+    """Id of the dataset."""
     fits: bool
+    """True if the dataset has what the model needs."""
     reason: str | None
-    """What the dataset lacks, in words that follow “the dataset”. Null if it fits."""
+    """What the dataset lacks. Completes a sentence that starts with “the dataset”. Null if it fits."""
 
 class Fits(Record):
-    """Which models and datasets fit each other: an entry for each pair."""
+    """Compatibility of models and datasets, with one entry for each pair."""
 
     data: list[Fit]
+    """One entry for each pair of a model and a dataset."""
 
 class FoldAuc(Record):
     """The AUC of one fold."""
 
     repeat: int
+    """Number of the repeat, from 1."""
     fold: int
+    """Number of the fold, from 1."""
     auc: float
+    """AUC of the fold's rows."""
 
 class FoldChosen(Record):
     """The parameters that the search of one fold chose."""
 
     repeat: int
+    """Number of the repeat, from 1."""
     fold: int
+    """Number of the fold, from 1."""
     chosen: dict[str, Any]
+    """The chosen parameters."""
 
 class Gain(Record):
-    """The first rows of the list, down to one size."""
+    """One row of a gains table: the highest-scored rows down to a given fraction."""
 
     share: float
     """Fraction of all rows."""
     count: float
-    """Number of rows; their weight, if rows are weighted."""
+    """Number of rows, or their total weight if rows are weighted."""
     threshold: float
-    """Lowest score among them."""
+    """Lowest score among these rows."""
     tied: float
-    """Number of all rows with that score."""
+    """Number of rows with exactly that score."""
     taken: float
-    """Number of those that are within the size; they are taken at random."""
+    """Number of those that are included. They are chosen at random."""
     positives: float
-    """Number of positives among the first rows; the mean, if a tie lies across the cut."""
+    """Number of positives among these rows. If the threshold splits a tie: the expected number."""
     precision: Interval
+    """Fraction of these rows that are positive."""
     recall: Interval
+    """Fraction of all positives that are among these rows."""
     lift: Interval
+    """`precision` divided by `prevalence`. A random order has a lift of 1."""
 
 class GradeRows(Record):
-    """A grade, and how many rows have it."""
+    """A grade and the number of rows that have it."""
 
     grade: int
+    """The grade, a whole number from 0."""
     rows: int
+    """Number of rows with this grade."""
 
 class GradedMetrics(Record):
-    """Quality of a model that was trained on grades, on one part."""
+    """Metrics of a model trained on grades, on one part of the data."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     level: float
     """Confidence level of the intervals."""
     grades: list[GradeRows]
-    """The rows of each grade, without those of weight 0."""
-    lists: ListMetrics | None
-    """Figures within queries. Null without queries, and with fewer than two queries that have rows of
-    different grades.
-    """
+    """Number of rows of each grade, without rows of weight 0."""
+    lists: ListFigures | None
+    """Metrics within queries. Null if there are fewer than two queries with rows of different grades."""
     order: GradedOrder | None
-    """Figures of all rows as one list. Null with queries."""
+    """Metrics of all rows as one list. Null with queries."""
 
 class GradedOrder(Record):
-    """How well rows with grades are in order, all of them as one list."""
+    """Ranking metrics of graded rows, treated as one list."""
 
     c_index: Interval
-    """Fraction of the pairs of rows of different grades that are in order; a tie counts half."""
+    """Fraction of the pairs of rows with different grades that are in order; a tie counts half."""
     mean_auc: Interval
-    """Mean over all pairs of grades of the AUC between them."""
+    """Mean of the AUC over all pairs of grades."""
     volume: Interval | None
-    """Probability that one row of each grade, drawn at random, are all in order. Null for more than nine
-    grades.
-    """
+    """Probability that one random row of each grade are all in order. Null for more than nine grades."""
     pairwise: list[list[float | None]]
-    """AUC of each grade (column) over each lower one (row), in ascending order of the grades; otherwise
-    null.
-    """
+    """AUC of each grade (column) over each lower grade (row), by ascending grade; other entries are null."""
 
 class GroupArea(Record):
-    """Partial AUC within one group, over a window of FPR within the group."""
+    """Partial AUC within one group. The window refers to the FPR within the group."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     reason: str | None
-    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
+    """Upper end of the window of false positive rates."""
 
 class GroupCalibration(Record):
-    """The positives that the served probabilities predict in a group, and those that there are."""
+    """Predicted and observed positives of one group."""
 
     predicted: float | None
-    """Mean probability. Null if no row has a weight."""
-    observed: GroupMetric
-    """Fraction of positives."""
-    in_the_large: GroupMetric
-    """Log odds to add to every probability so that as many positives are predicted as there are. 0 lies
-    outside of the interval: the group's probabilities are too low (above 0) or too high.
+    """Mean predicted probability. Null if all rows have weight 0."""
+    observed: GroupFigure
+    """Observed fraction of positives."""
+    in_the_large: GroupFigure
+    """Log odds to add to every probability of the group so that predicted and observed positives agree. If
+    the interval excludes 0, the probabilities are too low (above 0) or too high (below 0).
     """
     points: list[ReliabilityPoint]
-    """The group's reliability diagram, at most 11 points. Empty where `in_the_large` has none."""
+    """Reliability diagram of the group, up to 11 points. Empty if `in_the_large` is unavailable."""
 
-class GroupCutoff(Record):
-    """A group's own cut, chosen on these same rows: see `note`. The intervals do not include its choice."""
+class GroupCut(Record):
+    """The cutoff of one group, chosen on these same rows: see `note`. The intervals do not include the
+    uncertainty of this choice.
+    """
 
     threshold: float | None
-    """Null: no row is flagged."""
+    """Lowest score that is flagged in this group. Null: no row is flagged."""
     threshold_low: float | None
-    """The cut of the population lies between this and `threshold_high`. Null: the rows set no limit."""
+    """Lower end of a confidence interval for the cutoff in the population. Null: the rows set no limit."""
     threshold_high: float | None
+    """Upper end of that interval. Null: the rows set no limit."""
     fpr: Interval
+    """FPR within the group."""
     tpr: Interval
+    """TPR within the group."""
 
-class GroupGuarantee(Record):
-    """A cut for the rows of one group that keeps the promise among them."""
+class GroupFigure(Record):
+    """A metric of one group, or the reason why it is unavailable."""
+
+    value: float | None
+    """The estimate. Null if it cannot be computed."""
+    low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
+    high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
+    reason: str | None
+    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
+
+class GroupPromise(Record):
+    """A cutoff for the rows of one group, with a guarantee within that group."""
 
     value: str | None
     """Value of the column as text. Null: the rows without a value."""
     threshold: float | None
-    """Rows of the group with at least this score are flagged. Null if the group has too few rows."""
+    """Lowest score that is flagged in this group. Null if the group has too few rows."""
     rows: int
-    """Number of the group's negatives (of its positives for a TPR), on which the promise rests."""
+    """Number of rows of the group that the guarantee is based on: negatives for an FPR, positives for a
+    TPR.
+    """
     needed: int
-    """Least number of them with which the cut can be promised."""
+    """Smallest number of these rows with which a cutoff can be guaranteed."""
     errors: int | None
-    """The cut flags at most this many of the negatives, or misses at most this many of the positives."""
+    """Largest number of these rows that the cutoff may get wrong. Null without a cutoff."""
     broken: float | None
-    """Greatest probability that this group's promise is broken."""
+    """Upper bound on the probability that the guarantee fails in this group. Null without a cutoff."""
     fpr: Interval | None
-    """FPR of the cut on the group's rows. Null without a cut or negatives, or if their weights differ."""
+    """FPR of the cutoff in the group. Null if there is no cutoff, if the group has no negatives, or if
+    their weights differ.
+    """
     tpr: Interval | None
-    """TPR of the cut on the group's rows. Null without a cut or positives, or if their weights differ."""
-
-class GroupMetric(Record):
-    """A figure of one group, or the reason why it has none."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: str | None
-    """Null if there is a figure. Else what the group lacks, such as rows of a class."""
+    """TPR of the cutoff in the group. Null if there is no cutoff, if the group has no positives, or if
+    their weights differ.
+    """
 
 class GroupTest(Record):
-    """A joint test that a figure is the same in all groups that have it."""
+    """A joint test of the hypothesis that a metric is equal in all groups."""
 
     of: Literal['auc', 'pauc', 'tpr', 'fpr', 'calibration']
-    """`calibration` is the calibration in the large: the groups' probabilities are wrong by the same log
-    odds, or right.
+    """The tested metric. `calibration`: whether the probabilities of all groups are off by the same log
+    odds.
     """
     fpr_min: float | None
-    """Of a partial AUC; otherwise null."""
+    """Lower end of the window of a partial AUC; otherwise null."""
     fpr_max: float | None
+    """Upper end of the window of a partial AUC; otherwise null."""
     groups: int
-    """Number of groups that have the figure."""
+    """Number of groups for which the metric is available."""
     p_value: float | None
-    """Null if fewer than two groups have the figure."""
+    """p-value of the test. Null if the metric is available for fewer than two groups."""
     adjusted_p_value: float | None
-    """p-value adjusted by Holm over all tests shown here."""
+    """p-value adjusted with Holm's method over all tests shown here. Null without `p_value`."""
     differs: bool | None
-    """True if the adjusted p-value is below 1 - level. Null without a test."""
+    """True if the adjusted p-value is below 1 − `level`. Null without a test."""
     words: str
-
-class GuaranteesByGroup(Record):
-    """Cuts that keep one promise in every group."""
-
-    column: str
-    by_group: Literal['together', 'each']
-    """`together`: all promises hold at once with the confidence. `each`: each by itself."""
-    threshold: float | None
-    """The single cut that keeps the promise in every group. Null if a group has too few rows."""
-    groups: list[GroupGuarantee]
-    note: str
-    """What must be known of cuts by group."""
+    """The result in one sentence."""
 
 class Health(Record):
-    """State of the service and of its parts."""
+    """State of the service and its components."""
 
     status: Literal['ok', 'unavailable']
     """`ok` or `unavailable`."""
     version: str
+    """Version of the service."""
     build: str
     """The build: `RANKWRIGHT_BUILD` of the process. An image sets it."""
     parts: dict[str, Part] | None = None
+    """State of each component, by name. Empty for `/health/live`."""
 
 class Height(Record):
-    """The TPR at a given FPR, with its interval. The interval includes the uncertainty of the threshold."""
+    """The TPR at a given FPR. The interval includes the uncertainty of the threshold."""
 
     fpr: float
+    """False positive rate."""
     tpr: float
+    """True positive rate at this FPR."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
 
 class Histogram(Record):
-    """A histogram with bins of equal width. There is one more edge than counts."""
+    """A histogram with bins of equal width."""
 
     edges: list[float]
+    """Edges of the bins, ascending; one more than `counts`."""
     counts: list[int]
+    """Number of rows in each bin."""
 
 class Importance(Record):
-    """The features, most important first. Values of different methods cannot be compared."""
+    """The features, most important first. Values of different methods are not comparable."""
 
     model_id: str
+    """Id of the model."""
     method: Literal['squared_auc_gain', 'mean_absolute_contribution', 'permutation_auc']
     """`squared_auc_gain` for ranking trees, `mean_absolute_contribution` for models that are a sum over
     features, `permutation_auc` for all others.
     """
     description: str
-    """One sentence that says what the method measures."""
+    """What the method measures, in one sentence."""
     on: Literal['validation', 'train']
-    """The part of the data that it was measured on."""
+    """Part of the data that the importance was measured on."""
     label: str | None
     """Label whose scores were used. Null for a model with one label."""
     features: list[FeatureImportance]
+    """The features, most important first."""
 
 class Improvement(Record):
-    """The value of the best candidate from a time on."""
+    """A new best value during a search."""
 
     seconds: float
-    """Seconds from the start of the job to the report of it."""
+    """Seconds from the start of the job to the report of this value."""
     value: float
     """Value of the job's objective, as on the leaderboard."""
 
 class Interval(Record):
-    """An estimate with its confidence interval."""
+    """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
 
 class Job(Record):
     """A job: long work that a worker does in the background."""
 
     id: str
+    """Id of the job."""
     kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
     `train`, `importance`.
     """
     name: str
+    """Name of the resource that the job creates."""
     state: Literal['queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'cancelling']
     """`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."""
     dataset_id: str | None
+    """Id of the dataset that the job uses. Null without one."""
     dataset: DatasetVersion | None
-    """The dataset that the job uses, under its name when the job was submitted."""
+    """The dataset that the job uses, under its name when the job was submitted. Null without one."""
     validation_dataset: DatasetVersion | None
-    """The dataset that validates the model, with validation.method `dataset`."""
+    """The dataset that the model is validated on. Null unless the validation method is `dataset`."""
     algorithm: dict[str, Any] | None
-    """Name and all parameters. For a parameter that is searched: its greatest value."""
+    """Name of the algorithm and all its parameters. A searched parameter has its largest value. Null
+    unless the job trains a model.
+    """
     objective: dict[str, Any] | None
+    """Objective of the training: `metric` and its parameters. Null unless the job trains a model."""
     validation: dict[str, Any] | None
+    """Validation method and its parameters. Null unless the job trains a model."""
     search: dict[str, Any] | None
-    baselines: dict[str, Any] | None
-    """`algorithms`: the controls to fit. `skipped`: why there are none. `share`: the fraction of the job's
-    time that they may take; null: no limit.
+    """The parameter search. Null without one."""
+    controls: dict[str, Any] | None
+    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
+    job's time that they may take; null: no limit. Null unless the job trains a model.
     """
     timeout_seconds: float
+    """Maximum run time in seconds."""
     priority: int
+    """Priority from -100 to 100; higher starts first."""
     tags: dict[str, str]
+    """Tags of the job."""
     attempt: int
+    """Number of the current or last attempt. 0 before the first."""
     max_attempts: int
+    """Maximum number of attempts."""
     progress: Progress | None
+    """Progress of the job. Null before its first report."""
     error: dict[str, Any] | None
-    """The problem, if the job failed."""
+    """The problem, if the job failed; otherwise null."""
     output: JobOutput | None = None
-    """The resource that the job makes; it has its own status. A model exists only after the job has
-    succeeded. A retried job shows the same resource as its retry, which may have made it.
+    """The resource that the job creates; it has its own status. A model exists only after the job has
+    succeeded. A retried job shows the same resource as its retry, which may have created it. Null if
+    there is none.
     """
     request_id: str | None
-    """Id of the request that submitted the job: its `X-Request-ID`. The log of the API and of the workers
-    has it in each line about the job.
+    """Id of the request that submitted the job, from its `X-Request-ID`. All log lines of the API and of
+    the workers about the job include it. Null if it was not recorded.
     """
     retry_of: str | None
+    """Id of the job that this one retries. Null if it is not a retry."""
     last_event: int
     """Number (`seq`) of the job's last event. Pass it to `…/events?after=` to continue from there."""
     created_at: str
+    """Time of creation."""
     started_at: str | None
+    """Start of the current or last attempt. Null before the first."""
     finished_at: str | None
+    """Time at which the job reached its final state. Null until then."""
     cancel_requested_at: str | None
+    """Time of the request to cancel. Null without one."""
     keep_requested_at: str | None = None
-    """Time of the request to end early and keep the best candidate."""
+    """Time of the request to end early and keep the best candidate. Null without one."""
     seed: int | None
+    """Seed of all random numbers. Null unless the job trains a model."""
     label_noise: float | None
+    """Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct for
+    it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it. Null unless
+    the job trains a model.
+    """
 
 class JobCheck(Record):
     """The job is valid. Nothing was created."""
 
     valid: bool
+    """Always true. An invalid request returns an error instead."""
     algorithm: dict[str, Any]
+    """Name of the algorithm and all its parameters."""
     objective: dict[str, Any]
+    """Objective of the training: `metric` and its parameters."""
     validation: dict[str, Any]
-    """As it will be stored: `time_column` names the column by which the newest rows judge."""
+    """Validation method as it would be stored. `time_column` names the column that selects the newest rows
+    for validation.
+    """
     search: dict[str, Any] | None
-    baselines: dict[str, Any]
+    """The parameter search. Null without one."""
+    controls: dict[str, Any]
+    """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
+    job's time that they may take; null: no limit.
+    """
     estimate: Estimate
+    """A rough estimate of time and memory."""
     warnings: list[str]
-    """Warnings about the data and the split that the model will have."""
+    """Warnings about the data and the split."""
     duplicates: Duplicates | None
-    """Rows of the dataset that are equal to another, and where they stand in the job's splits. Null
+    """Rows of the dataset that are equal to another row, and where they go in the job's splits. Null
     without splits of its rows, and without a profile of the dataset.
     """
     seed: int
+    """Seed of all random numbers."""
     label_noise: float | None
+    """Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct for
+    it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
+    """
 
 class JobOutput(Record):
-    """The resource that a job makes."""
+    """The resource that a job creates."""
 
     kind: Literal['model', 'evaluation', 'comparison', 'batch_score', 'dataset', 'pairs']
-    """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is that
-    of the dataset.
+    """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is the
+    id of the dataset.
     """
     id: str
+    """Id of the resource."""
+
+class JudgedCut(Record):
+    """The cutoff that the rows were evaluated at, and its source."""
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    source: Literal['at', 'alias', 'objective']
+    """`at`: the request. `alias`: the guarantee of the alias at the time of the request. `objective`: the
+    model's objective `tpr`.
+    """
+    alias: str | None
+    """The alias. Null if the cutoff does not come from an alias."""
 
 class Key(Record):
     """An API key, without its secret."""
 
     id: str
+    """Id of the key."""
     owner: str
+    """Owner of the key and of all resources created with it."""
     name: str
+    """Name of the key."""
     prefix: str
-    """First characters of the secret, to recognise the key."""
+    """First characters of the secret, to identify the key."""
     scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
+    """Scopes of the key."""
     created_at: str
+    """Time of creation."""
     expires_at: str | None
+    """Time of expiry. Null: the key does not expire."""
     last_used_at: str | None
+    """Time of the last use. Null: it has not been used."""
     revoked_at: str | None
+    """Time of revocation. Null: it has not been revoked."""
     successor_id: str | None
-    """The key that replaced it."""
+    """Id of the key that replaced this one. Null if it has not been replaced."""
 
 class KeyWithSecret(Record):
-    """A new key, with its secret."""
+    """A new API key with its secret."""
 
     id: str
+    """Id of the key."""
     owner: str
+    """Owner of the key and of all resources created with it."""
     name: str
+    """Name of the key."""
     prefix: str
-    """First characters of the secret, to recognise the key."""
+    """First characters of the secret, to identify the key."""
     scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
+    """Scopes of the key."""
     created_at: str
+    """Time of creation."""
     expires_at: str | None
+    """Time of expiry. Null: the key does not expire."""
     last_used_at: str | None
+    """Time of the last use. Null: it has not been used."""
     revoked_at: str | None
+    """Time of revocation. Null: it has not been revoked."""
     successor_id: str | None
-    """The key that replaced it."""
+    """Id of the key that replaced this one. Null if it has not been replaced."""
     secret: str | None
-    """The secret. It is shown only once; null in a repeated answer."""
+    """The secret. It is shown only once; null in a replayed response."""
 
 class Label(Record):
-    """One of several labels. Its values and counts are null until the table was read."""
+    """One label of a dataset with several labels."""
 
     name: str
+    """Name of the column."""
     positive: str | None = None
+    """Value that counts as positive. Null until the table has been read."""
     negative: str | None = None
+    """Value that counts as negative. Null until the table has been read."""
     positives: int | None = None
+    """Number of positive rows. Null until the table has been read."""
     negatives: int | None = None
+    """Number of negative rows. Null until the table has been read."""
 
 class LabelMetrics(Record):
-    """Quality of the ranking by one label's scores, on one part."""
+    """Ranking metrics of one label's scores, on one part of the data."""
 
     label: str
+    """Name of the label."""
     auc: Interval | None
-    """Null if the part has too few rows of a class."""
+    """Area under the ROC curve. Null if the part has too few rows of a class."""
     pauc: list[WindowArea]
+    """Partial AUC over each window."""
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
     ties: float | None
+    """Fraction of the positive–negative pairs that have equal scores. Null if `auc` is null."""
 
 class LabelScore(Record):
-    """The scores of one row, one per label, by a model with several labels."""
+    """The scores of one row by a model with several labels."""
 
     model_id: str
+    """Id of the model."""
     id: str | float | bool | None = None
-    """The id of the row, if one was asked to come back (`id`)."""
+    """Id of the row, if `id` was requested."""
     scores: dict[str, float]
+    """Score of each label, by name."""
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
 class LabelScores(Record):
-    """For each row a list of scores, one per label, by a model with several labels."""
+    """The scores of several rows by a model with several labels."""
 
     model_id: str
+    """Id of the model."""
     ids: list[str | float | bool | None] | None = None
-    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
+    """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     labels: list[str]
+    """Names of the labels, in the order of the scores."""
     scores: list[list[float]]
+    """For each row, a list of scores, one per label."""
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
 class LabelValues(Record):
-    """One of several labels, and its two values."""
+    """One label of a model with several labels, and its two values."""
 
     name: str
+    """Name of the label column."""
     positive: str
+    """Value that counts as positive."""
     negative: str
+    """Value that counts as negative."""
 
 class Leaderboard(Record):
     """The candidates of `auto`, best first, and the members of the resulting model."""
 
     model_id: str
+    """Id of the model."""
     budget_seconds: float
+    """Time budget in seconds."""
     seconds: float
     """Duration of the search in seconds, without the final fit."""
     members: list[Member]
+    """Rankers of the resulting ensemble."""
     candidates: list[LeaderboardRow]
+    """The candidates, best first."""
     notes: list[str]
+    """Notes about the search."""
 
 class LeaderboardRow(Record):
-    """A candidate of `auto`. Its figures are measured on the rows that chose it, so those of the best are
-    too optimistic.
+    """A candidate of `auto`. Its metrics were measured on the rows that chose it, so those of the best
+    candidates are optimistic.
     """
 
     algorithm: str
+    """Name of the algorithm."""
     parameters: dict[str, Any]
+    """Parameters of the algorithm."""
     value: float | None
     """Value of the objective. Null if the fit failed or was never started."""
     auc: float | None
+    """AUC on the inner validation rows. Null if it was not measured."""
     rows: float
-    """Fraction of the training rows in its last fit."""
+    """Fraction of the training rows in the candidate's last fit."""
     seconds: float
+    """Total fit time in seconds."""
     state: Literal['chosen', 'left', 'failed', 'untried']
-    """`chosen`, `left`, `failed` or `untried`."""
+    """`chosen`, `left` (not chosen), `failed` or `untried`."""
     reason: str
+    """Why the candidate has this state."""
 
 class LeastCost(Record):
-    """The cut of least cost on these rows."""
+    """The cutoff with the lowest cost on these rows."""
 
     threshold: float | None
-    """Flag every row whose score is at least this. Null: no row."""
+    """Lowest score that is flagged. Null: no row is flagged."""
     flagged: float
-    """Fraction of the rows with such scores."""
+    """Fraction of the rows that are flagged."""
     in_sample: float
-    """Mean cost of a row on the rows that chose the cut: too low."""
+    """Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new rows."""
     held_out: DecisionCost | None
-    """Each part of the rows is judged by the cut that the others choose. Null if all rows are one group."""
+    """Cost on held-out rows: each part of the rows is evaluated at the cutoff that the other parts choose.
+    Null if all rows belong to one group.
+    """
     parts: int
+    """Number of parts that the rows were divided into."""
     threshold_low: float | None
-    """The least cut that the parts have chosen. Null: no row is flagged."""
+    """Lowest cutoff that a part chose. Null: no row is flagged."""
     threshold_high: float | None
-    """The greatest of these. Null: no row."""
+    """Highest cutoff that a part chose. Null: no row is flagged."""
 
-class ListMetric(Record):
-    """A figure of lists: its mean over the queries in which it has a value."""
+class ListFigure(Record):
+    """A metric within queries: its mean over the queries in which it is defined."""
 
-    metric: str
-    """The name of the figure; auc is the fraction of the pairs of a query that are in order."""
+    figure: str
+    """Name of the metric. `auc` is the fraction of a query's pairs that are in order."""
     value: float
+    """Mean over the queries."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
     queries: int
-    """Number of queries in which it has a value."""
+    """Number of queries in which the metric is defined."""
     skipped: int
-    """Number of queries in which it has none: all their rows have the same label, or none is relevant."""
+    """Number of queries in which the metric is undefined, because all rows have the same label or none is
+    relevant.
+    """
     effective_queries: float
-    """Number of queries of equal weight that would be as informative."""
+    """Effective number of queries: this many queries of equal weight would be as informative."""
 
-class ListMetrics(Record):
-    """Figures within queries. The intervals take the queries, not the rows, as drawn by chance."""
+class ListFigures(Record):
+    """Metrics within queries. The intervals treat the queries, not the rows, as the random sample."""
 
     level: float
     """Confidence level of the intervals."""
     queries: int
     """Number of queries."""
-    metrics: list[ListMetric]
+    figures: list[ListFigure]
+    """One entry for each metric."""
 
 class ListPoint(Record):
-    """A point of a curve of the list, and the cut that has it; or a bin of the histogram. Null: nothing is
-    flagged.
-    """
+    """A point of a curve with the threshold it belongs to, or one bin of the histogram."""
 
     x: float
+    """Horizontal coordinate; see `axes`."""
     y: float
+    """Vertical coordinate; see `axes`."""
     threshold: float | None
+    """Lowest score that is flagged. For a histogram: lower end of the bin. Null: no row is flagged."""
     high: float | None = None
-    """Upper end of the bin, of a histogram only."""
+    """Upper end of the bin. Present only in a histogram."""
     negatives: float | None = None
-    """Fraction of the negatives in the bin, of a histogram only."""
+    """Fraction of the negatives in the bin. Present only in a histogram."""
 
 class ListedDataset(Record):
-    """An uploaded table in a list."""
+    """A dataset in a list."""
 
     id: str
+    """Id of the dataset."""
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Number of the version in its series, from 1. It is never used again."""
+    """Version number in the series, from 1. Numbers are never reused."""
     parent_id: str | None
-    """The version that it was made from; it may have been deleted. Null for the first version."""
+    """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
-    """`append`: the rows of the parent, then those of the upload. `replace`: only those of the upload.
-    Null for the first version.
+    """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
+    upload. Null for the first version.
     """
     name: str
+    """Name of the dataset."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
+    """Kind of dataset."""
     status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str | None
-    """The job that reads the table."""
+    """Id of the job that reads the table. Null if there is none."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    """Media type of the upload."""
     content_encoding: Literal['gzip', 'zstd', 'zip'] | None
+    """Compression of the upload. Null: none."""
     label: str | None
+    """Name of the label column. Null without a single label, and until the service has chosen one."""
     positive: str | None
-    """Value of the label that counts as positive."""
+    """Label value that counts as positive. Null without a single binary label, and until the table has
+    been read.
+    """
     negative: str | None
+    """Label value that counts as negative. Null without a single binary label, and until the table has
+    been read.
+    """
     weight: str | None
+    """Name of the weight column. Null without one."""
     group: str | None
+    """Name of the group column. Null without one."""
     query: str | None
-    """Column of the queries: rows are put in order within each query."""
+    """Name of the query column: rows are ranked within each query. Null without one."""
     item: str | None
-    """Column of the items' names."""
+    """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
     """Size of the upload in bytes."""
     sha256: str
-    """SHA-256 of the content. For a first or replaced version: that of the uploaded bytes. For an appended
-    version: that of the text made of the parent's `sha256` and `upload_sha256`, joined. For several
-    files: as if each had been appended to those before.
+    """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
+    version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
+    had been appended to the previous ones.
     """
     upload_sha256: str
-    """SHA-256 of the uploaded bytes; of a dataset of several files: of the list of their hashes."""
+    """SHA-256 of the uploaded bytes. For several files: of the list of their hashes."""
     rows: int | None
+    """Number of rows. Null until the table has been read."""
     positives: int | None
+    """Number of positive rows. Null without a single binary label, and until the table has been read."""
     negatives: int | None
+    """Number of negative rows. Null without a single binary label, and until the table has been read."""
     pairs: Pairs | None
     """The pairs of a dataset of kind `preferences`. Null until they are uploaded."""
     created_at: str
+    """Time of creation."""
     n_columns: int
-    """Number of columns; 0 until the table was read."""
+    """Number of columns. 0 until the table has been read."""
 
 class ListedModel(Record):
     """A model in a list."""
 
     id: str
+    """Id of the model."""
     name: str
+    """Name of the model. Its versions share the name."""
     version: int
+    """Version number under this name, from 1."""
     algorithm: dict[str, Any]
-    """Name and all parameters."""
+    """Name of the algorithm and all its parameters."""
     objective: dict[str, Any]
+    """Objective of the training: `metric` and its parameters."""
     validation: dict[str, Any]
+    """Validation method and its parameters."""
     optimised_for: dict[str, Any]
+    """Objective that the algorithm itself optimises. It may differ from `objective`."""
     selected_by: dict[str, Any] | None
-    """The objective by which a search chose the parameters. Null without a search."""
-    beats_baselines: bool | None
-    """True if its area is significantly greater than that of every control: see …/baselines. Null without
-    controls.
+    """Objective by which a search chose the parameters. Null without a search."""
+    beats_controls: bool | None
+    """True if the model is significantly better than every baseline: see `…/baselines`. Null without
+    baselines.
     """
     dataset_id: str
+    """Id of the dataset."""
     dataset: DatasetVersion | None
-    """The training dataset, under its name at that time. It stays when the dataset is deleted. Null if it
-    was not recorded.
+    """The training dataset, under its name at that time. It remains when the dataset is deleted. Null if
+    it was not recorded.
     """
     validation_dataset: DatasetVersion | None
-    """The dataset that validated it, with validation.method `dataset`."""
+    """The dataset that the model was validated on. Null unless the validation method is `dataset`."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset."""
+    """Kind of the training dataset."""
     job_id: str
+    """Id of the job that made this."""
     seed: int
+    """Seed of all random numbers of the training."""
     tags: dict[str, str]
+    """Tags of the training job."""
     created_at: str
+    """Time of creation."""
     aliases: list[str]
+    """Aliases that point to this version."""
     auc: Interval | None
-    """AUC on the validation rows. Null without validation, for pairs and for several labels: see
-    …/metrics.
+    """AUC on the validation rows. Null without validation, and for models of pairs or several labels: see
+    `…/metrics`.
     """
 
 class LiveAlias(Record):
-    """An alias, what its cut is planned to flag, and how its model did on newer rows."""
+    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
 
     name: str
+    """Name of the models."""
     alias: str
+    """The alias, such as `live`."""
     model_id: str
+    """Id of the model."""
     version: int
+    """Version of the model."""
     updated_at: str
+    """Time of the last change of the alias."""
     flagged: float | None
-    """Fraction of the validation rows that its cut flags. Null without a cut."""
+    """Fraction of the validation rows that its cutoff flags. Null without a cutoff."""
     memo: StoredMemo | None
+    """Why the alias was last moved. Null if no memo was given."""
     evaluation_id: str | None
-    """The newest evaluation of the model, if its rows were new to the model. Null: none."""
+    """Id of the model's newest evaluation, if its rows were new to the model. Null if there is none."""
     evaluated_at: str | None
+    """Time of that evaluation. Null if there is none."""
     changed: bool | None
-    """Whether that evaluation found a change."""
+    """True if that evaluation found a change. Null without one."""
     next_step: Literal['evaluate', 'recalibrate', 'retrain', 'compare'] | None
-    """`evaluate`: no evaluation on new rows, or none since the recalibration. `recalibrate`: only the
-    probabilities are wrong. `retrain`: it ranks worse than at validation. `compare`: there is a newer
-    version. Null: nothing.
+    """`evaluate`: there is no evaluation on new rows, or none since the recalibration. `recalibrate`: only
+    the probabilities are wrong. `retrain`: the model ranks worse than at validation. `compare`: there
+    is a newer version. Null: nothing to do.
     """
 
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
 
     round: int
+    """Number of the round, from 1."""
     edge: float
-    """r = d+ - d-: weight of the pairs in order minus weight of the pairs out of order."""
+    """r = d+ − d−: weight of the pairs in order minus weight of the pairs out of order."""
     tied: float
     """d0: weight of the pairs that the weak ranker ties."""
     most_tied: float
-    """Theorem 7 holds if d0 is below this: 2/3 (1 - r)(1 - r²)."""
+    """Theorem 7 requires `tied` to be below this: 2/3 (1 − r)(1 − r²)."""
     holds: bool
+    """True if `tied` is below `most_tied`."""
 
 class MarginRounds(Record):
     """The condition of Theorem 7 for each round, from the first."""
 
     total: int
+    """Number of rounds."""
     holds: int
-    """Number of rounds, of all, in which the condition holds."""
+    """Number of rounds in which the condition holds."""
     data: list[MarginRound]
+    """One entry for each round shown."""
 
 class MarginShare(Record):
     """Fraction of the training pairs with a margin of at most `theta`."""
 
     theta: float
+    """Margin."""
     fraction: float
+    """Weighted fraction of the training pairs with at most this margin."""
 
 class Margins(Record):
-    """Margins of the training pairs (differences of scores, divided by `l1_norm`), and the bounds that
-    follow from them.
+    """Margins of the training pairs (score differences divided by `l1_norm`) and the generalisation bounds
+    based on them.
     """
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     l1_norm: float
     """Sum of the steps of all rounds. Scores are divided by it."""
     margin: float
     """Smallest margin of a pair. Positive if all pairs are in order."""
     smooth_margin: float
-    """-ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with more
+    """−ln of the ranking loss, divided by `l1_norm`. It is below `margin` and approaches it with more
     rounds.
     """
     weak_rankers: int
     """Upper bound on the number of different weak rankers."""
     distribution: list[MarginShare]
-    """Distribution of the margins, from the smallest to the greatest."""
+    """Distribution of the margins, from the smallest to the largest."""
     theta: float
+    """Margin at which the bounds are evaluated, as requested."""
     delta: float
+    """Probability that a bound fails, as requested."""
     bounds: list[MisrankBound]
+    """The bounds on the probability of misranking a future pair."""
     best: BestPossibleMargin | None
-    """Null if the linear programme is too large."""
+    """The best margin of any combination of the weak rankers. Null if the linear programme is too large."""
     rounds: MarginRounds
+    """Condition of Theorem 7 in each round."""
     losses: RoundLosses
+    """Training losses of each round."""
 
 class MeanArea(Record):
-    """Mean over the labels of a partial AUC."""
+    """Mean of a partial AUC over the labels."""
 
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
+    """Upper end of the window of false positive rates."""
     value: float | None
+    """Mean over the labels. Null if no label has the value."""
 
-class Member(Record):
-    """One ranker of the model's ensemble."""
-
-    algorithm: str
-    parameters: dict[str, Any]
-    weight: float
-
-class MetricBaselines(Record):
-    """The model and the controls by the figure that the job's objective names."""
-
-    metric: str
-    """Its name, as …/metric-estimates has it. A count of rows is shown as the share that it is."""
-    chosen: Interval
-    baselines: list[BaselineArea]
-
-class MetricEstimate(Record):
-    """A figure of the ranking, with its interval and a test against chance."""
+class MeasuredFigure(Record):
+    """A metric with its confidence interval and a test against random scores."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
-    metric: str
-    """The name of the figure, as it was asked for."""
+    """Upper end of the confidence interval. Null if there is no finite bound."""
+    figure: str
+    """Name of the metric, as requested."""
     chance: float | None
-    """The figure of scores that say nothing. Null if that is 0."""
+    """Value of the metric for random scores. Null if that is 0."""
     p_value: float | None
-    """One-sided p-value of the hypothesis that the figure is no better than chance. Null without `chance`,
-    if the rows of a class are worth fewer than 10 independent ones, or if the window of an area holds
-    fewer than 3.
+    """One-sided p-value of the hypothesis that the metric is no better than for random scores. Null if
+    `chance` is null, if a class has fewer than 10 effective rows, or if the window of a partial AUC
+    holds fewer than 3.
     """
     adjusted_p_value: float | None
-    """p-value adjusted by Holm over all figures of the request. Null without `p_value`."""
+    """p-value adjusted with Holm's method over all metrics of the request. Null if `p_value` is null."""
+
+class Member(Record):
+    """One ranker of the ensemble."""
+
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: dict[str, Any]
+    """Parameters of the algorithm."""
+    weight: float
+    """Weight of the ranker in the ensemble."""
 
 class Metrics(Record):
-    """Quality of the model's ranking on one part of the data."""
+    """Ranking metrics of a model on one part of the data."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """Concerns the curve and the figures read from it, not the areas. True if the model was cross-
-    validated. The curve then comes from the out-of-fold scores, converted to the scale of the served
+    """Applies to the curve and the values read from it, not to the areas. True if the model was cross-
+    validated. The curve then comes from out-of-fold scores, converted to the scale of the served
     ranker. The thresholds of the served ranker itself were not tested.
     """
     level: float
     """Confidence level of the intervals."""
     auc: Interval
+    """Area under the ROC curve."""
     gini: Interval
-    """2 AUC − 1: the Gini coefficient, or accuracy ratio."""
+    """2 AUC − 1: the Gini coefficient, also called the accuracy ratio."""
     ks: float | None
-    """The Kolmogorov–Smirnov distance: the greatest difference of TPR and FPR. Biased upwards in small
-    samples. Null without a curve.
+    """Kolmogorov–Smirnov distance: the largest difference between TPR and FPR. It is biased upwards in
+    small samples. Null without a curve.
     """
     pauc: list[WindowArea]
+    """Partial AUC over each window."""
     tpr_at_fpr: list[Height]
-    operating_point: Cutoff | None
-    """For the objective `tpr`: the rates on this part at the model's threshold, which was chosen on the
-    validation rows.
+    """TPR at fixed false positive rates."""
+    operating_point: Cut | None
+    """Rates on this part at the model's threshold, which was chosen on the validation rows. Null unless
+    the objective is `tpr`.
     """
-    metric: MetricEstimate | None = None
-    """For an objective such as `average_precision` or `precision`: its figure on this part, from the
-    curve, as …/metric-estimates has it. A count of first rows is one of the validation rows. Null for
-    others, and for `ndcg` under repeated cross-validation.
+    figure: MeasuredFigure | None = None
+    """The metric of an objective such as `average_precision` or `precision` on this part, as in `…/metric-
+    estimates`. A row count refers to the validation rows. Null for other objectives, and for `ndcg`
+    with repeated cross-validation.
     """
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
     positive_weight: float
+    """Total weight of the positive rows."""
     negative_weight: float
+    """Total weight of the negative rows."""
     ties: float
-    """Fraction of the pairs of a positive and a negative that have equal scores."""
-    lists: ListMetrics | None = None
-    """Figures within queries. The figures above are of all rows as one list. Null without queries."""
+    """Fraction of the positive–negative pairs that have equal scores."""
+    lists: ListFigures | None = None
+    """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
 class MisrankBound(Record):
     """Upper bound on the probability that the model misranks a future pair: a measured fraction plus
-    epsilon.
+    `epsilon`.
     """
 
     name: str
+    """Name of the bound."""
     source: str
+    """Publication and theorem of the bound."""
     value: float | None
-    """`margin_fraction + epsilon`. Null if the bound cannot be computed."""
+    """`margin_fraction` + `epsilon`. Null if the bound cannot be computed."""
     margin_fraction: float
-    """Fraction of the training pairs with a margin of at most theta; or fraction of the held-out pairs
-    that are misranked.
+    """Fraction of the training pairs with a margin of at most theta. For the held-out bound: fraction of
+    the held-out pairs that are misranked.
     """
     epsilon: float | None
+    """Sum of `terms`. Null if it cannot be computed."""
     terms: dict[str, float | None]
-    """The terms of epsilon."""
+    """The terms of `epsilon`. Null values cannot be computed."""
     applies: bool
     """False if a condition of the theorem is not met."""
     reasons: list[str]
-    """Why the bound does not apply."""
+    """Why the bound does not apply. Empty if it does."""
     vacuous: bool
-    """True if the value is 1 or more: it then says nothing."""
+    """True if `value` is 1 or more: the bound then has no content."""
 
 class Model(Record):
     """A trained ranker."""
 
     id: str
+    """Id of the model."""
     name: str
+    """Name of the model. Its versions share the name."""
     version: int
+    """Version number under this name, from 1."""
     algorithm: dict[str, Any]
-    """Name and all parameters."""
+    """Name of the algorithm and all its parameters."""
     objective: dict[str, Any]
+    """Objective of the training: `metric` and its parameters."""
     validation: dict[str, Any]
+    """Validation method and its parameters."""
     optimised_for: dict[str, Any]
+    """Objective that the algorithm itself optimises. It may differ from `objective`."""
     selected_by: dict[str, Any] | None
-    """The objective by which a search chose the parameters. Null without a search."""
-    beats_baselines: bool | None
-    """True if its area is significantly greater than that of every control: see …/baselines. Null without
-    controls.
+    """Objective by which a search chose the parameters. Null without a search."""
+    beats_controls: bool | None
+    """True if the model is significantly better than every baseline: see `…/baselines`. Null without
+    baselines.
     """
     dataset_id: str
+    """Id of the dataset."""
     dataset: DatasetVersion | None
-    """The training dataset, under its name at that time. It stays when the dataset is deleted. Null if it
-    was not recorded.
+    """The training dataset, under its name at that time. It remains when the dataset is deleted. Null if
+    it was not recorded.
     """
     validation_dataset: DatasetVersion | None
-    """The dataset that validated it, with validation.method `dataset`."""
+    """The dataset that the model was validated on. Null unless the validation method is `dataset`."""
     kind: Literal['bipartite', 'preferences', 'multilabel', 'graded']
-    """Kind of the dataset."""
+    """Kind of the training dataset."""
     job_id: str
+    """Id of the job that made this."""
     seed: int
+    """Seed of all random numbers of the training."""
     tags: dict[str, str]
+    """Tags of the training job."""
     created_at: str
+    """Time of creation."""
     aliases: list[str]
+    """Aliases that point to this version."""
     features: list[Feature]
     """The features, in the order of the artifact."""
     dialect: dict[str, str] | None = None
-    """How the model's own table writes numbers and dates: `decimal`, `thousands`, `dates`. A CSV or a
-    query to be scored is read so. Null: as usual.
+    """How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV rows and
+    query parameters to score are read in the same way. Null: the default notation.
     """
     label: str | None
-    """Column of the label. Null if the model was trained on pairs or several labels."""
+    """Name of the label column. Null if the model was trained on pairs or several labels."""
     query: str | None = None
-    """Column of the queries within which the model was trained. It is no feature: rows to score need none."""
+    """Column of the queries within which the model was trained. It is not a feature, so rows to score do
+    not need it. Null without queries.
+    """
     positive: str | None
+    """Label value that counts as positive. Null without a single binary label."""
     negative: str | None
+    """Label value that counts as negative. Null without a single binary label."""
     labels: list[LabelValues] | None
     """The labels of a model with several labels; otherwise null."""
     search: Search | None
-    operating_point: Cutoff | None
-    """For the objective `tpr`: the best threshold on the validation rows at its FPR. Null for other
-    objectives and without validation.
+    """The parameter search. Null without one."""
+    operating_point: Cut | None
+    """Best threshold on the validation rows at the FPR of the objective `tpr`. Null for other objectives
+    and without validation.
     """
     warnings: list[str]
+    """Warnings from the training."""
     monotone: MonotoneProof | None
-    """The proof of its monotone constraints. Null if it was trained without."""
+    """Verification of the monotone constraints. Null if the model was trained without them."""
     importance_job_id: str | None
-    """The job that measures the importance of the features after the model, where the budget of `auto` had
-    no time for it. Null if the training measured it.
-    """
+    """Job that measures the feature importances after the training. Null if the training measured them."""
     fit_seconds: float
+    """Time of the final fit in seconds."""
     artifact: Artifact
+    """Checksum and size of the model file."""
     included: ModelParts | None = None
-    """The parts that `include` names. Only with `include`."""
+    """The parts requested by `include`. Absent without `include`."""
 
 class ModelCheck(Record):
-    """One question about a model, and the answer of what is stored."""
+    """One check of a model, based on stored results."""
 
-    name: Literal['ranks', 'beats_baselines', 'probabilities', 'stable', 'groups']
-    """`ranks`: its validation shows that it ranks better than chance. `beats_baselines`: it ranks
-    significantly better than each control. `probabilities`: they agree with what happened, on the
-    newest rows that were evaluated with this calibration, else on held-out rows of the calibration.
-    `stable`: its newest evaluation on new rows found no change, and excludes a drop beyond `margin`.
-    `groups`: no test of its newest evaluation by groups found a difference, and intervals exclude those
-    beyond `margin`.
+    name: Literal['ranks', 'beats_controls', 'probabilities', 'stable', 'groups']
+    """`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks
+    significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
+    the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
+    none. `stable`: its newest evaluation on new rows found no change and excludes a drop larger than
+    `margin`. `groups`: its newest evaluation by groups found no difference and excludes differences
+    larger than `margin`.
     """
     passed: bool | None
-    """Null if nothing stored tells it, or if the rows are too few to decide; `words` say what is missing."""
+    """True or false. Null if no stored result answers the question, or if there are too few rows to
+    decide; `words` says what is missing.
+    """
     words: str
+    """The result in one sentence."""
     evaluation_id: str | None
-    """The evaluation that told it, if one did."""
+    """The evaluation that the result is based on. Null without one."""
     evidence: Literal['validation', 'cross_fitted', 'later_rows', 'evaluation'] | None
-    """The rows that it is based on. `validation`: of the training. `cross_fitted`: each row of the
-    calibration with a calibration of other rows, which does not test later rows. `later_rows`: the last
-    time window of the validation, with a calibration of the windows before. `evaluation`:
-    `evaluation_id`. Null if there are none.
+    """Rows that the result is based on. `validation`: the validation rows of the training. `cross_fitted`:
+    the calibration's rows, each predicted by a calibration of other rows; this does not test later
+    rows. `later_rows`: the last time window of the validation, with a calibration of the windows
+    before. `evaluation`: the rows of `evaluation_id`. Null without evidence.
     """
     margin: float | None
-    """The greatest difference that counts as none. `stable`: drop of the AUC, C-index or share of ordered
-    pairs, 0.05 or less for weak models. `probabilities`: 0.25 in log odds, of the level, the slope and
-    the shape. `groups`: 0.1 for AUC, TPR and FPR of two groups, and 0.25 for the log odds of their
+    """Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the
+    fraction of ordered pairs: 0.05, or less for weak models. `probabilities`: 0.25 in level, slope and
+    shape. `groups`: 0.1 between the AUC, TPR or FPR of two groups, and 0.25 for the log odds of their
     calibration in the large. Null for other checks.
     """
     more_rows: int | None
-    """If the rows are too few: how many more decide with probability 0.8, if nothing has changed and their
-    variance stays as it is. Pairs, for a model of pairs. Null if no number of rows does, or if it is
-    not known.
+    """If there are too few rows: the number of additional rows that would decide with probability 0.8, if
+    nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number
+    of rows would decide, or if it is unknown.
     """
 
 class ModelChecks(Record):
-    """May the model be used? What is stored about it says, in five checks."""
+    """Whether the model is ready for use, in five checks of its stored results."""
 
     model_id: str
+    """Id of the model."""
     passed: bool | None
-    """True if all checks passed, false if one failed, else null."""
+    """True if all checks passed, false if at least one failed, otherwise null."""
     checks: list[ModelCheck]
+    """The five checks."""
 
 class ModelCurve(Record):
-    """A curve of a model's list on one part of its data."""
+    """A curve of a model on one part of its data."""
 
     kind: Literal['precision_recall', 'gains', 'cost', 'histogram']
+    """Kind of curve."""
     axes: list[str]
-    """What x and y are: recall and precision; share of the list and recall; weight and cost; or the lowest
-    score of a bin and the fraction of the positives in it.
+    """Meaning of `x` and `y`: recall and precision; fraction of the rows and recall; weight and cost; or
+    the lowest score of a bin and the fraction of the positives in it.
     """
     prevalence: float | None
-    """Fraction of positives that the curve assumes. Default: that of the data. Null for costs, whose
-    weight includes it, and for a histogram, which has each class by itself.
+    """Fraction of positives that the curve assumes. Default: that of the data. Null for cost curves, whose
+    weight includes it, and for histograms, which show each class separately.
     """
     exact: bool
-    """True if these are all points; false if only some of them, `max_points` at most."""
+    """False if points were omitted because of `max_points`."""
     total_points: int
+    """Number of points of the full curve."""
     points: list[ListPoint]
+    """The points of the curve, from the highest threshold to the lowest; the bins of a histogram, from the
+    lowest score to the highest.
+    """
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
+
+class ModelFigures(Record):
+    """Metrics of a model on one part of its data."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    figures: list[MeasuredFigure]
+    """One entry for each requested metric."""
+    model_id: str
+    """Id of the model."""
+    on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class ModelGains(Record):
@@ -2281,95 +2891,96 @@ class ModelGains(Record):
     prevalence: float
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
+    """One entry for each list size, ascending."""
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
-    """
-
-class ModelMetricEstimates(Record):
-    """Figures of a model on one part of its data."""
-
-    level: float
-    """Confidence level of each interval by itself."""
-    metrics: list[MetricEstimate]
-    model_id: str
-    on: Literal['validation', 'train']
-    approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class ModelParts(Record):
-    """Parts of a model, each as its own address answers it. A part that the model lacks is in `absent`."""
+    """Parts of a model, each as its own route returns it. Parts that the model does not have are listed in
+    `absent`.
+    """
 
     metrics: Metrics | PairMetrics | MultilabelMetrics | GradedMetrics | None = None
-    """As …/metrics answers."""
+    """As returned by `…/metrics`."""
     roc: Roc | None = None
-    """As …/roc answers."""
+    """As returned by `…/roc`."""
     operating_points: OperatingPoints | None = None
-    """As …/operating-points answers."""
+    """As returned by `…/operating-points`."""
     operating_point: OperatingPoint | None = None
-    """As …/operating-point answers."""
+    """As returned by `…/operating-point`."""
     absent: list[AbsentPart]
+    """Requested parts that the model does not have."""
 
 class MonotoneProof(Record):
-    """What is known of the monotone constraints of the fitted model, by walking all its steps or leaves."""
+    """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
 
     verdict: Literal['proven', 'violated', 'not_proven']
-    """proven: the constraints hold for every row. violated: `violation` is an example. not_proven: neither
-    was found.
+    """`proven`: the constraints hold for every row. `violated`: `violation` is a counterexample.
+    `not_proven`: neither a proof nor a counterexample was found.
     """
     columns: dict[str, Literal['increasing', 'decreasing']]
+    """The constrained columns and their directions."""
     compared: int
-    """Comparisons of the proof: of neighbouring steps, of coefficients with 0, or of pairs of leaves."""
+    """Number of comparisons: of neighbouring steps, of coefficients with 0, or of pairs of leaves."""
     missing: str
-    """The rule for missing values."""
+    """Rule for missing values."""
     violation: dict[str, Any] | None
-    """Two rows that differ in one constrained column alone, whose scores are in the wrong order."""
+    """Two rows that differ only in one constrained column and have scores in the wrong order. Null unless
+    `verdict` is `violated`.
+    """
 
 class MultilabelMetrics(Record):
-    """Quality of a model with several labels on one part: for each label, and as mean."""
+    """Metrics of a model with several labels on one part of the data: for each label, and their means."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     level: float
     """Confidence level of the intervals."""
     labels: list[LabelMetrics]
-    evaluated: int
+    """Metrics of each label."""
+    judged: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
+    """Mean AUC over these labels. Null if there are none."""
     mean_pauc: list[MeanArea]
+    """Mean partial AUC over these labels, for each window."""
 
 class NetBenefit(Record):
-    """The net benefit of acting on the rows with a probability of at least `threshold`, in true positives
-    per row: the fraction of true positives, minus that of false positives times threshold / (1 -
-    threshold) (Vickers & Elkin 2006). Acting on no row has 0.
+    """Net benefit of acting on the rows with a probability of at least `threshold`, in true positives per
+    row: the fraction of true positives minus the fraction of false positives times threshold / (1 −
+    threshold) (Vickers & Elkin 2006). Acting on no row has a net benefit of 0.
     """
 
     threshold: float
-    """In (0, 1)."""
+    """Threshold probability, between 0 and 1."""
     flagged: float
-    """Fraction of the rows with such probabilities."""
+    """Fraction of the rows with at least this probability."""
     benefit: Interval
-    """Above 0: better than acting on no row."""
+    """Net benefit. Above 0: better than acting on no row."""
     flag_all: Interval
     """Net benefit of acting on every row."""
     over_all: Interval
-    """`benefit` minus `flag_all`, paired: above 0, better than acting on every row."""
+    """`benefit` minus `flag_all`, as a paired difference. Above 0: better than acting on every row."""
 
 class NewCosts(Record):
-    """What decisions cost, in the unit of the amounts. Something must speak for flagging a row, and
-    something against it.
+    """Costs and benefits of decisions, in the unit of the amounts. At least one must favour flagging a
+    row, and at least one must favour not flagging it.
     """
 
     false_positive: Price | None = None
-    """Cost of flagging a negative, besides its review. Default: `{"fixed": 0.0, "rate": 0.0}`."""
+    """Cost of flagging a negative, in addition to its review. Default: `{"fixed": 0.0, "rate": 0.0}`."""
     false_negative: Price | None = None
     """Cost of a positive that is not flagged. Default: `{"fixed": 0.0, "rate": 0.0}`."""
     benefit: Price | None = None
-    """What a flagged positive brings in. Default: `{"fixed": 0.0, "rate": 0.0}`."""
+    """Benefit of a positive that is flagged. Default: `{"fixed": 0.0, "rate": 0.0}`."""
     review: float | None = None
     """Cost of each flagged row. Default: `0.0`."""
 
@@ -2377,158 +2988,185 @@ class NewWindow(Record):
     """A window of false positive rates."""
 
     fpr_min: float | None = None
-    """Default: `0.0`."""
+    """Lower end of the window. Default: `0.0`."""
     fpr_max: float
+    """Upper end of the window. It must be greater than `fpr_min`."""
 
 class OperatingPoint(Record):
     """One threshold and its consequences on one part of the data."""
 
     threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
     fpr: Interval
     """Fraction of the negatives that are flagged."""
     tpr: Interval
     """Fraction of the positives that are flagged."""
     precision: Interval
+    """Fraction of the flagged rows that are positive, at this `prevalence`."""
     lift: Interval
+    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
     flagged: Interval
     """Fraction of all rows that are flagged, at this `prevalence`."""
     threshold_low: float | None
-    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
-    the lowest cost in the population. Null: the data set no limit.
+    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
+    cost, in the population. Null: the data set no limit.
     """
     threshold_high: float | None
+    """Upper end of that interval. Null: the data set no limit."""
     prevalence: float
     """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
     tpr_at_fpr: Interval | None
-    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
-    threshold.
+    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
+    if no `fpr` was requested.
     """
     fpr_at_tpr: Interval | None
-    """If `tpr` was requested: the FPR at exactly this TPR."""
+    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
     cost: Cost | None
-    """Mean cost per row, if costs were given."""
-    guarantee: RateGuarantee | None = None
-    """The promise, if a `confidence` was requested; otherwise null."""
+    """Mean cost per row. Null if no costs were given."""
+    promise: RatePromise | None = None
+    """The guarantee. Null if no `confidence` was requested."""
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class OperatingPoints(Record):
-    """Thresholds along the curve of one part of the data, from the one that flags no row to the one that
-    flags all.
-    """
+    """Thresholds along the ROC curve of one part of the data, from flagging no row to flagging all rows."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
     level: float
     """Confidence level of each interval by itself."""
     exact: bool
-    """False if points of the curve were left out."""
+    """False if points of the curve were omitted."""
     total_points: int
-    """Number of points of the curve."""
+    """Number of points of the full curve."""
     least_cost: int | None
-    """Index in `points`, from 0, of the point with the lowest cost, if costs were given."""
+    """Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."""
     of_objective: int | None
-    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`."""
+    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for other
+    objectives.
+    """
     of_flagged: int | None
-    """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows,
-    if that was given.
+    """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows.
+    Null if `flagged` was not given.
     """
     of_aliases: dict[str, int]
-    """For each alias of the model that flags rows, the index in `points`, from 0, of the point that flags
-    the same of these rows; of more than 20 aliases, the last moved.
+    """Alias → index in `points`, from 0, of the point that flags the same rows. Only aliases with a
+    cutoff; if there are more than 20, the most recently moved.
     """
     probabilities: list[float | None] | None
-    """For each of `points`, the probability of a row with exactly this score, by the calibration that the
-    model is served with; null where nothing is flagged. Null if the model has no calibration.
+    """For each entry of `points`, the calibrated probability of a row with exactly this score; null where
+    no row is flagged. Null if the model has no calibration.
     """
-    points: list[Cutoff]
+    points: list[Cut]
+    """The thresholds with their rates, from flagging no row to flagging all rows."""
 
 class OutOfFold(Record):
-    """The out-of-fold scores of a cross-validated model. Its AUC and curve come from them."""
+    """The out-of-fold scores of a cross-validated model. Its AUC and curve are computed from them."""
 
     model_id: str
+    """Id of the model."""
     repeats: int
+    """Number of repeats."""
     folds: int
+    """Number of folds in each repeat."""
     fold_aucs: list[FoldAuc]
+    """AUC of each fold."""
     columns: list[str]
+    """Names of the columns of `data`."""
     data: list[list[float]]
     """One entry per row and repeat. `row` counts from 0 in the order of the dataset; `repeat` and `fold`
     count from 1; `y` is 1 for a positive. `score` is on the scale of the fold's ranker. `aligned_score`
-    is the same on the scale of the served ranker: equal quantiles of the scores that both rankers give
-    the fold's training rows are equal scores.
+    is on the scale of the served ranker: equal quantiles of the two rankers' scores on the fold's
+    training rows have equal scores.
     """
 
 class OutdatedAlias(Record):
-    """An alias of a model that has a newer version."""
+    """An alias that points to a model although there is a newer version."""
 
     name: str
+    """Name of the models."""
     alias: str
+    """The alias, such as `live`."""
     model_id: str
+    """Id of the model."""
     version: int
+    """Version of the model."""
     newest_model_id: str
+    """Id of the newest version."""
     newest_version: int
+    """Number of the newest version."""
 
 class Overview(Record):
-    """What is under way, what ended lately, what needs attention, and what is newest."""
+    """Running and ended jobs, resources that need attention, and the newest resources."""
 
     under_way: list[Job]
-    """Jobs that run, then those that are being cancelled, then those that wait; at most `limit` of each."""
+    """Running jobs, then jobs that are being cancelled, then queued jobs; up to `limit` of each."""
     ended: list[Job]
-    """The newest jobs that have ended, of the newest `jobs_looked_through`."""
+    """The newest jobs that have ended, among the newest `jobs_looked_through`."""
     jobs_looked_through: int
-    """Number of the newest jobs among which `ended` was looked for: at most 50."""
+    """Number of newest jobs that were searched for `ended`: at most 50."""
     has_older_jobs: bool
-    """Whether there are jobs that were not looked through."""
+    """True if there are older jobs that were not searched."""
     live: list[LiveAlias]
-    """The aliases, the last moved first."""
+    """The aliases, the most recently moved first."""
     failed: list[Job]
-    """The newest failures that nothing has made good, as `GET /v1/jobs?kind=all&unresolved=true` lists
-    them.
-    """
+    """The newest unresolved failures, as listed by `GET /v1/jobs?kind=all&unresolved=true`."""
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly, by the newest ready evaluation of each, the last judged first."""
+    """Models that changed significantly according to their newest ready evaluation, the most recently
+    evaluated first.
+    """
     has_more_drifted: bool
-    """Whether there are more of them than `limit`."""
+    """True if there are more such models than `limit`."""
     outdated: list[OutdatedAlias]
-    """Aliases of models that have a newer version. Left out is an alias whose model ranks better than the
-    newest version by their newest comparison on rows that its model was not trained on.
+    """Aliases of models that have a newer version. Excluded is an alias whose model ranks better than the
+    newest version in their newest comparison, on rows that its model was not trained on.
     """
     has_more_outdated: bool
-    """Whether more than `limit` models that an alias points to have a newer version."""
+    """True if more than `limit` aliases point to models that have a newer version."""
     models: list[ListedModel]
     """The newest models."""
     datasets: list[ListedDataset]
     """The newest datasets."""
 
 class PairMetrics(Record):
-    """Quality of a model trained on pairs, on the pairs of one part."""
+    """Metrics of a model trained on pairs, on the pairs of one part."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     level: float
     """Confidence level of the interval."""
     pair_order: Interval
-    """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs with a
-    common item.
+    """Weighted fraction of the pairs in order; a tie counts half. The interval allows for pairs that share
+    an item.
     """
     misrank_fraction: float
     """Weighted fraction of the pairs out of order; a tie counts fully."""
     ties: float
+    """Weighted fraction of the pairs that have equal scores."""
     pairs: int
+    """Number of pairs."""
     items: int
+    """Number of different items in the pairs."""
     weight: float
+    """Total weight of the pairs."""
     effective_pairs: float
-    """Effective number of pairs, in the worst case: as many pairs without common items would be as
+    """Effective number of pairs in the worst case: this many pairs without shared items would be as
     informative.
     """
 
@@ -2538,495 +3176,583 @@ class Pairs(Record):
     status: Literal['processing', 'ready', 'invalid']
     """`processing`, `ready` or `invalid`."""
     job_id: str
-    """The job that reads the pairs."""
+    """Id of the job that reads the pairs."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    """Media type of the upload."""
     content_encoding: Literal['gzip', 'zstd', 'zip'] | None
+    """Compression of the upload. Null: none."""
     bytes: int
+    """Size of the upload in bytes."""
     sha256: str
+    """SHA-256 of the uploaded bytes."""
     pairs: int | None
-    """Number of pairs."""
+    """Number of pairs. Null until they have been read."""
     items: int | None
-    """Number of different items in the pairs."""
+    """Number of different items in the pairs. Null until they have been read."""
     weighted: bool | None
-    """True if the pairs have weights."""
+    """True if the pairs have weights. Null until they have been read."""
     errors: list[TableFault]
+    """Errors in the table. Empty unless `status` is `invalid`."""
     created_at: str
+    """Time of creation."""
 
 class Part(Record):
-    """One part of the service."""
+    """State of one component."""
 
     ok: bool
+    """True if the component works."""
     detail: str
+    """What was checked, or what is wrong."""
 
 class PartialDependence(Record):
-    """Mean scores when one or two features are set to the values of a grid."""
+    """Mean scores when one or two features are set to each value of a grid."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
-    """The part of the data that scores are averaged over."""
+    """Part of the data that the scores are averaged over."""
     label: str | None
     """Label whose scores were used. Null for a model with one label."""
     rows: int
-    """Number of rows that each mean is over."""
+    """Number of rows that each mean is taken over."""
     features: list[DependenceAxis]
+    """The one or two features and their grid values."""
     scores: list[Any]
-    """Mean scores, one per value of the feature. For two features: one list per value of the first, one
-    entry per value of the second.
+    """Mean scores, one per grid value. For two features: one list for each value of the first, with one
+    entry for each value of the second.
     """
 
 class PeriodLevel(Record):
-    """The level of the probabilities in one time window, with its interval."""
+    """Calibration level of one time window, with its confidence interval."""
 
     value: float
+    """The level, in log odds."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
 
 class Point(Record):
-    """The rates when every score of at least `threshold` is flagged. Null: nothing is flagged."""
+    """A point of a ROC curve: the rates if every row with a score of at least `threshold` is flagged."""
 
     fpr: float
+    """False positive rate at this threshold."""
     tpr: float
+    """True positive rate at this threshold."""
     threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
     low: float | None = None
-    """Lower confidence limit of the curve's height at this FPR. Only with `band`."""
+    """Lower confidence limit of the TPR at this FPR. Present only with `band`."""
     high: float | None = None
-    """Upper confidence limit. Only with `band`."""
+    """Upper confidence limit of the TPR at this FPR. Present only with `band`."""
 
 class Preview(Record):
     """The first rows of a ready dataset."""
 
     columns: list[str]
+    """Names of the columns."""
     data: list[list[float | bool | str | None]]
+    """The rows, each as a list of values in the order of `columns`. Missing values are null."""
 
 class Price(Record):
-    """What one row costs: `fixed` + `rate` times its amount. Each is 0 or at least 1e-100."""
+    """The cost of one row: `fixed` + `rate` × its amount. Each is 0 or at least 1e-100."""
 
     fixed: float | None = None
-    """Default: `0.0`."""
+    """Cost per row, independent of its amount. Default: `0.0`."""
     rate: float | None = None
-    """Needs `amount`. Default: `0.0`."""
+    """Cost per unit of the row's amount. Requires `amount`. Default: `0.0`."""
 
 class ProbabilityDrift(Record):
-    """How far the model's probabilities are from what has happened on this dataset."""
+    """Difference between the model's probabilities and the outcomes on this dataset."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     of: Literal['in_the_large', 'slope', 'shape']
-    """`in_the_large`: the constant that the log odds lack, 0 if as many rows are positive as expected.
-    `slope`: of the log odds, 1 if the probabilities are neither too extreme nor too moderate. `shape`:
-    root mean square distance of the log odds from a line, 0 if no error changes its sign along the
+    """`in_the_large`: constant error of the log odds, 0 if predicted and observed positives agree.
+    `slope`: slope of the log odds, 1 if the probabilities are neither too extreme nor too moderate.
+    `shape`: root mean square distance of the log odds from a line, 0 if no error changes sign along the
     probabilities.
     """
     predicted: float
-    """Mean probability."""
+    """Mean predicted probability."""
     observed: float
-    """Fraction of positives."""
+    """Observed fraction of positives."""
     ranges: list[ProbabilityRange] | None = None
-    """Of `shape`: where the observed fraction leaves its consistency band. Null for others."""
+    """For `shape`: where the observed fraction is outside its consistency band. Null for the others."""
     p_value: float
-    """It allows for the error of the calibration itself, which was learnt on the validation rows; the
-    interval is of these rows alone.
+    """p-value of the test. It allows for the error of the calibration, which was fitted on the validation
+    rows; the interval covers only these rows.
     """
     adjusted_p_value: float
+    """p-value adjusted with Holm's method over all tests of this drift."""
     changed: bool
+    """True if the change is statistically significant and large enough to matter."""
     words: str
+    """The result in one sentence."""
 
 class ProbabilityRange(Record):
-    """A range of probabilities, and whether more or fewer rows there are positive than the probabilities
-    say.
-    """
+    """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
 
     low: float
+    """Lower end of the range."""
     high: float
+    """Upper end of the range."""
     observed: Literal['more', 'fewer']
-    """`more` or `fewer`."""
+    """`more` or `fewer` positives than predicted."""
 
 class ProbabilitySaving(Record):
-    """What the cut costs more per row, held out, than deciding by probability: above 0 if probabilities
-    cost less.
+    """Held-out cost per row of the cutoff, minus that of deciding by probability. Above 0: deciding by
+    probability is cheaper.
     """
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     p_value: float
+    """p-value of the hypothesis that there is no difference."""
 
 class Progress(Record):
-    """The progress of a running job: its phase, its steps, and its best candidates. Of a job that has
-    succeeded `fraction` (1), `best`, `leaderboard` and `improvements` are kept.
+    """Progress of a running job: its phase, its steps and its best candidates. After a job has succeeded,
+    `fraction` (1), `best`, `leaderboard` and `improvements` remain.
     """
 
     fraction: float | None = None
-    """Fraction of the whole job that is done, from 0 to 1. For a job with a budget: the fraction that is
-    used.
+    """Fraction of the job that is done, from 0 to 1. For a job with a time budget: the fraction of the
+    budget that is used. Null if it is unknown.
     """
     phase: str | None = None
     """`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
-    `measuring` or `comparing` (with simple benchmark models).
+    `measuring` or `comparing` (with baselines). Null if it is unknown.
     """
     auto_phase: str | None = None
-    """Of `auto`: the phase in which it spends its budget now, such as portfolio or last fits."""
+    """For the algorithm auto: the phase that currently uses its budget, such as portfolio or last fits.
+    Null otherwise.
+    """
     algorithm: str | None = None
-    """The algorithm that is being fitted."""
+    """Algorithm that is currently being fitted. Null if none is."""
     parameters: dict[str, Any] | None = None
-    """Parameters of the current candidate, as on the leaderboard."""
+    """Parameters of the current candidate, as on the leaderboard. Null if there is none."""
     rows: int | None = None
-    """Number of training rows (or pairs) of the current fit."""
+    """Number of training rows, or of pairs, of the current fit. Null if none is running."""
     trial: int | None = None
-    """For a search: number of the current trial. A trial is one fit on one inner split."""
+    """For a search: number of the current trial. A trial is one fit on one inner split. Null otherwise."""
     trials: int | None = None
-    """Total number of trials. Null if it is not known, as with `auto`."""
+    """Total number of trials. Null if it is unknown, as with `auto`."""
     fold: int | None = None
-    """For cross-validation: number of the current fold."""
+    """For cross-validation: number of the current fold. Null otherwise."""
     step: int | None = None
-    """Number of rounds, or other steps, that the current fit has done. For a job in parts: number of
-    finished parts.
+    """Number of rounds, or other steps, that the current fit has completed. For a job in parts: number of
+    finished parts. Null if it is unknown.
     """
     of: int | None = None
-    """Total number of steps or parts."""
+    """Total number of steps or parts. Null if it is unknown."""
     detail: str | None = None
-    """Figures of the last step, for people: the loss; the AUC on a sample of the training rows, if it is
-    cheap; the AUC on the validation rows of early stopping.
+    """Metrics of the last step, as text for people: the loss; the AUC on a sample of the training rows, if
+    it is cheap; the AUC on the validation rows of early stopping. Null if there are none.
     """
     best: Best | None = None
+    """The best candidate so far. Null until there is one."""
     leaderboard: list[ProgressRow] | None = None
-    """The ten best candidates up to now, best first. Of a job that has succeeded: the chosen one, then the
-    best of the others, with the values that the model keeps (`/v1/models/{id}/leaderboard`, or
-    `search`).
+    """The ten best candidates so far, best first. After a job has succeeded: the chosen one, then the best
+    of the others, with the values that the model stores (`/v1/models/{id}/leaderboard`, or `search`).
     """
     improvements: list[Improvement] | None = None
-    """The value of the best candidate over time: each report in which it was greater than before, at most
-    100.
-    """
+    """Up to 100 reports in which the best value improved, in order of time."""
     keepable: bool | None = None
     """True if `POST …/cancel?keep=true` can keep a candidate now. Default: `false`."""
     elapsed_seconds: float | None = None
-    """Seconds from the start of the job to this report. A job reports once a second."""
+    """Seconds from the start of the job to this report. A job reports once a second. Null if it is
+    unknown.
+    """
     seconds_left: float | None = None
-    """Seconds left of the budget of `auto` at this report. It does not go down in the phase `compiling`."""
+    """Seconds left of the budget of `auto` at this report. The budget is paused in the phase `compiling`.
+    Null without a budget.
+    """
 
 class ProgressRow(Record):
-    """A candidate that a search tried, judged on the validation rows of all inner splits."""
+    """A candidate of a search, with its value on the validation rows of all inner splits."""
 
     trial: int
-    """Number of the trial that completed this candidate; 0 for a mean rank of several candidates."""
+    """Number of the trial that completed this candidate. 0 for a mean rank of several candidates."""
     algorithm: str
+    """Name of the algorithm."""
     parameters: dict[str, Any]
-    """The searched parameters; for `auto` those that it changed. At most 8."""
+    """Up to 8 searched parameters; for `auto` those that it changed."""
     rows: int | None
-    """Number of training rows (or pairs)."""
+    """Number of training rows, or of pairs. Null if it is unknown."""
     splits: int
-    """Number of inner splits whose mean `value` is: all of them. A candidate that waits for some of its
-    splits has no row yet.
+    """Number of inner splits that `value` is the mean of: all of them. A candidate that is not yet
+    evaluated on all splits is not listed.
     """
     value: float
-    """Value of the job's objective, as mean over the inner splits."""
+    """Mean value of the job's objective over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
 
+class PromisesByGroup(Record):
+    """Cutoffs by group, all with the same guarantee."""
+
+    column: str
+    """The column that defines the groups."""
+    by_group: Literal['together', 'each']
+    """`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds separately
+    with the confidence.
+    """
+    threshold: float | None
+    """One cutoff whose guarantee holds in every group. Null if a group has too few rows."""
+    groups: list[GroupPromise]
+    """The cutoff of each group."""
+    note: str
+    """A caution about cutoffs by group."""
+
 class Quantile(Record):
-    """A quantile: the smallest value that at least this fraction of the rows does not exceed."""
+    """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
 
     at: float
+    """Fraction of the rows."""
     value: float
+    """Value of the quantile."""
 
 class QuerySizes(Record):
-    """The queries of a dataset."""
+    """Number and sizes of the queries of a dataset."""
 
     queries: int
     """Number of queries."""
     with_pairs: int
-    """Number of queries that have rows of different labels. The others neither teach nor judge an order."""
+    """Number of queries that have rows with different labels. Only these are used for training and
+    metrics.
+    """
     min_rows: int
-    """Number of rows of the smallest query."""
+    """Number of rows in the smallest query."""
     median_rows: float
+    """Median number of rows per query."""
     max_rows: int
+    """Number of rows in the largest query."""
 
 class Ranking(Record):
-    """Row numbers, counted from 0, best row first, with their scores and probabilities."""
+    """Row numbers, best row first, with their scores and probabilities."""
 
     model_id: str
+    """Id of the model."""
     ids: list[str | float | bool | None] | None = None
-    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
+    """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     indices: list[int]
+    """Row numbers, from 0, best row first."""
     scores: list[float]
+    """Score of each row, in the order of `indices`."""
     probabilities: list[float] | None = None
-    """Probability that each row is positive, by the model's calibration. Null without one. Absent with
-    `probability=false`.
+    """Probability that each row is positive, by the model's calibration. Null if the model has no
+    calibration. Absent with `probability=false`.
     """
     probabilities_low: list[float] | None = None
-    """With `interval=true`: the probabilities if the row itself counts as a negative."""
-    probabilities_high: list[float] | None = None
-    """With `interval=true`: the probabilities if the row itself counts as a positive."""
-    no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
-
-class RateGuarantee(Record):
-    """What the threshold promises of future rows that are drawn like these."""
-
-    rate: Literal['fpr', 'tpr']
-    """The rate that is promised."""
-    limit: float
-    """The FPR stays at or below this, the TPR at or above it."""
-    confidence: float
-    """Lowest probability that the promise is kept, over samples such as this one."""
-    rows: int
-    """Number of negatives that the promise rests on; of positives, for a TPR."""
-    needed: int
-    """Lowest number of them with which a threshold can be promised at all."""
-    errors: int
-    """The threshold flags at most this many of the negatives, or misses at most this many of the
-    positives.
+    """Lower values of the Venn–Abers pairs: the probabilities if the row itself is counted as a negative.
+    Present only with `interval=true`.
     """
-    broken: float
-    """Highest probability that the promise is broken: at most 1 - confidence."""
+    probabilities_high: list[float] | None = None
+    """Upper values of the Venn–Abers pairs: the probabilities if the row itself is counted as a positive.
+    Present only with `interval=true`.
+    """
+    no_probability: str | None = None
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
 class RateOrThreshold(Record):
-    """The cut that an evaluation is judged at. Pass one of the three."""
+    """The cutoff to evaluate at. Set exactly one member."""
 
     fpr: float | None = None
-    """The model's cut with at most this FPR, chosen on its validation rows."""
+    """Use the model's cutoff with at most this FPR, chosen on its validation rows."""
     tpr: float | None = None
-    """The model's cut with at least this TPR, chosen on its validation rows."""
+    """Use the model's cutoff with at least this TPR, chosen on its validation rows."""
     threshold: float | None = None
-    """Flag every row whose score is at least this."""
+    """Flag every row with a score of at least this."""
+
+class RatePromise(Record):
+    """The guarantee of a threshold for future rows from the same population."""
+
+    rate: Literal['fpr', 'tpr']
+    """The guaranteed rate."""
+    limit: float
+    """The guaranteed limit: the FPR is at most this, or the TPR is at least this."""
+    confidence: float
+    """Probability, over samples like this one, with which the guarantee holds at least."""
+    rows: int
+    """Number of rows that the guarantee is based on: negatives for an FPR, positives for a TPR."""
+    needed: int
+    """Smallest number of these rows with which any threshold can be guaranteed."""
+    errors: int
+    """Largest number of these rows that the threshold may get wrong: negatives flagged or positives
+    missed.
+    """
+    broken: float
+    """Upper bound on the probability that the guarantee fails: at most 1 − `confidence`."""
 
 class Reason(Record):
-    """A part of the difference between the score and the reference."""
+    """A reason: a part of the difference between the score and the reference."""
 
     code: str | None
-    """Null if the dictionary has no entry that fits."""
+    """Reason code. Null if no entry of the reason codes matches."""
     text: str
+    """Text of the reason."""
     columns: list[str]
-    """The features that the code sums."""
+    """Features whose contributions are summed."""
     contribution: float
+    """Contribution to the difference between the score and the reference."""
     error: float
-    """Standard error of the contribution, where it is estimated: with 95 % confidence it is within twice
-    this. 0: it is exact. Of a code that sums several features it is an upper bound.
+    """Standard error of an estimated contribution: the exact value is within twice this with 95 %
+    confidence. 0: the contribution is exact. For a code that sums several features it is an upper
+    bound.
     """
 
 class ReasonCodes(Record):
-    """The dictionary of reasons of a name of models, for all its versions."""
+    """The reason codes of a model name. They apply to all its versions."""
 
     name: str
+    """Name of the models."""
     revision: int
-    """Also the ETag."""
+    """Revision number, from 1. It is also the ETag."""
     entries: list[StoredReasonEntry]
+    """The reason codes, in the order in which they are matched."""
     at: str
+    """Time of this revision."""
     history: list[ReasonCodesStep]
-    """At most 100 revisions, the latest first. `?revision=` reads each of them."""
+    """Up to 100 revisions, the newest first. Read one with `?revision=`."""
 
 class ReasonCodesStep(Record):
-    """A revision of a dictionary of reasons."""
+    """One revision of the reason codes."""
 
     revision: int
+    """Revision number, from 1."""
     at: str
+    """Time of the change."""
 
 class ReasonReference(Record):
-    """What reasons compare a score with, and how they are told."""
+    """The reference that reasons compare a score with, and how the contributions are computed."""
 
-    kind: Literal['negative', 'average', 'cutoff']
-    """`negative`: the average of the negatives. `average`: the average training row. `cutoff`: a score, as
-    the point with that score on the line between the average negative and the average positive.
+    kind: Literal['negative', 'average', 'cut']
+    """`negative`: the average negative row. `average`: the average training row. `cut`: a cutoff,
+    represented by the point with that score on the line between the average negative and the average
+    positive.
     """
     score: float
-    """The score of the reference."""
+    """Score of the reference."""
     on: Literal['validation', 'train'] | None
-    """The part of the data whose rows were averaged."""
+    """Part of the data whose rows were averaged. Null if it was not recorded."""
     rows: int | None
-    """Number of rows that were averaged: of negatives, except for `average`."""
+    """Number of rows that were averaged: negatives, or all rows for `average`. Null if it was not
+    recorded.
+    """
     method: Literal['parts', 'rows']
-    """`parts`: the score is a sum by feature; exact Shapley values, less those of the average row. `rows`:
-    Shapley values, where a feature that is not yet known has its value in a row of the reference. Exact
-    for ranking trees, and where at most seven features differ from that row's; else estimated from
-    permutations, with an `error`.
+    """`parts`: the score is a sum over features; exact Shapley values minus those of the average row.
+    `rows`: Shapley values in which an unknown feature has its value from a row of the reference. They
+    are exact for ranking trees, and where at most seven features differ from that row; otherwise they
+    are estimated from permutations, with an `error`.
     """
     direction: Literal['raises', 'lowers', 'both']
-    """`raises`, `lowers` or `both`: the parts that are reasons."""
+    """Contributions that are returned: those that raise the score, those that lower it, or both."""
     dictionary: int | None
-    """Revision of the reason codes. Null: the name has none."""
+    """Revision of the reason codes. Null if the model name has none."""
 
 class Reliability(Record):
-    """How good the probabilities of a calibration are on rows of its own, each by a calibration of others."""
+    """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted
+    by a calibration fitted on other rows.
+    """
 
     level: float
     """Confidence level of each interval by itself."""
     n: int
     """Number of rows."""
     n_positives: int
+    """Number of positive rows."""
     predicted: float
-    """Mean probability."""
+    """Mean predicted probability."""
     observed: float
-    """Fraction of positives."""
+    """Observed fraction of positives."""
     brier: ScoreParts
     """Brier score: the mean of (probability − label)²."""
     log: ScoreParts
     """Log loss, with natural logarithms."""
     in_the_large: Interval | None
-    """Log odds to add to every probability so that as many positives are predicted as there are."""
+    """Calibration in the large: the log odds to add to every probability so that predicted and observed
+    positives agree. Null if it cannot be estimated.
+    """
     slope: Interval | None
-    """Factor of the log odds. Below 1: the probabilities are too extreme. Null if they are all equal."""
+    """Calibration slope: the factor of the log odds. Below 1: the probabilities are too extreme. Null if
+    all probabilities are equal.
+    """
     shape: CalibrationShape | None = None
-    """Errors that change their sign along the probabilities, which level and slope do not show. Null if
-    there are too few rows to test it, or if an earlier version measured the rows.
+    """Calibration errors that change sign along the probabilities, which level and slope do not show. Null
+    if there are too few rows to test it, or if an earlier version measured the rows.
     """
     histogram: list[float]
-    """Fraction of the rows with a probability in [0, .1), [.1, .2), …, [.9, 1]."""
+    """Fraction of the rows with a probability in [0, 0.1), [0.1, 0.2), …, [0.9, 1]."""
     points: list[ReliabilityPoint]
+    """Points of the reliability diagram, by ascending probability."""
     later: bool | None = None
-    """True: the rows are of the last time window, and the calibration that gave their probabilities was
-    fitted on the windows before. False: cross-fitted, each row has its probability from a calibration
-    of the other folds of the same rows, which says nothing about later rows. Default: `false`.
+    """True: the rows are those of the last time window, and the calibration was fitted on the windows
+    before. False: the rows are cross-fitted, which does not test later rows. Default: `false`.
     """
     periods: CalibrationPeriods | None = None
-    """The level in each time window. Null without validation by time windows, or with too few rows."""
+    """Calibration level of each time window. Null without validation by time windows, or with too few
+    rows.
+    """
 
 class ReliabilityPoint(Record):
-    """A probability, and the fraction of positives that was observed there."""
+    """One point of a reliability diagram."""
 
     probability: float
+    """Predicted probability."""
     observed: float
-    """The isotonic regression of the labels."""
+    """Observed fraction of positives, from the isotonic regression of the labels."""
     low: float
     """Lower confidence limit of the fraction in the population."""
     high: float
-    """Upper confidence limit."""
+    """Upper confidence limit of the fraction in the population."""
     consistent_low: float
-    """The observed fraction would lie from here …, if the probabilities were right."""
+    """Lower end of the consistency band: where `observed` would be if the probabilities were correct."""
     consistent_high: float
-    """… to here."""
+    """Upper end of the consistency band."""
 
 class Report(Record):
-    """The report: all that is known about a model."""
+    """A report with all stored results of a model."""
 
     written_at: str
+    """Time at which the report was created."""
     written_by: str
-    """Version of the service that wrote the report."""
+    """Version of the service that created the report."""
     model: Model
+    """The model."""
     data: ReportedData | None
     """The training dataset. Null if it was deleted."""
     job: ReportedJob | None
+    """The job that trained the model. Null if it was deleted."""
     warnings: list[str]
-    """Warnings of the model, and others that a reader needs to judge the figures."""
+    """Warnings of the model, and others that a reader needs to interpret the metrics."""
     metrics: list[Metrics | PairMetrics | MultilabelMetrics | GradedMetrics]
-    """Metrics of each part of the data, validation first."""
+    """Metrics on each part of the data, validation first."""
     checks: list[ModelCheck]
-    """Whether the model may be used, as `GET …/checks` says it."""
+    """Whether the model is ready for use, as in `GET …/checks`."""
     decisions: list[AliasSummary]
-    """The aliases of the model, with their cuts and memos, the last moved first."""
-    operating_points: list[RequestedCutoff]
-    """Operating points on the validation rows, the cuts of the aliases first."""
+    """Aliases of the model with their cutoffs and memos, the most recently moved first."""
+    operating_points: list[AskedCut]
+    """Operating points on the validation rows, the cutoffs of the aliases first."""
     fold_aucs: list[FoldAuc] | None
-    """AUC of each fold of a cross-validated model; otherwise null."""
-    baselines: Baselines | None
-    """Comparison with simple benchmark models. Null if the model was trained without controls."""
+    """AUC of each fold. Null unless the model was cross-validated."""
+    controls: Controls | None
+    """Comparison with baselines. Null if the model was trained without them."""
     leaderboard: Leaderboard | None
-    """Candidates of `auto`; null for other algorithms."""
+    """Candidates of `auto`. Null for other algorithms."""
     importance: ReportedImportance | None
-    """Null if the model has none, or none yet: then `importance_job_id` of the model is not null."""
+    """Feature importances. Null if the model has none, or none yet; then the model's `importance_job_id`
+    is not null.
+    """
     calibration: Calibration | None = None
-    """How scores become probabilities, and how good these are. Null if the model has no calibration."""
+    """The calibration and how well its probabilities match the outcomes. Null if the model has none."""
 
 class ReportedData(Record):
     """The dataset that the model was trained on."""
 
     id: str
+    """Id of the dataset."""
     name: str
+    """Name of the dataset."""
     version: int
+    """Version of the dataset."""
     created_at: str
+    """Time of creation."""
     bytes: int
+    """Size of the upload in bytes."""
     sha256: str
+    """SHA-256 of the content."""
     upload_sha256: str
+    """SHA-256 of the uploaded bytes."""
     rows: int | None
+    """Number of rows. Null if it was not recorded."""
     positives: int | None
+    """Number of positive rows. Null without a single binary label."""
     negatives: int | None
+    """Number of negative rows. Null without a single binary label."""
     weight: str | None
+    """Name of the weight column. Null without one."""
     group: str | None
+    """Name of the group column. Null without one."""
 
 class ReportedImportance(Record):
-    """Features in the order of the artifact. For a model with several labels `importance` is a list with
+    """Feature importances, in the order of the artifact."""
+
+    method: Literal['squared_auc_gain', 'mean_absolute_contribution', 'permutation_auc']
+    """Method that measured the importance."""
+    description: str
+    """What the method measures, in one sentence."""
+    on: Literal['validation', 'train']
+    """Part of the data that the importance was measured on."""
+    features: list[dict[str, Any]]
+    """The features with their `importance`. For a model with several labels, `importance` is a list with
     one value per label.
     """
 
-    method: Literal['squared_auc_gain', 'mean_absolute_contribution', 'permutation_auc']
-    description: str
-    on: Literal['validation', 'train']
-    features: list[dict[str, Any]]
-
 class ReportedJob(Record):
-    """The job that made the model."""
+    """The job that trained the model."""
 
     id: str
+    """Id of the job."""
     created_at: str
+    """Time of creation."""
     started_at: str | None
+    """Start of the last attempt. Null if it was not recorded."""
     finished_at: str | None
+    """Time at which the job ended. Null if it was not recorded."""
     attempt: int
+    """Number of the attempt that trained the model."""
     max_attempts: int
-
-class RequestedCutoff(Record):
-    """An operating point, and the rate that was asked for."""
-
-    threshold: float | None
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    lift: Interval
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of an interval, up to `threshold_high`, for the threshold that has the requested rate or
-    the lowest cost in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """If `fpr` was requested: the TPR at exactly this FPR. The interval includes the uncertainty of the
-    threshold.
-    """
-    fpr_at_tpr: Interval | None
-    """If `tpr` was requested: the FPR at exactly this TPR."""
-    cost: Cost | None
-    """Mean cost per row, if costs were given."""
-    asked: str
+    """Maximum number of attempts."""
 
 class ResultColumn(Record):
     """A column of the result."""
 
     name: str
+    """Name of the column."""
     type: str
-    """Name of the type in Arrow."""
+    """Arrow type of the column."""
 
 class Roc(Record):
     """The ROC curve of a model on one part of its data."""
 
     exact: bool
-    """False if points were left out because of `max_points`."""
+    """False if points were omitted because of `max_points`."""
     total_points: int
+    """Number of points of the full curve."""
     band: Band | None = None
+    """The confidence band. Present only if `band` was requested."""
     points: list[Point]
+    """The points of the curve, by ascending FPR."""
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     approximate: bool
-    """True if the model was cross-validated. The curve then comes from the out-of-fold scores, converted
-    to the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
 class RoundLoss(Record):
-    """The losses after one round, on the training rows. Null: too large for a float64."""
+    """Losses on the training rows after one round. Values too large for a float64 are null."""
 
     round: int
+    """Number of the round, from 1."""
     f: float | None
-    """F: the loss of AdaBoost, of the scores with their intercept."""
+    """F: the loss of AdaBoost, for scores with their intercept."""
     f_skew: float | None
     """The part of F from the positives minus the part from the negatives."""
     f_tilde: float | None
     """F̃: the loss of RankBoost."""
     smooth_margin: float | None
-    """-ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if the fit
+    """−ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if the fit
     held out some of its rows.
     """
 
@@ -3034,49 +3760,55 @@ class RoundLosses(Record):
     """The losses of each round, from the first."""
 
     total: int
+    """Number of rounds."""
     data: list[RoundLoss]
+    """One entry for each round shown."""
 
 class Score(Record):
-    """The score of one row, its position on the model's validation curve, and the probability that it is
-    positive.
-    """
+    """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
     model_id: str
+    """Id of the model."""
     id: str | float | bool | None = None
-    """The id of the row, if one was asked to come back (`id`)."""
+    """Id of the row, if `id` was requested."""
     score: float
+    """Score of the row. A higher score means that the row is more likely to be positive."""
     fpr: float | None
-    """Fraction of the negatives with at least this score, from 0 to 1. Null without a validation curve."""
+    """Fraction of the validation negatives with at least this score. Null without a validation curve."""
     tpr: float | None
-    """Fraction of the positives with at least this score, from 0 to 1. Null without a validation curve."""
+    """Fraction of the validation positives with at least this score. Null without a validation curve."""
     probability: float | None = None
-    """Probability that the row is positive, by the model's calibration. Null without one. Absent with
-    `probability=false`.
+    """Probability that the row is positive, by the model's calibration. Null if the model has no
+    calibration. Absent with `probability=false`.
     """
     probability_low: float | None = None
-    """With `interval=true`: the probability if the row itself counts as a negative."""
+    """Lower value of the Venn–Abers pair: the probability if the row itself is counted as a negative.
+    Present only with `interval=true`.
+    """
     probability_high: float | None = None
-    """With `interval=true`: the probability if the row itself counts as a positive."""
+    """Upper value of the Venn–Abers pair: the probability if the row itself is counted as a positive.
+    Present only with `interval=true`.
+    """
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
     flag: bool | None = None
-    """True if the score is at least the threshold by which the model keeps the promise of the alias.
-    Absent if `ref` is no alias that keeps a promise.
+    """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
+    `ref` is not an alias with a guarantee.
     """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
     """
     reasons: list[Reason] | None = None
-    """With `reasons=3`: the greatest parts, the first the greatest; fewer if the row has fewer. They,
-    `reasons_rest` and the score of the reference sum to the score.
+    """The largest contributions, largest first; fewer than requested if the row has fewer. With
+    `reasons_rest` and the score of the reference, they sum to the score. Present only with `reasons`.
     """
     reasons_rest: float | None = None
-    """With `reasons`: the sum of all other parts."""
+    """Sum of all other contributions. Present only with `reasons`."""
     reference: ReasonReference | None = None
-    """With `reasons`: what they compare with."""
+    """The reference that the reasons compare the score with. Present only with `reasons`."""
     exact: bool | None = None
-    """With `reasons`: true if no part of the score is an estimate."""
+    """True if no contribution is an estimate. Present only with `reasons`."""
 
 class ScoreDrift(Record):
     """Change of the scores of one class between the model's validation and this dataset."""
@@ -3084,452 +3816,567 @@ class ScoreDrift(Record):
     of: Literal['positives', 'negatives']
     """`positives` or `negatives`."""
     distance: float
-    """Kolmogorov-Smirnov distance between the two samples of scores, from 0 to 1; `p_value` is that of its
+    """Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is that of its
     test.
     """
     higher: float
-    """Probability that a score on this dataset is greater than one of the validation; a tie counts half."""
+    """Probability that a score on this dataset is greater than a score on the validation; a tie counts
+    half.
+    """
     psi: Interval | None = None
-    """Population stability index over tenths of the scores of the validation, corrected for chance. Null
+    """Population stability index over deciles of the validation scores, corrected for sampling noise. Null
     without a test.
     """
     p_value: float | None
-    """Null without a test; `reason` says why."""
+    """p-value of the hypothesis that nothing has changed. Null without a test; `reason` says why."""
     adjusted_p_value: float | None
-    """Null without a test; `reason` says why."""
+    """p-value adjusted with Holm's method over all tests of this drift. Null without a test; `reason` says
+    why.
+    """
     changed: bool | None
-    """Null without a test; `reason` says why."""
+    """True if the change is statistically significant and large enough to matter. Null without a test;
+    `reason` says why.
+    """
     reason: str | None = None
-    """Why there is no test. Either neighbouring rows of the table are alike and no column of times orders
-    them, or the rows are too few for the serial dependence that they have in time. Null with a test.
+    """Why there is no test: neighbouring rows are similar and no time column orders them, or there are too
+    few rows for their serial dependence in time. Null with a test.
     """
     words: str
+    """The result in one sentence."""
 
 class ScoreHistogram(Record):
-    """How the scores of a table are distributed."""
+    """Distribution of the scores of a table."""
 
     name: str
-    """`score`, or the label of a model with several."""
+    """`score`, or the label name for a model with several labels."""
     low: float | None
-    """Lowest score. Null without rows."""
+    """Lowest score. Null if there are no rows."""
     high: float | None
-    """Highest score."""
+    """Highest score. Null if there are no rows."""
     mean: float | None
+    """Mean score. Null if there are no rows."""
     edges: list[float]
-    """Edges of at most 41 equal bins, ascending; one more than `counts`. The width is 1, 2 or 5 times a
-    power of ten.
+    """Edges of up to 41 bins of equal width, ascending; one more than `counts`. The width is 1, 2 or 5
+    times a power of ten.
     """
     counts: list[int]
-    """Rows per bin. A score on an edge counts in the bin above."""
+    """Number of rows in each bin. A score on an edge belongs to the bin above it."""
 
 class ScoreParts(Record):
-    """A mean score, lower is better: score = miscalibration − discrimination + uncertainty."""
+    """A mean score (lower is better) and its parts: score = miscalibration − discrimination + uncertainty."""
 
     score: float | None
-    """Null if it is infinite."""
+    """The mean score. Null if it is infinite."""
     miscalibration: float | None
-    """What an isotonic regression of the labels on the probabilities would gain. 0: calibrated."""
+    """Improvement that an isotonic regression of the labels on the probabilities would bring. 0: perfectly
+    calibrated. Null if it is infinite.
+    """
     discrimination: float
-    """What that regression gains over one probability for all rows."""
+    """Improvement of that regression over one constant probability."""
     uncertainty: float
-    """The score of the prevalence, the same for every row."""
+    """Score of the prevalence as a constant probability."""
     low: float | None = None
-    """Lower end of the score's confidence interval. Null if the score is infinite, or was measured before
-    intervals were added.
+    """Lower end of the score's confidence interval. Null if the score is infinite, or if it was measured
+    before intervals were added.
     """
     high: float | None = None
-    """Upper end."""
+    """Upper end of the score's confidence interval. Null in the same cases."""
 
 class ScoreTableCheck(Record):
     """The rows can be scored. Nothing was created."""
 
     valid: bool
+    """Always true. An invalid request returns an error instead."""
     rows: int | None = None
-    """Number of rows, if rows were sent."""
+    """Number of rows. Null if no rows were sent."""
     ignored: list[str] | None = None
-    """Columns of the rows that are not read, such as the model's label; at most 100. If rows were sent."""
+    """Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows were
+    sent.
+    """
 
 class Scorecard(Record):
-    """A model in points."""
+    """The model as a scorecard."""
 
     model_id: str
+    """Id of the model."""
     pdo: float
+    """Points to double the odds, as requested."""
     base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
     base_odds: float
+    """Odds at `base_score`, as requested: number of negatives to one positive."""
     base_points: float
-    """Points of a row all of whose values add nothing."""
+    """Points of a row whose values all add nothing."""
     complete: bool
-    """False if the score has parts that are not among the attributes: those of pairs of features, or of
-    too many terms.
-    """
+    """False if the score has parts that the attributes do not show: pairs of features, or too many terms."""
     characteristics: list[ScorecardCharacteristic]
-    """The greatest span first."""
+    """The features, by descending `span`."""
 
 class ScorecardAttribute(Record):
-    """What a value of a feature adds."""
+    """The points for a value of a feature."""
 
     of: Literal['unit', 'values', 'category', 'missing']
-    """`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`.
-    `missing`: no value.
+    """`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: a
+    category. `missing`: no value.
     """
     low: float | str | None
-    """Null: no limit. A date is a text."""
+    """Lower end of the range. Null: no limit. Dates are strings."""
     high: float | str | None
-    """Null: no limit."""
+    """Upper end of the range. Null: no limit."""
     category: str | None
+    """The category. Null for any other kind of attribute."""
     weight: float
-    """Added to the log odds of the positives."""
+    """Amount added to the log odds of the positives."""
     odds_ratio: float | None
-    """Factor of the odds of the positives. Null: too great."""
+    """Factor for the odds of the positives. Null if it is too large for a float64."""
     points: float
+    """Points for this value."""
 
 class ScorecardCharacteristic(Record):
-    """A feature and its attributes. A pair of features has none: its table is in the structure."""
+    """A feature and its attributes. A pair of features has no attributes here; its table is in the model
+    structure.
+    """
 
     name: str
+    """Name of the feature."""
     span: float | None
-    """Greatest points less the least. Null for a number that counts by the unit."""
+    """Highest minus lowest points. Null for a number with points per unit."""
     attributes: list[ScorecardAttribute]
+    """The values and their points."""
 
 class Scores(Record):
-    """The scores, in the order of the rows. `fprs` and `tprs` are null without a validation curve."""
+    """The scores, in the order of the rows."""
 
     model_id: str
+    """Id of the model."""
     ids: list[str | float | bool | None] | None = None
-    """The id of each row, if ids were asked to come back (`id`). A table has the column `id`."""
+    """Id of each row. Present only if `id` was requested. In a table, this is the column `id`."""
     scores: list[float]
+    """Score of each row."""
     fprs: list[float] | None
+    """For each row, the fraction of the validation negatives with at least its score. Null without a
+    validation curve.
+    """
     tprs: list[float] | None
+    """For each row, the fraction of the validation positives with at least its score. Null without a
+    validation curve.
+    """
     probabilities: list[float] | None = None
-    """Probability that each row is positive, by the model's calibration. Null without one. Absent with
-    `probability=false`.
+    """Probability that each row is positive, by the model's calibration. Null if the model has no
+    calibration. Absent with `probability=false`.
     """
     probabilities_low: list[float] | None = None
-    """With `interval=true`: the probabilities if the row itself counts as a negative."""
+    """Lower values of the Venn–Abers pairs: the probabilities if the row itself is counted as a negative.
+    Present only with `interval=true`.
+    """
     probabilities_high: list[float] | None = None
-    """With `interval=true`: the probabilities if the row itself counts as a positive."""
+    """Upper values of the Venn–Abers pairs: the probabilities if the row itself is counted as a positive.
+    Present only with `interval=true`.
+    """
     no_probability: str | None = None
-    """Why there is no probability, if one was asked for and the model has no calibration."""
+    """Why there is no probability. Present only if one was requested and the model has no calibration."""
     flags: list[bool] | None = None
-    """For each row, true if the score is at least the threshold by which the model keeps the promise of
-    the alias. Absent if `ref` is no alias that keeps a promise.
+    """For each row, true if the score reaches the threshold with which the model meets the alias's
+    guarantee. Absent if `ref` is not an alias with a guarantee.
     """
     approximate: bool | None = None
-    """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
+    """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
     """
     reasons: list[list[Reason]] | None = None
-    """With `reasons=3`: the greatest parts of each score, see `Score`. A table has the columns
-    `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on,
+    """The largest contributions to each score; see `Score`. Present only with `reasons`. A table has the
+    columns `reason_1_code`, `reason_1_text`, `reason_1_contribution`, `reason_1_error` and so on,
     `reasons_rest` and `reference_score`.
     """
     reasons_rest: list[float] | None = None
-    """With `reasons`: the sum of all other parts of each score."""
+    """Sum of all other contributions to each score. Present only with `reasons`."""
     reference: ReasonReference | None = None
-    """With `reasons`: what they compare with."""
+    """The reference that the reasons compare the score with. Present only with `reasons`."""
     exact: list[bool] | None = None
-    """With `reasons`: true if no part of the score is an estimate."""
+    """True if no contribution is an estimate. Present only with `reasons`."""
 
 class Search(Record):
-    """What the search tried and chose, on splits of the training rows. These validation rows are not used
-    for any metrics. With cross-validation each fold has its own search on its own training rows:
-    `folds_chosen`. Everything else here is the search for the served ranker.
+    """The candidates and the choice of a parameter search on splits of the training rows. The inner
+    validation rows are not used for any metrics. With cross-validation each fold has its own search on
+    its own training rows: see `folds_chosen`. All other members describe the search for the served
+    ranker.
     """
 
     method: Literal['grid', 'random', 'halving']
+    """`grid`, `random` or `halving`."""
     space: dict[str, Any]
+    """The searched parameters, each with its values or its range."""
     n_candidates: int | None = None
+    """Number of candidates drawn. Null for a grid search."""
     folds: int | None = None
     """Number of inner folds. Null: one part was held out."""
     fraction: float
-    """Fraction of the training rows held out to choose by. Not used with folds."""
+    """Fraction of the training rows held out to compare candidates. Not used with `folds`."""
     candidates: list[SearchTrial]
+    """The candidates and their results."""
     chosen: dict[str, Any]
-    """The best parameters; among equals those with fewest rounds. The served ranker was fitted with them
+    """The best parameters; among ties, those with the fewest rounds. The served ranker is fitted with them
     on all training rows.
     """
     folds_chosen: list[FoldChosen]
+    """The parameters chosen in each fold. Empty without cross-validation."""
     seconds: float
     """Duration of the search in seconds, without `fit_seconds`."""
 
 class SearchTrial(Record):
-    """Parameters that a search tried."""
+    """A candidate of a parameter search."""
 
     parameters: dict[str, Any]
+    """The searched parameters of the candidate."""
     value: float | None
-    """Value of the objective `selected_by` on the inner validation rows, as mean over the folds. Higher is
-    better. Null if the fit failed.
+    """Mean value of the objective `selected_by` on the inner validation rows. Higher is better. Null if
+    the fit failed.
     """
     auc: float | None = None
+    """Mean AUC on the inner validation rows. Null if it was not measured."""
     rows: float | None = None
-    """Fraction of the training rows in its last fit. Default: `1.0`."""
+    """Fraction of the training rows in the candidate's last fit. Default: `1.0`."""
     seconds: float | None = None
+    """Fit time in seconds. Null if it was not measured."""
     state: Literal['chosen', 'left', 'failed', 'untried'] | None = None
-    """`chosen`, `left`, `failed` or `untried`."""
+    """`chosen`, `left` (not chosen), `failed` or `untried`. Null if it was not recorded."""
     reason: str | None = None
+    """Why the candidate failed or was not tried. Null otherwise."""
 
 class SeemingArea(Record):
-    """An AUC by rows that are drawn at random, with its interval."""
+    """AUC on random rows, with its confidence interval."""
 
     value: float
+    """The estimate."""
     low: float
+    """Lower end of the confidence interval."""
     high: float
+    """Upper end of the confidence interval."""
 
 class StoredMemo(Record):
-    """Why an alias was moved. What was not said is null."""
+    """Why an alias was moved. Members that were not given are null."""
 
     reason: str | None
+    """Reason for the decision."""
     approved_by: str | None
+    """Who approved the decision."""
     review: float | None
+    """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None
+    """Number of rows that arrive in a period."""
     cost_false_positive: float | None
+    """Cost of a false positive."""
     cost_false_negative: float | None
+    """Cost of a false negative, in the same unit."""
     prevalence: float | None
+    """Expected fraction of positives among future rows."""
 
 class StoredReasonEntry(Record):
-    """An entry of a dictionary of reasons."""
+    """One entry of the reason codes."""
 
     code: str
+    """Reason code."""
     text: str
+    """Text of the reason."""
     columns: list[str]
+    """Features that the code covers."""
     direction: Literal['raises', 'lowers'] | None
+    """Contributions that the code applies to: those that raise the score or those that lower it. Null:
+    both.
+    """
     min: float | str | None
+    """Smallest value that the code applies to. Null: no limit."""
     max: float | str | None
+    """Largest value that the code applies to. Null: no limit."""
     categories: list[str] | None
+    """Categories that the code applies to. Null: all."""
     missing: bool | None
+    """Whether the code applies to missing values; see the request. Null: no condition."""
 
 class TableCheck(Record):
     """The table is valid. Nothing was stored."""
 
     valid: bool
+    """Always true. An invalid request returns an error instead."""
     rows: int
+    """Number of rows."""
     positives: int | None
+    """Number of positive rows. Null without a single binary label."""
     negatives: int | None
+    """Number of negative rows. Null without a single binary label."""
     queries: QuerySizes | None
+    """Number and sizes of the queries. Null without a query column."""
     grades: list[GradeRows] | None
+    """Number of rows of each grade. Null unless the kind is `graded`."""
     columns: list[Column]
+    """Profiles of the columns."""
     warnings: list[TableWarning]
+    """How values would be changed because they cannot be used as they are, and what columns may mean."""
 
 class TableFault(Record):
-    """An error in a table, and its place."""
+    """An error in a table, with its location."""
 
     detail: str
+    """What is wrong: the column, the rule and the value."""
     part: int | None = None
-    """Number of the part. Null for a table of one file."""
+    """Number of the file in an upload of several files. Null for a single file."""
     line: int | None = None
+    """Line number, from 1. Null if the error has no line."""
     column: str | None = None
+    """Name of the column. Null if the error has no column."""
     suggestion: dict[str, str] | None = None
-    """Fields of the upload that may correct the error, each with a value: a likely label, a positive
-    value.
+    """Upload fields that may correct the error, with a value for each: for example the likely label or
+    positive value. Null if there is no suggestion.
     """
     values: list[CountedValue] | None = None
-    """For a label of more than two values: the values in the rows that were read, the most frequent first,
-    at most 100. Name those that count as positive in `positive`.
+    """For a label with more than two values: up to 100 of the values read, most frequent first. List the
+    positive ones in `positive`. Null for other errors.
     """
 
 class TableWarning(Record):
-    """How values of a column were changed because they could not be used as they are; or what a column may
+    """How values of a column were changed because they could not be used as they are, or what a column may
     mean.
     """
 
     code: str
     """`values_taken_for_missing`: rare values that do not fit their column count as missing.
     `words_pooled`: there are too many categories; the rarest count as missing. `identifier`: nearly
-    every row has a different value; the column is not a feature. `column_without_name`: the column was
-    left out. `rows_without_label`: these rows were left out. `label_of_many_values`: all values but the
-    positive one are negative. `numbers_with_thousands`: numbers such as 1.234,56 are read as words.
-    `dates_of_unknown_order`: dates such as 03/04/2026 are read as words. `words_among_numbers`: a
-    column of numbers or dates is read as words, because of a few words in it. `rows_of_groups`: rows
-    seem to belong together, as those of a customer do, and the upload has no group.
+    every row has a different value, so the column is not a feature. `column_without_name`: the column
+    was ignored. `rows_without_label`: these rows were ignored. `label_of_many_values`: all values but
+    the positive one count as negative. `numbers_with_thousands`: numbers such as 1.234,56 were read as
+    categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as categories.
+    `words_among_numbers`: a column of numbers or dates was read as categories because it contains a few
+    words. `rows_of_groups`: rows seem to belong together, such as those of one customer, but the upload
+    has no group column.
     """
     column: str
+    """Name of the column."""
     detail: str
+    """The warning in one or two sentences."""
     count: int
-    """Number of values, words or rows that it concerns."""
+    """Number of affected values, categories or rows."""
     parameter: str
-    """Field of the upload that changes this."""
+    """Upload field that changes this."""
     line: int | None
-    """Line of the first one. Null if the format has no lines."""
+    """Line of the first occurrence. Null if the format has no lines."""
     suggestion: dict[str, str] | None = None
-    """Fields of the upload with which the values would be read. Null: the service knows none."""
+    """Upload fields with which the values would be read, with a value for each. Null if there is no
+    suggestion.
+    """
 
 class TopValue(Record):
-    """A frequent value of a column, and how often it occurs."""
+    """A frequent value of a column, and the number of rows that have it."""
 
     value: float | bool | str | None
     """The value. For a `datetime` column: seconds since 1970, as in `min`, `max` and `mean`."""
     count: int
+    """Number of rows with this value."""
 
 class Totals(Record):
-    """Total weight of each class, and its effective number of independent observations."""
+    """Total weight and effective number of rows of each class."""
 
     positive: float
+    """Total weight of the positives."""
     negative: float
+    """Total weight of the negatives."""
     positive_effective: float
     """Effective number of positive rows, given the weights. With a group column: effective number of
     groups.
     """
     negative_effective: float
+    """Effective number of negative rows, or of groups."""
 
 class TrashItem(Record):
-    """Something that was deleted, and can be restored."""
+    """A deleted resource that can be restored."""
 
     id: str
+    """Id of the resource."""
     kind: Literal['dataset', 'model', 'evaluation', 'comparison']
+    """Kind of resource."""
     name: str
-    """Its own name; of an evaluation that of the model, of a comparison that of the dataset."""
+    """Name of the resource. For an evaluation: that of the model. For a comparison: that of the dataset."""
     version: int | None
-    """The version of that name."""
+    """Version of that name. Null if it has none."""
     bytes: int
-    """Stored bytes, which the quota counts until it is deleted for good."""
+    """Stored bytes. They count towards the quota until the resource is permanently deleted."""
     created_at: str
+    """Time of creation."""
     deleted_at: str
+    """Time of deletion."""
     expires_at: str
-    """When it is deleted for good."""
+    """Time of permanent deletion."""
 
 class Upload(Record):
-    """Files that are sent one by one, and then become one dataset."""
+    """An upload in several files, which are sent one by one and then become one dataset."""
 
     id: str
+    """Id of the upload."""
     status: Literal['open', 'closed']
-    """`open`: parts may be added. `closed`: it is a dataset."""
+    """`open`: parts can be added. `closed`: the upload has become a dataset."""
     fields: dict[str, str]
-    """How the table is to be read, as given when the upload was opened."""
+    """How to read the table, as given when the upload was opened."""
     n_parts: int
-    """Number of parts that have come."""
+    """Number of parts received."""
     bytes: int
-    """Sum of the sizes of the parts."""
+    """Total size of the parts in bytes."""
     dataset_id: str | None
-    """The dataset. Null until the upload is closed."""
+    """Id of the dataset. Null until the upload is closed."""
     parts: list[UploadPart] | None
-    """The parts in their order. Null in a list of uploads."""
+    """The parts in order. Null in a list of uploads."""
     created_at: str
+    """Time of creation."""
 
 class UploadPart(Record):
-    """One file of an upload."""
+    """One file of an upload in several files."""
 
     number: int
-    """Number of the part, from 1: the order of the rows."""
+    """Number of the part, from 1. Rows are read in this order."""
     content_type: Literal['text/csv', 'application/vnd.apache.parquet', 'application/vnd.apache.arrow.stream', 'application/vnd.apache.arrow.file', 'application/x-ndjson', 'application/json', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet']
+    """Media type of the part."""
     content_encoding: Literal['gzip', 'zstd', 'zip'] | None
+    """Compression of the part. Null: none."""
     bytes: int
+    """Size of the part in bytes."""
     sha256: str | None
-    """SHA-256 of the bytes. Null for a file that the service reads where it lies."""
+    """SHA-256 of the bytes. Null for a file that the service reads in place."""
     path: str | None
-    """Path of a file that the service reads where it lies, below its folder for such files."""
+    """Path of a file that the service reads in place, relative to its folder for such files. Null for a
+    part that was sent.
+    """
     created_at: str
+    """Time of creation."""
 
 class Valid(Record):
     """The request is valid. Nothing was created."""
 
     valid: bool
+    """Always true. An invalid request returns an error instead."""
 
 class ValuePoint(Record):
     """A point of the value curves."""
 
     threshold: float | None
-    """Null: no row is flagged."""
+    """Lowest score that is flagged. Null: no row is flagged."""
     rows: float
-    """Share of the rows with such scores."""
+    """Fraction of the rows that are flagged."""
     negatives: float
+    """Fraction of the negatives that are flagged."""
     amount_of_negatives: float | None
+    """Fraction of the negatives' total amount that is flagged. Null if that total is 0."""
     value: float
-    """Share of the positives' amount."""
+    """Fraction of the positives' total amount that is flagged."""
 
 class ValueRecall(Record):
-    """The share of the positives' amount that is caught."""
+    """Fraction of the positives' total amount among the flagged rows."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     share: float
-    """The share of the rows, or of the negatives, that is flagged."""
+    """Fraction of the rows, or of the negatives, that are flagged; see `over`."""
     threshold: float
-    """The lowest score among the flagged. Of a tie there, a part is flagged."""
+    """Lowest score among the flagged rows. Rows tied at this score are flagged in part."""
 
 class VariableDependence(Record):
-    """How much scores depend on each of some features, and on two of them together."""
+    """How much the scores depend on each of several features, and on pairs of them."""
 
     model_id: str
+    """Id of the model."""
     on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
     rows: int
-    """How many were looked at."""
+    """Number of rows that were used."""
     features: list[str]
+    """Names of the features, in the order of `main` and `joint`."""
     main: list[float]
-    """Variance of the feature's partial dependence, as a share of the variance of the scores."""
+    """Variance of each feature's partial dependence, as a fraction of the variance of the scores."""
     joint: list[list[float]]
-    """H² of Friedman & Popescu: the share of the variance of two features' partial dependence that is in
-    neither's own; 0 where their effects only add up.
+    """H² of Friedman & Popescu for each pair of features: the fraction of the variance of their joint
+    partial dependence that their separate effects do not explain. 0: the effects are additive.
     """
 
 class WindowArea(Record):
-    """Partial AUC over a window of false positive rates: the mean height of the curve in the window."""
+    """Partial AUC: the mean TPR over a window of false positive rates."""
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
+    """Upper end of the window of false positive rates."""
     empirical: float | None = None
-    """Fraction of the pairs strictly in order, over every positive and the negatives of rank ⌊n·fpr_min⌋ +
-    1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It counts ties and the ends of the window in
-    another way than `value`. Null without a curve.
+    """Fraction of the pairs that are strictly in order, over all positives and the negatives of rank
+    ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It treats ties and the ends of
+    the window differently from `value`. Null without a curve.
     """
 
-class WindowBaselines(Record):
-    """The model and the controls over one window of false positive rates; [0, 1] is the AUC."""
-
-    fpr_min: float
-    fpr_max: float
-    chosen: Interval
-    baselines: list[BaselineArea]
-
 class WindowBound(Record):
-    """Upper bound on 1 - pAUC of future rows: the measured value plus epsilon."""
+    """Upper bound on 1 − pAUC of future rows: the measured value plus `epsilon`."""
 
     name: Literal['theorem_9', 'held_out']
     """`theorem_9` or `held_out`."""
     source: str
+    """Publication and theorem of the bound."""
     on: Literal['validation', 'train']
-    """The part of the data that was measured."""
+    """Part of the data that `risk` was measured on."""
     risk: float
-    """1 - pAUC of these rows, with the curve as a step function."""
+    """1 − pAUC of these rows, with the curve as a step function."""
     positives: int
+    """Number of positive rows."""
     negatives: int
+    """Number of negative rows."""
     vc_dimension: int | None
-    """VC dimension of the thresholds on all scores that the algorithm can learn from these rows. Null if
-    it is not known, or if the model was trained without these rows.
+    """VC dimension of the class of thresholds on all scores that the algorithm can produce from these
+    rows. Null if it is unknown, or if the model was trained without these rows.
     """
     epsilon: float | None
+    """Width of the bound. Null if it cannot be computed."""
     value: float | None
-    """`risk + epsilon`. Null if the bound cannot be computed."""
+    """`risk` + `epsilon`. Null if the bound cannot be computed."""
     vacuous: bool
-    """True if the value is null, or 1 or more: it then says nothing."""
+    """True if `value` is null, or 1 or more: the bound then has no content."""
     applies: bool
     """False if a condition of the bound is not met."""
     reasons: list[str]
-    """Why the bound does not apply."""
+    """Why the bound does not apply. Empty if it does."""
 
 class WindowBounds(Record):
-    """Bounds on a model's partial AUC on future rows, over one window of false positive rates."""
+    """Upper bounds on 1 − pAUC on future rows, over one window of false positive rates."""
 
     model_id: str
+    """Id of the model."""
     fpr_min: float
+    """Lower end of the window of false positive rates."""
     fpr_max: float
+    """Upper end of the window of false positive rates."""
     delta: float
+    """Probability that a bound fails, as requested."""
     bounds: list[WindowBound]
+    """The bounds."""
 
 class WorstGroup(Record):
-    """The lowest area or TPR, or the greatest FPR, among the groups that have the figure. The value is
-    that of the group observed to be worst; the interval is for the worst group of the population,
-    whichever it is.
+    """The worst group by one metric: the lowest AUC, pAUC or TPR, or the highest FPR. The value is that of
+    the group observed to be worst; the interval covers the worst group in the population.
     """
 
     value: float | None
+    """The estimate. Null if it cannot be computed."""
     low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
     of: Literal['auc', 'pauc', 'tpr', 'fpr']
+    """The metric."""
     fpr_min: float | None
+    """Lower end of the window of a partial AUC; otherwise null."""
     fpr_max: float | None
+    """Upper end of the window of a partial AUC; otherwise null."""
     value_of: str | None
-    """The group observed to be worst."""
+    """The group observed to be worst. Null: the rows without a value."""

@@ -110,8 +110,8 @@ def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
     file = data[_SEAL_BYTES:]
     if data[:_SEAL_BYTES] != _hash(fit, file):
         raise ArtifactError(
-            f"{what} must be whole and of this very fit: "
-            "the same algorithm, parameters, rows, classes and weights"
+            f"{what} must be complete and belong to this fit: the same algorithm, parameters, rows, "
+            "classes and weights"
         )
     try:
         arrays: Arrays = load_arrays(file)
@@ -184,7 +184,7 @@ class Resumable:
         own = self.get_state()
         if own.keys() != state.keys():
             odd = sorted(own.keys() ^ state.keys())
-            raise ArtifactError(f"a checkpoint must hold {sorted(own)}, it differs by {odd}")
+            raise ArtifactError(f"a checkpoint must contain {sorted(own)}, it differs by {odd}")
         for name, array in own.items():
             given = state[name]
             is_list = array.size == 0 and given.ndim == 1
@@ -389,10 +389,10 @@ def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tupl
         if first != expected:
             there = "missing" if first > expected else "there twice"
             piece = min(first, expected)
-            raise ArtifactError(f"shares must hold each piece once, {piece} is {there}")
+            raise ArtifactError(f"shares must contain each piece once, {piece} is {there}")
         expected = last
     if expected != n_pieces:
-        raise ArtifactError(f"shares must hold {n_pieces} pieces, got {expected}")
+        raise ArtifactError(f"shares must contain {n_pieces} pieces, got {expected}")
     return [(last - first, arrays) for first, last, arrays in opened]
 
 

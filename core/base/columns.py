@@ -143,7 +143,7 @@ class ColumnTable:
                 f"a table must have rows and columns, got {self.source.n_rows} rows and {len(names)} columns"
             )
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
-            raise InvalidData(f"column names must be text, each once, got {list(names)}")
+            raise InvalidData(f"column names must be unique strings, got {list(names)}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ class ColumnTable:
             if np.isinf(some).any():
                 row = start + int(np.argmax(np.isinf(some)))
                 raise InvalidData(
-                    f"column {self.names[column]!r} must hold finite numbers, got {values[row]} at row {row}"
+                    f"column {self.names[column]!r} must contain finite numbers, got {values[row]} at row {row}"
                 )
             self.recode(column, some)
 
@@ -229,7 +229,7 @@ class ColumnTable:
                 known = some[~np.isnan(some)]
                 if not np.isin(known, np.arange(len(names))).all():
                     raise InvalidData(
-                        f"{self.names[column]!r} must hold positions 0 to {len(names) - 1}"
+                        f"{self.names[column]!r} must contain positions 0 to {len(names) - 1}"
                     )
                 present[known.astype(np.intp)] = True
             kept[column] = tuple(name for name, stays in zip(names, present, strict=True) if stays)

@@ -178,13 +178,13 @@ def find_directions(
             known = (
                 f"the columns are {_list(names)}"
                 if names is not None
-                else (f"columns have no names: write an index from 0 to {len(directions) - 1}")
+                else (f"columns have no names: use an index from 0 to {len(directions) - 1}")
             )
-            raise InvalidParameter(f"monotone has {_shown(key)}, which is no column; {known}")
+            raise InvalidParameter(f"monotone has {_shown(key)}, which is not a column; {known}")
         if n_categories[j]:
             raise InvalidParameter(
-                f"monotone needs a column of numbers, {key!r} is categorical: categories have no order; "
-                "write an ordered category as a number"
+                f"monotone requires a numeric column; {key!r} is categorical and has no order: encode an "
+                "ordered category as a number"
             )
         if directions[j]:
             raise InvalidParameter(f"monotone names column {j} twice")

@@ -255,8 +255,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if not hasattr(self, "classes_"):
             fitted_on = "grades" if hasattr(self, "grades_") else "pairs"
             raise InvalidData(
-                f"predict needs labels: this {type(self).__name__} was fitted on {fitted_on}, "
-                "whose scores have no zero that means anything"
+                f"predict requires labels: this {type(self).__name__} was fitted on {fitted_on}, whose scores "
+                "have no meaningful zero"
             )
         above = self.decision_function(X) > 0
         return self.classes_[above.astype(np.intp)]
@@ -378,10 +378,12 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
         if query and not self.takes_query:
             raise InvalidParameter(
-                f"a {type(self).__name__} takes no query: it compares rows of all lists"
+                f"{type(self).__name__} does not accept query: it compares the rows of all lists"
             )
         if graded and not self.takes_grades:
-            raise InvalidParameter(f"a {type(self).__name__} takes no grades: its labels are two")
+            raise InvalidParameter(
+                f"{type(self).__name__} does not accept grades: it needs labels of two classes"
+            )
 
     def takes_categories(self) -> bool:
         """Return whether the ranker, with its parameters, can be fitted on categorical columns.
@@ -458,7 +460,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             The ranker has no parts that can be checked.
         """
         raise InvalidParameter(
-            f"a {type(self).__name__} cannot be proven monotone: it has no steps, coefficients or leaves to walk"
+            f"a {type(self).__name__} cannot be proven monotone: it has no steps, coefficients or leaves "
+            "to check"
         )
 
     def combination(self) -> Combination | None:
@@ -503,7 +506,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         between the two.
         """
         raise InvalidParameter(
-            f"the score of a {type(self).__name__} is no sum that can be divided among features exactly"
+            f"the score of a {type(self).__name__} is not a sum that can be divided exactly among features"
         )
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
@@ -754,7 +757,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         if names is None:
             return
         if len(names) != n_features or not all(isinstance(name, str) for name in names):
-            raise ArtifactError(f"feature_names_in must hold {n_features} names, got {names!r}")
+            raise ArtifactError(f"feature_names_in must contain {n_features} names, got {names!r}")
         self.feature_names_in_ = np.array(names, dtype=object)
 
     def _get_categories(self) -> list[list[str] | None] | None:
@@ -779,7 +782,9 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError("categories must be null where no feature has any")
         self.categories_ = tuple(None if names is None else tuple(names) for names in categories)
         if self._n_categories().any() and not self.takes_categories():
-            raise ArtifactError(f"{type(self).__name__} takes no categories with these parameters")
+            raise ArtifactError(
+                f"{type(self).__name__} does not accept categories with these parameters"
+            )
 
     def _n_categories(self) -> npt.NDArray[np.int64]:
         """Return the number of categories of each feature, 0 for a numeric one."""
@@ -797,7 +802,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError(f"labels must be of a known type, got {dtype!r}")
         self.classes_ = np.array(values, dtype=dtype)
         if self.classes_.shape != (2,):
-            raise ArtifactError(f"classes must hold two values, got {values!r}")
+            raise ArtifactError(f"classes must contain two values, got {values!r}")
 
     def _set_grades(self, grades: Any, classes: Any) -> None:
         usable = isinstance(grades, list) and all(type(grade) is int for grade in grades)
@@ -807,7 +812,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 f"grades must be {GRADE_RULE}, ascending and without classes, got {str(grades)[:80]}"
             )
         if not self.takes_grades:
-            raise ArtifactError(f"{type(self).__name__} takes no grades")
+            raise ArtifactError(f"{type(self).__name__} does not accept grades")
         self.grades_ = np.array(grades, dtype=np.int64)
 
     def _feature_name(self, feature: int) -> str:
@@ -844,7 +849,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         _check_width(table.shape[1])
         if self._n_categories().any() and not self.takes_categories():
             raise InvalidData(
-                f"{type(self).__name__} takes numeric columns only with these parameters, "
+                f"{type(self).__name__} accepts only numeric columns with these parameters, but "
                 f"{self._categorical_names()} are categorical"
             )
         return table
@@ -856,7 +861,8 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
         if (reason := self.reads_columns()) is not None:
             raise InvalidData(
-                f"X must be in memory for this {type(self).__name__}, got a table that is read by columns: {reason}"
+                f"X must be in memory for this {type(self).__name__}, got a table that is read by columns: "
+                f"{reason}"
             )
 
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
@@ -868,7 +874,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 return self._table_matrix(X, reset=reset)
             if not reset and self._n_categories().any():
                 raise InvalidData(
-                    f"X must be a table, as at fit: {self._categorical_names()} are categorical"
+                    f"X must be a table, as in fit: {self._categorical_names()} are categorical"
                 )
             matrix = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
@@ -892,7 +898,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         _check_width(matrix.shape[1])
         if reset and self._n_categories().any() and not self.takes_categories():
             raise InvalidData(
-                f"{type(self).__name__} takes numeric columns only with these parameters, "
+                f"{type(self).__name__} accepts only numeric columns with these parameters, but "
                 f"{self._categorical_names()} are categorical"
             )
         return matrix

@@ -148,8 +148,8 @@ def split_rows(
         for side, rows in (("held out", validation_mask), ("learnt from", ~validation_mask)):
             if not (positive[rows].any() and (~positive[rows]).any()):
                 raise InvalidData(
-                    f"of {n_splits} inner splits one has no rows of a class that are {side}: "
-                    "give more rows of it, in more groups where there are groups, or ask for fewer splits"
+                    f"one of the {n_splits} inner splits has no rows of a class that are {side}: use more rows of "
+                    "that class (in more groups, if there are groups) or fewer splits"
                 )
     return splits
 

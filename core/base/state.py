@@ -138,7 +138,7 @@ class _Reader:
             else:
                 unknown = word
         if unknown is None or given < total:
-            assert unknown is None or given >= 0, f"{unknown} is not known here"
+            assert unknown is None or given >= 0, f"{unknown} is unknown"
             return total
         self.sizes[unknown] = given - total
         return given
@@ -183,7 +183,7 @@ class _Reader:
             case Totals():
                 counts = rule.counts(values)
                 return (counts >= 0) & (counts <= MAX_COUNT)
-        assert isinstance(rule, Constraint), f"{rule!r} is no rule"
+        assert isinstance(rule, Constraint), f"{rule!r} is not a rule"
         return rule.holds(values)
 
     def _says(self, rule: Any) -> str:

@@ -57,7 +57,7 @@ class CodedTable:
                 f"got {len(self.names)} and {len(self.categories)}"
             )
         if len(set(self.names)) < n_columns or not all(isinstance(n, str) for n in self.names):
-            raise InvalidData(f"column names must be text, each once, got {list(self.names)}")
+            raise InvalidData(f"column names must be unique strings, got {list(self.names)}")
         for name, column, categories in zip(
             self.names, self.matrix.T, self.categories, strict=True
         ):
@@ -66,19 +66,19 @@ class CodedTable:
             check_categories(f"the categories of {name!r}", categories)
             known = column[~np.isnan(column)]
             if not np.isin(known, np.arange(len(categories))).all():
-                raise InvalidData(f"{name!r} must hold positions 0 to {len(categories) - 1}")
+                raise InvalidData(f"{name!r} must contain positions 0 to {len(categories) - 1}")
 
 
 def check_categories(what: str, categories: Any) -> None:
     """Raise InvalidData for anything but a sequence of texts in strictly ascending order."""
     if not isinstance(categories, list | tuple) or not all(isinstance(c, str) for c in categories):
-        raise InvalidData(f"{what} must be a list of texts")
+        raise InvalidData(f"{what} must be a list of strings")
     if len(categories) > MAX_CATEGORIES:
         raise InvalidData(
             f"{what} must be at most {MAX_CATEGORIES} distinct values, got {len(categories)}"
         )
     if any(a >= b for a, b in pairwise(categories)):
-        raise InvalidData(f"{what} must be ascending, each once")
+        raise InvalidData(f"{what} must be unique and ascending")
     try:
         "".join(categories).encode()
     except UnicodeEncodeError as error:
@@ -100,7 +100,7 @@ def to_numbers(X: Any) -> npt.NDArray[np.float64]:
         matrix = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidData(
-            f"X must be rows of numbers, all of one length, or a table with named columns: {error}"
+            f"X must be rows of numbers of equal length, or a table with named columns: {error}"
         ) from error
     if matrix.ndim != 2:
         raise InvalidData(f"X must have two dimensions, got {matrix.ndim}")
@@ -141,7 +141,7 @@ def to_matrix(
     except nw.exceptions.DuplicateError as error:
         raise InvalidData(f"column names must be unique: {error}") from error
     if len({isinstance(name, str) for name in names}) > 1:
-        raise InvalidData(f"column names must be all text or none, got {names}")
+        raise InvalidData(f"either all column names or none must be strings, got {names}")
     _refuse_columns(frame, categories)
     matrix = np.empty(frame.shape, dtype=np.float64, order="F")
     learnt: list[tuple[str, ...] | None] = []
@@ -199,8 +199,8 @@ def check_text(names: Any, categories: Categories) -> None:
     for name, of_column in zip(names, categories, strict=True):
         if of_column is not None and len(of_column) > MAX_CATEGORIES:
             raise InvalidData(
-                f"a categorical column must have at most {MAX_CATEGORIES} distinct values, "
-                f"{name!r} has {len(of_column)}"
+                f"a categorical column must have at most {MAX_CATEGORIES} distinct values; {name!r} has "
+                f"{len(of_column)}"
             )
     n_bytes = len(json.dumps(categories))
     if n_bytes > MAX_CATEGORY_TEXT:
@@ -247,8 +247,8 @@ def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> 
             (numeric if is_text else text).append(shown)
     for rule, shown_columns in (
         ("columns must be numeric, boolean or text", other),
-        ("columns that were numeric at fit must be so", numeric),
-        ("columns that were categorical at fit must hold text", text),
+        ("columns that were numeric in fit must be numeric", numeric),
+        ("columns that were categorical in fit must contain strings", text),
     ):
         if shown_columns:
             raise InvalidData(f"{rule}, got {', '.join(shown_columns)}")
@@ -297,7 +297,7 @@ def _recode(
         if own is None or known is None:
             kinds = "numeric", "categorical"
             was, now = kinds if known is None else kinds[::-1]
-            raise InvalidData(f"columns that were {was} at fit must be so, {name!r} is {now}")
+            raise InvalidData(f"columns that were {was} in fit must be {was}; {name!r} is {now}")
         index = {category: float(k) for k, category in enumerate(known)}
         new_index = np.array([index.get(category, np.nan) for category in own])
         matrix[:, j] = _look_up(matrix[:, j], new_index)

@@ -35,19 +35,19 @@ def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[
     except ValueError as error:
         raise InvalidData(str(error)) from error
     if len(labels) != n_samples:
-        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
+        raise InvalidData(f"y must have one label per row of X ({n_samples}), got {len(labels)}")
     if labels.dtype.kind == "S":  # no artifact keeps them
-        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+        raise InvalidData(f"y must contain numbers, booleans or strings, got {labels.dtype}")
     return two_classes(labels)
 
 
 def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Return the two values of a vector of labels in order, and where the greater one is; InvalidData if not two."""
     if labels.dtype.kind not in "biufUSO":
-        raise InvalidData(f"y must hold numbers, booleans or text, got {labels.dtype}")
+        raise InvalidData(f"y must contain numbers, booleans or strings, got {labels.dtype}")
     missing = missing_labels(labels)
     if missing.any():
-        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+        raise InvalidData(f"y must not contain missing values, got NaN at row {missing.argmax()}")
     if labels.dtype.kind in "biuf":  # two values are found without a sort
         classes = np.array([labels.min(), labels.max()])
         positive = np.asarray(labels == classes[1])
@@ -56,15 +56,15 @@ def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray
     try:
         classes = np.unique(labels)
     except TypeError as error:
-        raise InvalidData(f"y must hold two values that can be ordered: {error}") from error
+        raise InvalidData(f"y must contain two values that can be ordered: {error}") from error
     if len(classes) < 2:
-        raise InvalidData(f"y must hold two classes, got {len(classes)} class: {classes.tolist()}")
+        raise InvalidData(f"y must have two classes, got {len(classes)} class: {classes.tolist()}")
     if len(classes) > 2:
         kind = "continuous" if labels.dtype.kind == "f" and (classes % 1).any() else "multiclass"
         shown = ", ".join(repr(value) for value in classes[:3].tolist())
         raise InvalidData(
             f"Only binary classification is supported. The type of the target is {kind}: "
-            f"y must hold two values, got {len(classes)} ({shown}, ...)"
+            f"y must contain two values, got {len(classes)} ({shown}, ...)"
         )
     return classes, np.asarray(labels == classes[1])
 
@@ -76,24 +76,26 @@ def check_grades(y: Any, n_samples: int) -> npt.NDArray[np.int64]:
     """
     labels = as_vector("y", y)
     if len(labels) != n_samples:
-        raise InvalidData(f"y must hold one label per row of X ({n_samples}), got {len(labels)}")
+        raise InvalidData(f"y must have one label per row of X ({n_samples}), got {len(labels)}")
     if labels.dtype.kind == "O" and all(isinstance(v, int | float | np.number) for v in labels):
         with suppress(OverflowError):
             labels = np.array(labels.tolist(), dtype=np.float64)
     if labels.dtype.kind not in "biuf":
-        raise InvalidData(f"y must hold grades, {GRADE_RULE}, got {labels.dtype}")
+        raise InvalidData(f"y must contain grades, {GRADE_RULE}, got {labels.dtype}")
     missing = missing_labels(labels)
     if missing.any():
-        raise InvalidData(f"y must not hold missing values, got NaN at row {missing.argmax()}")
+        raise InvalidData(f"y must not contain missing values, got NaN at row {missing.argmax()}")
     usable = (labels >= 0) & (labels <= MAX_GRADE)
     if labels.dtype.kind == "f":
         usable &= np.floor(labels) == labels
     if not usable.all():
         first = int(np.argmin(usable))
-        raise InvalidData(f"y must hold grades, {GRADE_RULE}, got {labels[first]} at row {first}")
+        raise InvalidData(
+            f"y must contain grades, {GRADE_RULE}, got {labels[first]} at row {first}"
+        )
     grade = labels.astype(np.int64)
     if grade.min() == grade.max():
-        raise InvalidData(f"y must hold at least two grades, got {grade[0]} in every row")
+        raise InvalidData(f"y must have at least two grades, got {grade[0]} in every row")
     return grade
 
 
@@ -125,7 +127,8 @@ def check_weights(
     for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
         if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
             raise InvalidData(
-                f"sample_weight must leave both classes, but every weight is zero in class {value!r}"
+                "sample_weight must be above 0 for some row of each class, but is 0 for every row of class "
+                f"{value!r}"
             )
     return weight
 
@@ -137,13 +140,12 @@ def check_row_weights(sample_weight: Any, n_samples: int) -> Floats:
     try:
         weight = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidData(f"sample_weight must hold numbers: {error}") from error
+        raise InvalidData(f"sample_weight must contain numbers: {error}") from error
     if weight.ndim == 0:
         weight = np.full(n_samples, weight)
     if weight.shape != (n_samples,):
         raise InvalidData(
-            f"sample_weight must hold one weight per row of X ({n_samples}), "
-            f"got shape {weight.shape}"
+            f"sample_weight must have one weight per row of X ({n_samples}), got shape {weight.shape}"
         )
     check_range("sample_weight", weight, "at row")
     return weight
@@ -163,18 +165,22 @@ def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
     if vector.dtype.kind == "O":
         kinds = {_kind_of(value) for value in vector}
         if None in kinds:
-            raise InvalidData(f"{name} must hold numbers, booleans or text, got other objects")
+            raise InvalidData(
+                f"{name} must contain numbers, booleans or strings, got other objects"
+            )
         if len(kinds) > 1:
             raise InvalidData(
-                f"{name} must hold values of one type, got {' and '.join(sorted(map(str, kinds)))}"
+                f"{name} must contain values of one type, got {' and '.join(sorted(map(str, kinds)))}"
             )
         if kinds == {"numbers"} and not all(isinstance(each, int | np.integer) for each in vector):
             vector = vector.astype(np.float64)
     if vector.dtype.kind == "f":
         if (nan := np.isnan(vector)).any():
-            raise InvalidData(f"{name} must not hold NaN, got one at index {int(np.argmax(nan))}")
+            raise InvalidData(
+                f"{name} must not contain NaN, got one at index {int(np.argmax(nan))}"
+            )
     elif vector.dtype.kind not in "biuUSO":
-        raise InvalidData(f"{name} must hold numbers, booleans or text, got {vector.dtype}")
+        raise InvalidData(f"{name} must contain numbers, booleans or strings, got {vector.dtype}")
     return np.unique(vector, return_inverse=True)[1].astype(np.intp, copy=False)
 
 
@@ -259,20 +265,19 @@ def _check_rows(pairs: Any, n_items: int) -> npt.NDArray[Any]:
     if rows.ndim != 2 or rows.shape[1] != 2:
         raise InvalidData(f"pairs must be of shape (n_pairs, 2), got {rows.shape}")
     if rows.dtype.kind not in "iu":
-        raise InvalidData(f"pairs must hold integers, the rows of X, got {rows.dtype}")
+        raise InvalidData(f"pairs must contain integers (row indices of X), got {rows.dtype}")
     outside = (rows < 0) | (rows >= n_items)
     if outside.any():
         pair, side = divmod(int(outside.argmax()), 2)
         raise InvalidData(
-            f"pairs must name rows of X, from 0 to {n_items - 1}, "
-            f"got {rows[pair, side]} in pair {pair}"
+            f"pairs must contain row indices of X, from 0 to {n_items - 1}, got {rows[pair, side]} in pair "
+            f"{pair}"
         )
     same = rows[:, 0] == rows[:, 1]
     if same.any():
         pair = int(same.argmax())
         raise InvalidData(
-            f"a pair must hold two different rows, got ({rows[pair, 0]}, {rows[pair, 1]}) "
-            f"as pair {pair}"
+            f"a pair must have two different rows, got ({rows[pair, 0]}, {rows[pair, 1]}) as pair {pair}"
         )
     return rows
 
@@ -281,12 +286,12 @@ def _check_weight(pair_weight: Any, n_pairs: int) -> npt.NDArray[np.float64]:
     try:
         weight = np.asarray(pair_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidData(f"pair_weight must hold numbers: {error}") from error
+        raise InvalidData(f"pair_weight must contain numbers: {error}") from error
     if weight.shape != (n_pairs,):
         raise InvalidData(
-            f"pair_weight must hold one weight per pair ({n_pairs}), got shape {weight.shape}"
+            f"pair_weight must have one weight per pair ({n_pairs}), got shape {weight.shape}"
         )
     check_range("pair_weight", weight, "for pair")
     if not weight.any():
-        raise InvalidData("pair_weight must leave some pair a weight, got 0 for every pair")
+        raise InvalidData("pair_weight must be above 0 for some pair, got 0 for every pair")
     return weight

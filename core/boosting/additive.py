@@ -170,7 +170,7 @@ class Additive(ContributionRanker):
         }
         for name, (found, wanted) in sizes.items():
             if found != wanted:
-                raise ArtifactError(f"{name} must hold {wanted} values, got {found}")
+                raise ArtifactError(f"{name} must contain {wanted} values, got {found}")
 
     def _fit(
         self,

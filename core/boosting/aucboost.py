@@ -107,7 +107,7 @@ class CutSum(Ensemble):
     def contributions(self, X: Floats) -> Floats:
         """Raise InvalidParameter: the score of an estimator has no known parts per feature."""
         raise InvalidParameter(
-            f"contributions need weak_ranker 'stump', the weak rankers are {self.name}"
+            f"contributions require weak_ranker 'stump'; the weak rankers are {self.name}"
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
@@ -122,12 +122,12 @@ class Foreign(Field):
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
         """Refuse."""
         raise ArtifactError(
-            f"only weak rankers of our own can be saved, got estimators of class {value}"
+            f"only built-in weak rankers can be saved, got estimators of class {value}"
         )
 
     def read(self, declared: Declared, reader: Any) -> Any:
         """Refuse."""
-        raise ArtifactError("an artifact cannot hold estimators")
+        raise ArtifactError("an artifact cannot contain estimators")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,8 +177,8 @@ class EstimatorLearner(WeakLearner):
         scores = hasattr(template, "decision_function") or hasattr(template, "predict_proba")
         if not (scores or isinstance(template, str)):
             raise InvalidParameter(
-                "weak_ranker must have decision_function or predict_proba, "
-                f"{type(template).__name__} has neither"
+                f"weak_ranker must have decision_function or predict_proba; {type(template).__name__} has "
+                "neither"
             )
         self._data = data
         self._sign = np.where(data.positive, -1.0, 1.0)
@@ -335,8 +335,8 @@ class AUCBoost(Booster):
     def check_parameters(self) -> None:
         if self.monotone and self.weak_ranker != "stump":
             raise InvalidParameter(
-                f"monotone needs weak_ranker 'stump', got {self.weak_ranker!r}: "
-                "a sum of other classifiers cannot be proven monotone"
+                f"monotone requires weak_ranker 'stump', got {self.weak_ranker!r}: a sum of other classifiers "
+                "cannot be proven monotone"
             )
 
     def _weak_learner(self) -> type[WeakLearner]:

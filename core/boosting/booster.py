@@ -338,8 +338,8 @@ class Booster(ContributionRanker):
         """
         if self.early_stopping_rounds is not None:
             raise InvalidParameter(
-                "early_stopping_rounds must be None where n_rounds is searched, for both choose "
-                f"the number of rounds; got {self.early_stopping_rounds}"
+                "early_stopping_rounds must be None if n_rounds is searched, because both choose the number "
+                f"of rounds; got {self.early_stopping_rounds}"
             )
 
     def takes_categories(self) -> bool:
@@ -469,7 +469,7 @@ class Booster(ContributionRanker):
             return
         if self.early_stopping_rounds is not None:
             raise InvalidData(
-                "early stopping needs rows of at least 2 queries, got 1: a query is never parted"
+                "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
             )
         if self._chooses(data):
             message = f"n_rounds was set to {DEFAULT_ROUNDS}, because one query cannot be held out to choose it"
@@ -671,7 +671,7 @@ class Booster(ContributionRanker):
         n_values, most = arrays["log_f_plus"].size, self._most_rounds
         if not 1 <= n_values <= most + 1:
             raise ArtifactError(
-                f"log_f_plus must hold 1 to {most + 1} values (n_rounds and the start), got {n_values}"
+                f"log_f_plus must contain 1 to {most + 1} values (n_rounds and the start), got {n_values}"
             )
         super()._set_state(arrays, meta)
         values: list[Any] = [None] * 4
@@ -703,7 +703,9 @@ class Booster(ContributionRanker):
         most = self._most_rounds
         least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
         if n_tried and not least <= n_tried <= most:
-            raise ArtifactError(f"validation_auc must hold {least} to {most} values, got {n_tried}")
+            raise ArtifactError(
+                f"validation_auc must contain {least} to {most} values, got {n_tried}"
+            )
         self._derive()
 
     def _derive(self) -> None:
@@ -821,7 +823,7 @@ class PairBooster(Booster):
         self.check_parameters()
         push = getattr(self, "push", 1.0)
         if push != 1.0:
-            raise InvalidParameter(f"push must be 1 to learn from pairs, got {push}")
+            raise InvalidParameter(f"push must be 1 for pairs, got {push}")
 
 
 def _sample(data: TrainingData, learner: WeakLearner) -> Evaluation:

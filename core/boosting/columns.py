@@ -261,7 +261,7 @@ class ColumnSearch(WeakLearner):
         greatest = float(np.abs(columns).max())
         if greatest > MAX_VALUE:
             raise InvalidData(
-                f"weak_ranker 'column' takes values up to {MAX_VALUE:g}, got {greatest:g}"
+                f"weak_ranker 'column' accepts values up to {MAX_VALUE:g}, got {greatest:g}"
             )
         self._criterion, self._push = algorithm.criterion, algorithm.push
         self._directions: Directions | None = parameters.find_directions()

@@ -121,23 +121,23 @@ class ClassRows(NamedTuple):
         validation_mask = draw_part(self.positive, fraction, seed, unit)
         if validation_mask is None and self.group is not None:
             raise InvalidData(
-                "early stopping needs rows of each class in at least 2 groups: some are held out, "
-                "and no group is parted"
+                "early stopping requires rows of each class in at least 2 groups: some are held out, and the "
+                "rows of a group stay together"
             )
         if validation_mask is None and unit is not None:
             validation_mask = draw_part(self.positive, fraction, seed)
             if validation_mask is not None:
                 warn(
-                    "early stopping has held out copies of rows that it learnt from: all rows of a class are equal"
+                    "early stopping held out copies of training rows, because all rows of a class are equal"
                 )
         if validation_mask is None:
             raise InvalidData(
-                "early stopping needs at least 2 rows of positive weight in each class, got 1"
+                "early stopping requires at least 2 rows of positive weight in each class, got 1"
             )
         parts = self._take(~validation_mask), self._take(validation_mask)
         if any(part.positive.all() or not part.positive.any() for part in parts):
             raise InvalidData(
-                "early stopping needs labels of 0 and 1 in the training and in the validation part: "
+                "early stopping requires labels of 0 and 1 in the training and in the validation part: use "
                 "more rows, or another validation_fraction or random_state"
             )
         return parts

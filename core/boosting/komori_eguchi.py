@@ -617,7 +617,7 @@ class KomoriEguchiBoost(ContributionRanker):
     def _restore(self) -> None:
         if len(self.loss_) > self.n_rounds:
             raise ArtifactError(
-                f"loss must hold at most {self.n_rounds} values, got {len(self.loss_)}"
+                f"loss must contain at most {self.n_rounds} values, got {len(self.loss_)}"
             )
 
 

@@ -383,11 +383,11 @@ class Boosting(Resumable):
             known = {**self._known_sizes, "n_rounds": len(alpha)}
             rounds = self.learner.ensemble.from_arrays(take_from("rounds.", state), known)
         except KeyError as error:
-            raise ArtifactError(f"a checkpoint must hold {error}") from error
+            raise ArtifactError(f"a checkpoint must contain {error}") from error
         room = len(self._history.log_f)
         if log_f.shape != (len(alpha) + 1, 2) or len(log_f) > room:
             raise ArtifactError(
-                f"log_f must hold 2 numbers for the start and each of {len(alpha)} rounds, "
+                f"log_f must contain 2 numbers for the start and each of {len(alpha)} rounds, "
                 f"{room - 1} at most, got shape {log_f.shape}"
             )
         super().set_state(rest)

@@ -168,7 +168,7 @@ class ExampleWeights(LabelWeights):
         n_had = has.sum(axis=1)
         n_pairs = n_had * (has.shape[1] - n_had)
         if not n_pairs.any():
-            raise InvalidData("pairs 'example' needs a row that has some labels, but not all")
+            raise InvalidData("pairs 'example' requires a row that has some labels, but not all")
         paired = n_pairs > 0
         self._c = np.zeros(len(weight))
         self._c[paired] = 1.0 / (weight[paired] * n_pairs[paired] * weight[paired].sum())
@@ -270,7 +270,7 @@ class LabelSum(Ensemble):
         """Raise ArtifactError for rounds that no fit can produce."""
         if not 1 <= self.votes.shape[1] <= MAX_LABELS:
             raise ArtifactError(
-                f"votes must hold a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
+                f"votes must contain a column per label, at most {MAX_LABELS}, got {self.votes.shape[1]}"
             )
         if not (self.rounds["low"] < self.rounds["high"]).all():
             raise ArtifactError("low must be less than high")
@@ -456,24 +456,24 @@ class MultilabelBooster(Booster):
         try:
             table = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise InvalidData(f"y must hold 0 and 1: {error}") from error
+            raise InvalidData(f"y must contain 0 and 1: {error}") from error
         if table.ndim != 2 or table.shape[1] < 1:
             raise InvalidData(
-                f"y must be a table of 0 and 1, a column per label, got shape {table.shape}"
+                f"y must be a table of 0 and 1 with one column per label, got shape {table.shape}"
             )
         if table.shape[1] > MAX_LABELS:
             raise InvalidData(f"y must have at most {MAX_LABELS} labels, got {table.shape[1]}")
         if len(table) != n_samples:
-            raise InvalidData(f"y must hold a row per row of X ({n_samples}), got {len(table)}")
+            raise InvalidData(f"y must have one row per row of X ({n_samples}), got {len(table)}")
         wrong = ~np.isin(table, (0.0, 1.0))
         if wrong.any():
             row, label = (int(k) for k in np.argwhere(wrong)[0])
             raise InvalidData(
-                f"y must hold 0 and 1, got {table[row, label]} at row {row}, label {label}"
+                f"y must contain 0 and 1, got {table[row, label]} at row {row}, label {label}"
             )
         has = table == 1.0
         if has.all() or not has.any():
-            raise InvalidData(f"y must hold both 0 and 1, got {table[0, 0]:g} only")
+            raise InvalidData(f"y must contain both 0 and 1, got only {table[0, 0]:g}")
         return np.array([0, 1]), has
 
     def __sklearn_tags__(self) -> Any:

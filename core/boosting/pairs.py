@@ -128,7 +128,7 @@ class ListedPairs(NamedTuple):
         if unit is not None:
             ends, n_items = unit[ends], int(unit.max()) + 1
         if n_items < 2:
-            raise InvalidData("early stopping needs items of at least 2 groups, got 1")
+            raise InvalidData("early stopping requires items of at least 2 groups, got 1")
         better_mask, worse_mask = _draw_mask(n_items, fraction, rng)[ends].T
         training, validation = ~(better_mask | worse_mask), better_mask & worse_mask
         if min(training.sum(), validation.sum()) < MIN_PAIRS:
@@ -136,7 +136,9 @@ class ListedPairs(NamedTuple):
                 ends.min(axis=1) * n_items + ends.max(axis=1), return_inverse=True
             )
             if len(units) < 2:
-                raise InvalidData("early stopping needs pairs of at least 3 items, got pairs of 2")
+                raise InvalidData(
+                    "early stopping requires pairs of at least 3 items, got pairs of 2"
+                )
             warn(
                 "early stopping has held out pairs, because there are too few items to hold some out: it "
                 "estimates the order of new pairs of known items"

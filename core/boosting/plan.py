@@ -46,6 +46,8 @@ class ChosenValues(State):
             raise ArtifactError(f"chosen must be an object, got {str(stored)[:80]}")
         values = cls.from_arrays({}, {}, stored)
         if stored.keys() != write_state(values)[1].keys():
-            raise ArtifactError(f"chosen must hold no other values, got {str(sorted(stored))[:80]}")
+            raise ArtifactError(
+                f"chosen must contain no other values, got {str(sorted(stored))[:80]}"
+            )
         rate, depth, leaves, features = astuple(values)
         return rate, depth, leaves, features

@@ -83,8 +83,8 @@ class QueryRows(NamedTuple):
         used = has_pairs(grade, query)
         if not used.any():
             raise InvalidData(
-                "query must leave a pair: no query has rows of two "
-                f"{'grades' if graded else 'classes'} with weight above 0"
+                f"at least one query must have rows of two {'grades' if graded else 'classes'} with weight "
+                "above 0"
             )
         number = np.unique(query[used], return_inverse=True)[1].astype(np.int64)
         group = None if group is None else group[used]
@@ -159,8 +159,8 @@ class QueryRows(NamedTuple):
             if all(has_pairs(part.grade, part.query).any() for part in parts):
                 return parts[0].take(None), parts[1].take(None)
         raise InvalidData(
-            "early stopping needs pairs on both sides: at least 2 queries (or groups) with rows of two grades, "
-            "since some are held out and none is parted"
+            "early stopping requires pairs on both sides: at least 2 queries (or groups) with rows of two "
+            "grades, because some are held out and rows of a query stay together"
         )
 
     def weigh(self) -> "QueryWeights":

@@ -552,7 +552,9 @@ class WeightChange(NamedTuple):
                 steps.append(cls(split, bool(is_above), (a, b), (c, d), bool(is_change)))
                 start += max(n, 11)
         except (ValueError, IndexError, OverflowError) as error:
-            raise ArtifactError(f"a checkpoint must hold the steps of stumps: {error}") from error
+            raise ArtifactError(
+                f"a checkpoint must contain the steps of stumps: {error}"
+            ) from error
         return steps
 
 

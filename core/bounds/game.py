@@ -145,8 +145,8 @@ def best_bipartite_margin(positives: npt.ArrayLike, negatives: npt.ArrayLike) ->
     H_p, H_n = _checked("positives", positives), _checked("negatives", negatives)
     if H_p.shape[1] != H_n.shape[1]:
         raise InvalidData(
-            "positives and negatives must have one column per weak ranker, "
-            f"got {H_p.shape[1]} and {H_n.shape[1]}"
+            f"positives and negatives must have one column per weak ranker, got {H_p.shape[1]} and "
+            f"{H_n.shape[1]}"
         )
     _check_size(H_p.size + H_n.size)
     return _solve(H_p, H_n)
@@ -280,7 +280,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
     right, wrong = np.asarray(d_plus, dtype=np.float64), np.asarray(d_minus, dtype=np.float64)
     if right.shape != wrong.shape:
         raise InvalidData(
-            f"d_plus and d_minus must have one shape, got {right.shape} and {wrong.shape}"
+            f"d_plus and d_minus must have the same shape, got {right.shape} and {wrong.shape}"
         )
     tied = 1 - right - wrong
     return np.asarray(tied < max_tied_mass(right - wrong))
@@ -324,12 +324,12 @@ def _normalised(weights: Floats) -> Floats:
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.size:
-        raise InvalidData(f"{name} must be a matrix that is not empty, got shape {matrix.shape}")
+        raise InvalidData(f"{name} must be a non-empty matrix, got shape {matrix.shape}")
     if not np.isfinite(matrix).all():
-        raise InvalidData(f"{name} must hold finite numbers only")
+        raise InvalidData(f"{name} must contain only finite numbers")
     return matrix
 
 
 def _check_size(cells: int) -> None:
     if cells > MAX_CELLS:
-        raise InvalidData(f"at most {MAX_CELLS} rows × weak rankers are solved for, got {cells}")
+        raise InvalidData(f"rows × weak rankers must be at most {MAX_CELLS}, got {cells}")

@@ -34,9 +34,9 @@ MAX_COUNTED = 2**62
 """Largest number of weak rankers that is counted, which fits an int64: the sets of 61 categories."""
 
 MAX_EPSILON = 1e6  # far above 1, where a bound says nothing
-_WEIGHTED = "the theorem counts rows, and these have unequal weights"
+_WEIGHTED = "the theorem counts rows, but these have unequal weights"
 _LISTED = (
-    "the theorem takes every crucial pair among rows drawn independently: these pairs were listed"
+    "the theorem requires every crucial pair among independent rows, but these pairs were listed"
 )
 
 
@@ -384,7 +384,7 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
     0.359
     """
     if not 0 <= misrank_fraction <= 1:
-        raise InvalidParameter(f"misrank_fraction must lie in [0, 1], got {misrank_fraction}")
+        raise InvalidParameter(f"misrank_fraction must be in [0, 1], got {misrank_fraction}")
     m, E = sample.rows, sample.crucial_share
     return Bound(
         "held_out",
@@ -716,7 +716,7 @@ def _check_positive(name: str, value: float) -> None:
 
 def _check_delta(delta: float) -> None:
     if not 0 < delta < 1:
-        raise InvalidParameter(f"delta must lie between 0 and 1, got {delta}")
+        raise InvalidParameter(f"delta must be between 0 and 1, got {delta}")
 
 
 def _check_sample(rows: int, crucial_share: float) -> None:

@@ -102,9 +102,9 @@ def bound_partial_auc(
     """
     low, high = check_window(fpr_min, fpr_max)
     if not 0.0 <= risk <= 1.0:
-        raise InvalidParameter(f"risk must lie in [0, 1], got {risk}")
+        raise InvalidParameter(f"risk must be in [0, 1], got {risk}")
     if not 0.0 < delta < 1.0:
-        raise InvalidParameter(f"delta must lie strictly between 0 and 1, got {delta}")
+        raise InvalidParameter(f"delta must be strictly between 0 and 1, got {delta}")
     half = delta / 2 or delta  # the least double cannot be halved
     deviations = []
     for name, n_rows in (("n_positive", n_positive), ("n_negative", n_negative)):

@@ -187,11 +187,11 @@ class Crosses(State):
         """Raise ArtifactError for crosses that are no lookup, or more than a ranker may have."""
         if len(self.feature) > MAX_CROSSES:
             raise ArtifactError(
-                f"cross_feature must hold at most {MAX_CROSSES} pairs of features, got {len(self.feature)}"
+                f"cross_feature must contain at most {MAX_CROSSES} pairs of features, got {len(self.feature)}"
             )
         first, second = self.feature.T
         if (first >= second).any() or len(np.unique(self.feature, axis=0)) < len(self.feature):
-            raise ArtifactError("cross_feature must hold pairs of ascending features, each once")
+            raise ArtifactError("cross_feature must contain pairs of ascending features, each once")
         if not (self.n_categories[self.feature] > 0).any(axis=1).all():
             raise ArtifactError("cross_feature must name a categorical feature in each pair")
         used = np.unique(self.feature)
@@ -204,7 +204,7 @@ class Crosses(State):
         n_effects = int(n_codes[used].sum())
         if len(self.effect) != n_effects:
             raise ArtifactError(
-                f"cross_effect must hold {n_effects} values, got {len(self.effect)}"
+                f"cross_effect must contain {n_effects} values, got {len(self.effect)}"
             )
         keys = self.keys.astype(np.int64)
         n_keys = np.repeat(n_codes[first] * n_codes[second], self.n_pairs)

@@ -167,7 +167,7 @@ def partial_dependence(
     """
     rows = ranker.checked_rows(X)
     if len(rows) == 0:
-        raise InvalidData("X must hold at least one row, got none")
+        raise InvalidData("X must have at least one row, got none")
     if n_points < 2:
         raise InvalidParameter(f"n_points must be at least 2, got {n_points}")
     weight = check_weights(sample_weight, len(rows))
@@ -239,7 +239,9 @@ def variable_dependence(
     """
     rows = ranker.checked_rows(X)
     if ranker.target != "binary":
-        raise InvalidData("variable dependence is of one score a row, the ranker has one per label")
+        raise InvalidData(
+            "variable dependence requires one score per row; the ranker has one per label"
+        )
     if n_rows < 2:
         raise InvalidParameter(f"n_rows must be at least 2, got {n_rows}")
     check_seed(random_state)
@@ -417,7 +419,7 @@ def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
     numbers = [_find_feature(ranker, feature) for feature in features]
     for k, number in enumerate(numbers):
         if number in numbers[:k]:
-            raise InvalidParameter(f"features must differ, got {features[k]!r} twice")
+            raise InvalidParameter(f"features must differ; {features[k]!r} occurs twice")
     return numbers
 
 
@@ -430,7 +432,7 @@ def _find_feature(ranker: Ranker, feature: int | str) -> int:
         return names.index(feature)
     if not 0 <= feature < ranker.n_features_in_:
         raise InvalidParameter(
-            f"a feature's number must be from 0 to {ranker.n_features_in_ - 1}, got {feature}"
+            f"the index of a feature must be from 0 to {ranker.n_features_in_ - 1}, got {feature}"
         )
     return int(feature)
 

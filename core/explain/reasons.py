@@ -151,14 +151,14 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
     width = positive.score - negative.score
     if not 0.0 < width < np.inf:
         raise InvalidParameter(
-            "the average positive must score above the average negative to explain the distance to a cut: "
-            f"they score {positive.score:g} and {negative.score:g}"
+            "the average positive must score above the average negative to explain the distance to a "
+            f"cutoff; they score {positive.score:g} and {negative.score:g}"
         )
     share = (score - negative.score) / width
     if abs(share) > MAX_WIDTHS:
         raise InvalidParameter(
-            f"a cut must be within {MAX_WIDTHS} times the distance between the average negative and positive to be "
-            f"explained: they score {negative.score:g} and {positive.score:g}, the cut is {score:g}"
+            f"a cutoff must be within {MAX_WIDTHS} times the distance between the average negative and "
+            f"positive; they score {negative.score:g} and {positive.score:g}, and the cutoff is {score:g}"
         )
     return Reference(score, negative.parts + share * (positive.parts - negative.parts))
 

@@ -149,7 +149,7 @@ def shapley_estimate(
     rows, others = ranker.checked_rows(X), ranker.checked_rows(references)
     share = _shares(weight, len(others))
     if ranker.target != "binary":
-        raise InvalidParameter("Shapley values need a ranker with one score per row")
+        raise InvalidParameter("Shapley values require a ranker with one score per row")
     tops, bases = ranker.score_rows(rows), ranker.score_rows(others)
     values, variances, squares = np.zeros((3, *rows.shape))
     exact = np.ones(len(rows), dtype=np.bool_)

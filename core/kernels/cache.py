@@ -114,7 +114,7 @@ class KernelCache:
         """Store a compiled kernel in the first folder that can be written to, and remove its older editions there."""
         payload = to_bytes(compiled)
         if payload is None:
-            log.warning("%s cannot be kept: it holds addresses of this process", self.name)
+            log.warning("%s cannot be cached: it contains addresses of this process", self.name)
             return
         name = self.file_name(signature, compiled.target_context)
         contents = hashlib.sha256(payload).digest() + payload
@@ -123,7 +123,7 @@ class KernelCache:
                 folder.mkdir(parents=True, exist_ok=True)
                 _write(folder / name, contents)
             except OSError as error:
-                log.debug("%s was not kept in %s: %s", self.name, folder, error)
+                log.debug("%s was not cached in %s: %s", self.name, folder, error)
                 continue
             self._remove_older(folder, name)
             return
@@ -153,14 +153,14 @@ class KernelCache:
             try:
                 with (folder / name).open("rb") as file:
                     if os.fstat(file.fileno()).st_uid not in _trusted():
-                        log.warning("%s is another user's and is not loaded", folder / name)
+                        log.warning("%s belongs to another user and is not loaded", folder / name)
                         continue
                     contents = file.read()
             except OSError:
                 continue
             payload = contents[_DIGEST_BYTES:]
             if hashlib.sha256(payload).digest() != contents[:_DIGEST_BYTES]:
-                log.warning("%s is damaged and is compiled again", folder / name)
+                log.warning("%s is damaged and will be compiled again", folder / name)
                 continue
             return from_bytes(payload, target)
         return None

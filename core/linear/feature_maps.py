@@ -355,8 +355,8 @@ class MapRows(NamedTuple):
         """Raise InvalidData if a map would store more than `MAX_CELLS` numbers."""
         if n_rows * n_columns > MAX_CELLS:
             raise InvalidData(
-                f"feature_map {name!r} must keep at most {MAX_CELLS:,} numbers, "
-                f"got {n_rows:,} x {n_columns:,} (columns and categories x n_components)"
+                f"feature_map {name!r} must store at most {MAX_CELLS:,} numbers, got {n_rows:,} x "
+                f"{n_columns:,} (columns and categories x n_components)"
             )
 
 
@@ -563,7 +563,7 @@ class NystroemMap(GaussianMap):
         categorical = n_categories > 0
         codes = np.nan_to_num(self.landmarks[:, categorical], nan=0.0)
         if ((codes < 0) | (codes >= n_categories[categorical]) | (codes % 1 != 0)).any():
-            raise ArtifactError("landmarks must hold positions of categories")
+            raise ArtifactError("landmarks must contain positions of categories")
 
     @cached_property
     def _points(self) -> Points:

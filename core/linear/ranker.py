@@ -107,8 +107,8 @@ class LinearRanker(ContributionRanker, PathEstimator):
         parts = self.map_.split(X, self._w)
         if parts is None:
             raise InvalidParameter(
-                f"contributions need feature_map None or 'bins', got {self.map_.describe(self._columns())['map']!r}: "
-                "scores are not sums of parts per feature"
+                "contributions require feature_map None or 'bins', got "
+                f"{self.map_.describe(self._columns())['map']!r}: scores are not sums over features"
             )
         return np.asarray(parts - self._means)
 
@@ -239,7 +239,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
             self.categories_ = (None,) * matrix.shape[1]
         elif self._n_categories().any():
             raise InvalidData(
-                f"X must be a table, as at fit: {self._categorical_names()} are categorical"
+                f"X must be a table, as in fit: {self._categorical_names()} are categorical"
             )
         return matrix
 

@@ -333,9 +333,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         self.objective_, self.n_iter_ = minimum.objective, minimum.n_iter
         self._take_fit(sample, minimum.score.w)
         if n_tried < len(pairs):
-            warn_stopped(
-                n_tried, len(pairs), "pairs of asymmetry and C, the best of which is taken"
-            )
+            warn_stopped(n_tried, len(pairs), "pairs of asymmetry and C; the best of these is used")
             return
         with suppress(StopFit):
             callback(len(pairs) + 1, len(pairs) + 1, {"loss": self.objective_})
@@ -470,7 +468,7 @@ class PNormPush(PushParameters, LinearRanker):
                 warn_stopped(k, len(costs), f"minima, at step {self.n_iter_} of the next")
                 return
         if stopped_at is not None:
-            warn_stopped(stopped_at, len(PUSH_COSTS), "minima, the best C of which is taken")
+            warn_stopped(stopped_at, len(PUSH_COSTS), "minima; the best C of these is used")
             return
         of = MAX_STEPS * len(costs) if report_step else len(PUSH_COSTS) + 1
         with suppress(StopFit):

@@ -201,7 +201,8 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def check_parameters(self) -> None:
         if self.monotone and self.feature_map is not None:
             raise InvalidParameter(
-                f"monotone needs feature_map None, got {self.feature_map!r}: the score is not linear in the columns"
+                f"monotone requires feature_map None, got {self.feature_map!r}: the score is not linear in the "
+                "columns"
             )
 
     @abstractmethod
@@ -388,7 +389,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Return X checked, as an array or a CSR matrix; raise InvalidData for a sparse matrix with "bins"."""
         if self.feature_map == "bins" and sparse.issparse(X):
-            raise InvalidData("feature_map 'bins' takes dense tables only, got a sparse matrix")
+            raise InvalidData("feature_map 'bins' accepts only dense tables, got a sparse matrix")
         return super()._matrix(X, reset=reset)
 
 

@@ -307,8 +307,8 @@ class AnyPrograms(State):
         rankers = programs[0].rankers
         if not isinstance(rankers, NamedRankers):
             raise ArtifactError(
-                "only weak rankers named by a text can be saved, got estimators: "
-                f"{rankers.describe(0)}; those with names are stump, {', '.join(STACKS)}"
+                f"only weak rankers given by name can be saved, got estimators: {rankers.describe(0)}; the "
+                f"names are stump, {', '.join(STACKS)}"
             )
         return cls(
             np.concatenate([program.nodes for program in programs]),

@@ -166,8 +166,7 @@ class ProgramRanker(ProgramParameters, Ranker):
             hasattr(weak, method) for method in ("decision_function", "predict_proba")
         ):
             raise InvalidParameter(
-                "weak_ranker must have decision_function or predict_proba, "
-                f"{type(weak).__name__} has neither"
+                f"weak_ranker must have decision_function or predict_proba; {type(weak).__name__} has neither"
             )
 
     def _weak_rankers(self) -> NodeRankers:

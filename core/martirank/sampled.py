@@ -180,8 +180,8 @@ class SampledParameters(ProgramParameters):
         Gt(0),
         Lt(1),
         Doc(
-            "A node is frozen if the fraction of a class that reaches it is at most ε/(4T(T+1)). All frozen nodes "
-            "together then lose at most ε/2 of a class."
+            "A node is frozen if the fraction of a class that reaches it is at most ε/(4T(T+1)). All "
+            "frozen nodes together then lose at most ε/2 of a class."
         ),
     ] = 0.05
     noise_rate: Annotated[
@@ -320,8 +320,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         check_values(type(self), self.get_params(deep=False))
         if self.weak_ranker != "stump":
             raise InvalidParameter(
-                "weak_ranker must be 'stump' in partial_fit, which keeps histograms and no rows, "
-                f"got {self.weak_ranker!r}"
+                "weak_ranker must be 'stump' for partial_fit, which stores histograms but no rows, got "
+                f"{self.weak_ranker!r}"
             )
         stream = getattr(self, "_stream", None)
         X = self._matrix(X, reset=stream is None)
@@ -363,7 +363,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         classes, positive = self._check_target(labels, n_rows + 2)
         if (classes != self.classes_).any():
             raise InvalidData(
-                f"y must hold {self.classes_.tolist()} as in the first batch, got {classes.tolist()}"
+                f"y must contain {self.classes_.tolist()} as in the first batch, got {classes.tolist()}"
             )
         if sample_weight is None:
             return positive[2:], np.ones(n_rows)
@@ -429,7 +429,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _noise_rate_auc(self, tried: Sequence[tuple[float, float]]) -> None:
         if len(tried) > len(GUESSES):
             raise ArtifactError(
-                f"noise_rate_auc must hold {len(GUESSES)} guesses at most, got {len(tried)}"
+                f"noise_rate_auc must contain {len(GUESSES)} guesses at most, got {len(tried)}"
             )
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
@@ -440,8 +440,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()
         if self.noise_rate and self.noise_rate >= rarer:
             raise InvalidData(
-                "noise_rate must be less than the share of the rarer label, as flipped labels "
-                f"alone make up so much ({rarer:.4g}), got {self.noise_rate}"
+                f"noise_rate must be less than the fraction of the rarer label ({rarer:.4g}), which flipped "
+                f"labels would otherwise exceed, got {self.noise_rate}"
             )
 
     def _set_noise_rate(

@@ -167,11 +167,13 @@ class AmountCosts:
         object.__setattr__(self, "review", _check_cost("review", self.review))
         if not any((*_price(self.false_positive), self.review)):
             raise InvalidParameter(
-                "false_positive or review must be above 0: else nothing speaks against flagging every row"
+                "false_positive or review must be above 0: otherwise nothing counts against flagging every "
+                "row"
             )
         if not any((*_price(self.false_negative), *_price(self.benefit))):
             raise InvalidParameter(
-                "false_negative or benefit must be above 0: else nothing speaks for flagging any row"
+                "false_negative or benefit must be above 0: otherwise nothing counts in favour of flagging "
+                "any row"
             )
 
     @property
@@ -717,7 +719,7 @@ def value_caught(
     level = check_level(level)
     shares = [check_rate("at", share) for share in at]
     if any(share == 0.0 for share in shares):
-        raise InvalidParameter("at must hold shares above 0, got 0")
+        raise InvalidParameter("at must contain fractions above 0, got 0")
     if over not in OVERS:
         raise InvalidParameter(f"over must be one of {', '.join(OVERS)}, got {over!r}")
     amounts = check_amounts(amount, np.size(np.asarray(y)))
@@ -1097,7 +1099,7 @@ def compare_costs(
 
 def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[str, FloatArray]:
     if amount is None and costs.need_amounts:
-        raise InvalidParameter("amount must be given: a price has a rate of it")
+        raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}
 
 
@@ -1106,7 +1108,7 @@ def _check_probability(probability: ArrayLike, length: int) -> FloatArray:
     outside = (vector < 0.0) | (vector > 1.0)
     if outside.any():
         index = int(np.argmax(outside))
-        raise InvalidData(f"probability must lie in [0, 1], got {vector[index]} at index {index}")
+        raise InvalidData(f"probability must be in [0, 1], got {vector[index]} at index {index}")
     return vector
 
 

@@ -482,7 +482,7 @@ def check_windows(windows: Sequence[Window]) -> list[Window]:
             ) from error
         checked.append(check_window(low, high))
     if not checked:
-        raise InvalidParameter("windows must name at least one window, got none")
+        raise InvalidParameter("windows must contain at least one window, got none")
     return checked
 
 
@@ -545,10 +545,10 @@ def average_over_folds(
     if labels is not None:
         rows = rows._replace(unit=number_units(name, labels, size)[kept])
     elif repeats.any():
-        raise InvalidParameter("row must say which row each score is of, since there are repeats")
+        raise InvalidParameter("row must give the row of each score, because there are repeats")
     usable = _usable_folds(rows.positive, repeats * (folds.max() + 1) + folds)
     if not usable:
-        raise InvalidData("fold must name a fold with rows of both classes, got none")
+        raise InvalidData("fold must include a fold with rows of both classes, got none")
     of_repeat = repeats[[rows_of_fold[0] for rows_of_fold in usable]]
     return _average(rows, usable, of_repeat, estimate, clustered=group is not None)
 
@@ -639,7 +639,7 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     level = check_level(level)
     for name, (value, low, high) in (("before", before), ("after", after)):
         if not low <= value <= high:
-            raise InvalidData(f"{name} must lie in its interval [{low}, {high}], got {value}")
+            raise InvalidData(f"{name} must be in its interval [{low}, {high}], got {value}")
     value = after.value - before.value
     down = math.hypot(after.value - after.low, before.high - before.value)
     up = math.hypot(after.high - after.value, before.value - before.low)
@@ -728,8 +728,8 @@ def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
     rows = sample.rows
     if not (thresholds.ndim == 1 and thresholds.shape == shares.shape and thresholds.size >= 2):
         raise InvalidData(
-            f"thresholds and shares of {name} must be vectors of one length, 2 or more, "
-            f"got {thresholds.shape} and {shares.shape}"
+            f"thresholds and shares of {name} must be vectors of the same length, at least 2, got "
+            f"{thresholds.shape} and {shares.shape}"
         )
     check_thresholds(f"thresholds of {name}", thresholds)
     check_rates(f"shares of {name}", shares)

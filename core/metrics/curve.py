@@ -80,14 +80,14 @@ class RocCurve:
         if not (self.fpr.ndim == 1 and self.fpr.shape == self.tpr.shape == self.thresholds.shape):
             shapes = f"{self.fpr.shape}, {self.tpr.shape} and {self.thresholds.shape}"
             raise InvalidData(
-                f"fpr, tpr and thresholds must be vectors of one length, got {shapes}"
+                f"fpr, tpr and thresholds must be vectors of the same length, got {shapes}"
             )
         if self.fpr.size < 2:
             raise InvalidData(f"a ROC curve must have at least 2 points, got {self.fpr.size}")
         check_rates("fpr", self.fpr)
         check_rates("tpr", self.tpr)
         if not np.all((self.fpr[1:] > self.fpr[:-1]) | (self.tpr[1:] > self.tpr[:-1])):
-            raise InvalidData("each point of a ROC curve must differ from the one before")
+            raise InvalidData("each point of a ROC curve must differ from the previous one")
         check_thresholds("thresholds", self.thresholds)
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class RocCurve:
         """
         rates = np.asarray(fpr, dtype=np.float64)
         if not np.all((rates >= 0.0) & (rates <= 1.0)):
-            raise InvalidParameter("fpr must lie in [0, 1]")
+            raise InvalidParameter("fpr must be in [0, 1]")
         return top_at(self.fpr, self.tpr, rates)
 
     def locate(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -184,7 +184,7 @@ class RocCurve:
         """
         values = np.asarray(scores, dtype=np.float64)
         if np.isnan(values).any():
-            raise InvalidData("scores must not hold NaN")
+            raise InvalidData("scores must not contain NaN")
         points = self._table.find((-values).ravel()).reshape(values.shape) - 1
         return self.fpr[points], self.tpr[points]
 
@@ -358,7 +358,7 @@ def _check_size(max_points: int, n_first: int) -> None:
         raise InvalidParameter(f"max_points must be at least 2, got {max_points}")
     if not 0 <= n_first <= max_points - 2:
         raise InvalidParameter(
-            f"n_first must lie in [0, {max_points - 2}], two points below max_points, got {n_first}"
+            f"n_first must be in [0, {max_points - 2}], two points below max_points, got {n_first}"
         )
 
 
@@ -775,13 +775,13 @@ def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float)
 def check_rates(name: str, rates: FloatArray) -> None:
     """Raise InvalidData if the rates do not rise from 0 to 1."""
     if not (rates[0] == 0.0 and rates[-1] == 1.0 and np.all(rates[1:] >= rates[:-1])):
-        raise InvalidData(f"{name} must rise from 0 to 1 without falling")
+        raise InvalidData(f"{name} must be non-decreasing from 0 to 1")
 
 
 def check_thresholds(name: str, thresholds: FloatArray) -> None:
     """Raise InvalidData if the thresholds do not fall strictly from +inf."""
     if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
-        raise InvalidData(f"{name} must fall strictly, starting at +inf")
+        raise InvalidData(f"{name} must be strictly decreasing, starting at +inf")
 
 
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:

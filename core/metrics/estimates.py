@@ -429,7 +429,7 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
     0.900, from 0.786 to 0.957
     """
     if not 0.0 <= value <= 1.0:
-        raise InvalidParameter(f"value must lie in [0, 1], got {value}")
+        raise InvalidParameter(f"value must be in [0, 1], got {value}")
     if not 0.0 < n < math.inf:
         raise InvalidParameter(f"n must be positive and finite, got {n}")
     low, high = wilson_limits(np.array([value]), n, check_level(level))
@@ -520,15 +520,15 @@ def check_scorers(
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
     """Return two or more scorers by the names that errors use, and their own names, which all differ."""
     if len(scores) < 2:
-        raise InvalidParameter(f"scores must hold at least two scorers, got {len(scores)}")
+        raise InvalidParameter(f"scores must contain at least two scorers, got {len(scores)}")
     columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
     named = tuple(columns) if names is None else tuple(names)
     if len(named) != len(scores):
         raise InvalidParameter(
-            f"names must name each of the {len(scores)} scorers, got {len(named)} names"
+            f"names must have one name for each of the {len(scores)} scorers, got {len(named)} names"
         )
     if len(set(named)) < len(named):
-        raise InvalidParameter(f"names must differ from one another, got {list(named)}")
+        raise InvalidParameter(f"names must be unique, got {list(named)}")
     if adjust not in ADJUSTMENTS:
         raise InvalidParameter(f"adjust must be one of {ADJUSTMENTS}, got {adjust!r}")
     return columns, named

@@ -102,8 +102,9 @@ MAX_ODDS = 700.0
 """Greatest log odds that a probability counts with: those of 0 and 1 are infinite."""
 
 IN_SAMPLE = (
-    "These cuts were chosen on these same rows, so the rates here are too optimistic. Judge the cuts on other rows "
-    "before you use them, and ask whether a cut that depends on the group is allowed."
+    "These cutoffs were chosen on these same rows, so the rates are too optimistic. Evaluate the "
+    "cutoffs on other rows before you use them, and check whether a cutoff that depends on the "
+    "group is allowed."
 )
 
 
@@ -458,14 +459,14 @@ def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[st
             f"by must have one value for each of the {length} rows of y, got {vector.size}"
         )
     if vector.dtype.kind not in "biufUSO":
-        raise InvalidData(f"by must hold numbers, booleans or text, got {vector.dtype}")
+        raise InvalidData(f"by must contain numbers, booleans or strings, got {vector.dtype}")
     missing = missing_labels(vector)
     codes = np.empty(length, dtype=np.intp)
     known = vector[~missing]
     try:
         distinct, codes[~missing] = np.unique(known, return_inverse=True)
     except TypeError as error:
-        raise InvalidData("by must hold values that can be ordered") from error
+        raise InvalidData("by must contain values that can be ordered") from error
     values: list[str | None] = [_text(value) for value in distinct.tolist()]
     if missing.any():
         codes[missing] = len(values)
@@ -482,7 +483,7 @@ def _text(value: Any) -> str:
         return value.decode(errors="replace")
     if isinstance(value, str | int | float):
         return f"{value:.17g}" if isinstance(value, float) and value.is_integer() else str(value)
-    raise InvalidData(f"by must hold numbers, booleans or text, got {type(value).__name__}")
+    raise InvalidData(f"by must contain numbers, booleans or strings, got {type(value).__name__}")
 
 
 def _target_rate(
@@ -491,14 +492,14 @@ def _target_rate(
     """Return the rate of the groups' own cuts; None if there are none."""
     if cutoffs is None:
         if rate is not None:
-            raise InvalidParameter(f"rate must come with cuts, got rate={rate!r} and no cuts")
+            raise InvalidParameter(f"rate requires cuts, got rate={rate!r} without cuts")
         return None
     if cutoffs not in CUTOFFS:
         raise InvalidParameter(f"cuts must be one of {CUTOFFS}, got {cutoffs!r}")
     if rate is not None:
         return check_rate("rate", rate)
     if threshold is None:
-        raise InvalidParameter("cuts must have a rate or a threshold, got neither")
+        raise InvalidParameter("cuts requires a rate or a threshold, got neither")
     of_class = rows.positive if cutoffs == "equal_tpr" else ~rows.positive
     return _flagged_share(rows, of_class, threshold)
 
@@ -537,7 +538,7 @@ def _class_lacks(
         elif count < MIN_CLASS_ROWS:
             lacks.append(f"{count} {name}, {need}")
         else:
-            lacks.append(f"{count} {name} are worth {worth:.1f} independent ones, {need}")
+            lacks.append(f"{count} {name} have an effective number of {worth:.1f}, {need}")
     return lacks[0], lacks[1]
 
 
@@ -548,8 +549,8 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
     inside = one.effective[1] * (window[1] - window[0])
     if not has_enough(inside, MIN_WINDOW_NEGATIVES):
         return (
-            f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, at least "
-            f"{MIN_WINDOW_NEGATIVES} are needed"
+            f"the window [{window[0]:g}, {window[1]:g}] holds {inside:.2g} negatives of the group, but at "
+            f"least {MIN_WINDOW_NEGATIVES} are needed"
         )
     areas, variance = one.areas, one.areas.variance(0, j)
     degrees = areas.degrees
@@ -633,7 +634,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
         return None
     rows, n = one.rows, one.rows.positive.size
     if not n:
-        lacks = GroupMetric(None, f"0 rows, at least {MIN_CLASS_ROWS} are needed")
+        lacks = GroupMetric(None, f"0 rows, but at least {MIN_CLASS_ROWS} are needed")
         return GroupCalibration(math.nan, lacks, lacks)
     weight = np.ones(n) if rows.weight is None else rows.weight
     predicted = min(1.0, inner(weight, one.probability) / float(weight.sum()))
@@ -642,10 +643,10 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
     if has_enough(effective, MIN_CLASS_ROWS):
         observed = _share(rows.positive, rows.weight, rows.unit, effective)
     elif n < MIN_CLASS_ROWS:
-        observed = f"{n} rows, at least {MIN_CLASS_ROWS} are needed"
+        observed = f"{n} rows, but at least {MIN_CLASS_ROWS} are needed"
     else:
         observed = (
-            f"{n} rows are worth {effective:.1f} independent ones, at least {MIN_CLASS_ROWS} are "
+            f"{n} rows have an effective number of {effective:.1f}, but at least {MIN_CLASS_ROWS} are "
             "needed"
         )
     return GroupCalibration(predicted, _shown(observed, level), _shown(shift, level))

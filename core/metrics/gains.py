@@ -186,7 +186,7 @@ def gains_on_curve(
     if prevalence is not None:
         if len(counts):
             raise InvalidParameter(
-                f"counts are of these rows: at another prevalence ask for shares, got prevalence {prevalence!r}"
+                f"counts refer to these rows: use shares at another prevalence, got prevalence {prevalence!r}"
             )
         if not MIN_WIDTH <= check_prevalence(prevalence) <= 1.0 - MIN_WIDTH:
             raise InvalidParameter(

@@ -328,7 +328,7 @@ def _check(
     grades, number = np.unique(grade, return_inverse=True)
     if len(grades) < 2:
         raise InvalidData(
-            f"sample_weight must leave rows of two grades, got rows of grade {grades[0]} only"
+            f"sample_weight must be above 0 for rows of two grades, got only rows of grade {grades[0]}"
         )
     return _GradedRows(number.astype(np.int64), grades, tuple(columns), weight, unit)
 

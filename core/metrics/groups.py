@@ -268,7 +268,7 @@ def check_rows(
         for name, present in (("positive", positive.any()), ("negative", not positive.all())):
             if not present:
                 raise InvalidData(
-                    f"sample_weight must leave each class some weight, got 0 for every {name} row"
+                    f"sample_weight must be above 0 for some row of each class, got 0 for every {name} row"
                 )
     return EvaluatedRows(positive, tuple(values), weight, unit)
 
@@ -358,7 +358,7 @@ def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> Fl
     """Return a vector as float64; InvalidData if a value is not finite or its length is not `length`."""
     vector = as_vector(name, values)
     if vector.dtype.kind not in "biuf":
-        raise InvalidData(f"{name} must hold real numbers, got {vector.dtype}")
+        raise InvalidData(f"{name} must contain real numbers, got {vector.dtype}")
     if length is not None and vector.size != length:
         raise InvalidData(
             f"{name} must have one value for each of the {length} rows of y, got {vector.size}"
@@ -376,7 +376,7 @@ def check_probabilities(values: FloatArray) -> None:
     outside = (values < 0.0) | (values > 1.0)
     if outside.any():
         index = int(np.argmax(outside))
-        raise InvalidData(f"probability must lie in [0, 1], got {values[index]} at index {index}")
+        raise InvalidData(f"probability must be in [0, 1], got {values[index]} at index {index}")
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
@@ -386,7 +386,7 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
     weight = finite_vector("sample_weight", sample_weight, length)
     check_range("sample_weight", weight, "at index")
     if not weight.any():
-        raise InvalidData("sample_weight must leave some row a weight, got 0 for every row")
+        raise InvalidData("sample_weight must be above 0 for some row, got 0 for every row")
     return weight
 
 

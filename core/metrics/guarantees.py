@@ -375,8 +375,8 @@ def guaranteed_point_on_curve(
     effective = totals.positive_effective if of_positives else totals.negative_effective
     if not counts_alike(effective, n):
         raise NoGuarantee(
-            f"a {rate} is promised on rows of equal weight that were drawn one by one; these {n} {CLASS_OF[rate]} "
-            f"have unequal weights or groups, and count as {effective:.6g}"
+            f"a guarantee of the {rate} requires independent rows of equal weight; these {n} "
+            f"{CLASS_OF[rate]} have unequal weights or groups, with an effective number of {effective:.6g}"
         )
     guarantee = _guarantee(rate, limit, n, _check_confidence(confidence))
     fraction = guarantee.errors / n
@@ -522,7 +522,8 @@ def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee
     if n < needed:
         guaranteed = f"fpr at most {limit:g}" if rate == "fpr" else f"tpr at least {limit:g}"
         raise TooFewRows(
-            f"{guaranteed} with confidence {confidence:g} needs {needed:,} {CLASS_OF[rate]} or more, there are {n:,}",
+            f"{guaranteed} with confidence {confidence:g} requires {needed:,} {CLASS_OF[rate]} or more, but "
+            f"there are {n:,}",
             needed=needed,
         )
     most = _risk(confidence)
@@ -557,13 +558,13 @@ def _error_rate(rate: Rate, limit: float) -> float:
 def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
     if (fpr is None) == (tpr is None):
         got = "none" if fpr is None else "both"
-        raise InvalidParameter(f"exactly one of fpr and tpr can be promised, got {got}")
+        raise InvalidParameter(f"exactly one of fpr and tpr can be guaranteed, got {got}")
     rate: Rate = "tpr" if fpr is None else "fpr"
     limit: Any = tpr if fpr is None else fpr
     number = isinstance(limit, Real) and not isinstance(limit, bool)
     if not number or not MIN_WIDTH <= limit <= 1.0 - MIN_WIDTH:
         raise InvalidParameter(
-            f"{rate} must be from {MIN_WIDTH:g} to 1 - {MIN_WIDTH:g} to be promised, got {limit!r}"
+            f"{rate} must be from {MIN_WIDTH:g} to 1 - {MIN_WIDTH:g} for a guarantee, got {limit!r}"
         )
     return rate, float(limit)
 
@@ -571,5 +572,5 @@ def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
 def _check_confidence(confidence: float) -> float:
     number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
-        raise InvalidParameter(f"confidence must lie strictly between 0 and 1, got {confidence!r}")
+        raise InvalidParameter(f"confidence must be strictly between 0 and 1, got {confidence!r}")
     return float(confidence)

@@ -667,8 +667,8 @@ def missing_test_warning(
     where = "in the window" if windowed else ""
     where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
     words = (
-        f"differences of {name} have no p-values: there are {scarcer:.2g} independent {kind} "
-        f"{where + ', ' if where else ''}and at least {least} are needed"
+        f"differences of {name} have no p-values: there are {scarcer:.2g} effective {kind} "
+        f"{where + ', ' if where else ''}but at least {least} are needed"
     )
     if scarcer == 0.0:
         return words
@@ -707,9 +707,9 @@ def _area_warning(
     count, worth = rows[scarce], effective[scarce]
     known = f"{count:,} {kind}"
     if not has_enough(worth, count):
-        known += f" (worth {worth:.1f} independent ones)"
+        known += f" (effective number {worth:.1f})"
     if scarce == 1 and window != WHOLE:
-        known += f", of which the window holds {n:.2g},"
+        known += f", with {n:.2g} of them in the window,"
     # With so many rows, the area itself is UNSEEN_ROWS of them away from 0 and 1, and the interval reaches far enough:
     # its width falls with the root of their number.
     factor = UNSEEN_ROWS / (distance * n) if near else 1.0

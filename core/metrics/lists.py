@@ -97,7 +97,7 @@ class ListMetric(Protocol):
         """Return the figure of each list, NaN where it has no value, shape (n_queries,)."""
 
 
-LIST_METRICS: MetricNames[ListMetric] = MetricNames("a figure of lists")
+LIST_METRICS: MetricNames[ListMetric] = MetricNames("a metric of lists")
 """The figures of lists by name."""
 
 
@@ -155,7 +155,7 @@ class ListAuc:
             return out
         if len(np.unique(lists.grade)) > 2:
             raise InvalidData(
-                f"{self.name} needs labels of two classes, got {len(np.unique(lists.grade))} grades"
+                f"{self.name} requires labels of two classes, got {len(np.unique(lists.grade))} grades"
             )
         positive = (lists.grade == lists.grade.max()).astype(np.int64)
         _partial_areas(
@@ -619,7 +619,7 @@ def take_lists(
 
 def _check_metrics(metrics: Sequence[ListMetric]) -> Sequence[ListMetric]:
     if len(metrics) == 0:
-        raise InvalidParameter("figures must name at least one figure, got none")
+        raise InvalidParameter("metrics must contain at least one metric, got none")
     return metrics
 
 
@@ -665,8 +665,8 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
     has = ~np.isnan(values[0])
     if not has.any():
         raise InvalidData(
-            f"{metric.name} has a value in none of the {len(weight)} queries: each has rows of one grade only, "
-            "or no relevant row"
+            f"{metric.name} is undefined in all {len(weight)} queries: each has rows of only one grade, or "
+            "no relevant row"
         )
     values, weight = np.ascontiguousarray(values[:, has]), weight[has]
     total = float(weight.sum())

@@ -150,7 +150,7 @@ def listed_margin_distribution(
     """
     values = np.asarray(margins, dtype=np.float64)
     if not values.size or not np.isfinite(values).all():
-        raise InvalidData("margins must be finite, and at least one")
+        raise InvalidData("margins must be finite and not empty")
     weights = np.ones(values.size) if weight is None else np.asarray(weight, dtype=np.float64)
     order = np.argsort(values, kind="stable")
     ordered, mass = values[order], np.cumsum(weights[order])

@@ -725,7 +725,7 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
 def check_metrics(metrics: Sequence[Metric]) -> Sequence[Metric]:
     """Return the figures; InvalidParameter if there is none."""
     if len(metrics) == 0:
-        raise InvalidParameter("figures must name at least one figure, got none")
+        raise InvalidParameter("metrics must contain at least one metric, got none")
     return metrics
 
 

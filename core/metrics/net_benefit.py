@@ -143,11 +143,11 @@ def decision_curve(
     """
     level = check_level(level)
     if len(thresholds) == 0:
-        raise InvalidParameter("thresholds must name at least one threshold, got none")
+        raise InvalidParameter("thresholds must contain at least one threshold, got none")
     checked = [check_rate("thresholds", each) for each in thresholds]
     for each in checked:
         if not 0.0 < each < 1.0:
-            raise InvalidParameter(f"thresholds must lie strictly between 0 and 1, got {each}")
+            raise InvalidParameter(f"thresholds must be strictly between 0 and 1, got {each}")
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
     check_probabilities(rows.scores[0])
     cells = _Cells.of(rows, checked, level)

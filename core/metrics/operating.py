@@ -76,7 +76,7 @@ class Costs:
             object.__setattr__(self, name, float(value))
         if self.false_positive == self.false_negative == 0.0:
             raise InvalidParameter(
-                "a false positive or a false negative must cost something, got 0 for both"
+                "the cost of a false positive or of a false negative must be above 0, got 0 for both"
             )
 
     def a_row(self, prevalence: float) -> tuple[float, float]:
@@ -320,7 +320,8 @@ def operating_point_on_curve(
     if len(named) > 1 or not (named or costs):
         number = "at most" if costs else "exactly"
         raise InvalidParameter(
-            f"{number} one of fpr, tpr, threshold and flagged must be given, got {', '.join(named) or 'none'}"
+            f"{number} one of fpr, tpr, threshold and flagged must be given, got "
+            f"{', '.join(named) or 'none'}"
         )
     if threshold is not None:
         chosen = check_threshold(threshold)
@@ -549,7 +550,7 @@ def check_threshold(threshold: float) -> float:
 def check_prevalence(prevalence: float) -> float:
     """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
-        raise InvalidParameter(f"prevalence must lie strictly between 0 and 1, got {prevalence!r}")
+        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)
 
 

@@ -149,7 +149,7 @@ class ScoreRuns:
         for name, column in (("scores", values), ("sample_weight", weight)):
             if column is not None and column.shape != is_positive.shape:
                 raise InvalidData(
-                    f"{name} must have the shape of positive, {is_positive.shape}, got {column.shape}"
+                    f"{name} must have the same shape as positive, {is_positive.shape}, got {column.shape}"
                 )
         for start in range(0, len(is_positive), self._rows_at_once):
             rows = slice(start, start + self._rows_at_once)
@@ -164,8 +164,8 @@ class ScoreRuns:
         n_columns = len(run.columns)
         if self._runs and n_columns != len(self._runs[0].columns):
             raise InvalidData(
-                f"runs must all have weights or none: a run must have {len(self._runs[0].columns)} columns, "
-                f"got {n_columns}"
+                f"either all runs or none must have weights: a run must have {len(self._runs[0].columns)} "
+                f"columns, got {n_columns}"
             )
         if self._file is None:  # one for all runs: the system limits how many are open
             self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115

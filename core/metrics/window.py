@@ -48,7 +48,7 @@ def check_rate(name: str, value: float) -> float:
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
     rate = float(value)
     if not 0.0 <= rate <= 1.0:
-        raise InvalidParameter(f"{name} must lie in [0, 1], got {rate}")
+        raise InvalidParameter(f"{name} must be in [0, 1], got {rate}")
     return rate
 
 
@@ -70,7 +70,7 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 def check_level(level: float) -> float:
     """Return a confidence level as a float; InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
-        raise InvalidParameter(f"level must lie strictly between 0 and 1, got {level!r}")
+        raise InvalidParameter(f"level must be strictly between 0 and 1, got {level!r}")
     return float(level)
 
 

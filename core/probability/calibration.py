@@ -130,7 +130,7 @@ class Calibration:
             rising = scores.size == heights.size > 0 and np.all(scores[1:] > scores[:-1])
             if not (rising and np.all(np.diff(heights) >= 0)):
                 raise InvalidData(
-                    "the knots of a calibration must increase, and their values not fall"
+                    "the knots of a calibration must increase, and their values must not decrease"
                 )
             if not np.all((heights > 0.0) & (heights < 1.0)):
                 raise InvalidData("the probabilities of a calibration must lie strictly in (0, 1)")
@@ -253,7 +253,7 @@ def check_prevalence(prevalence: float) -> float:
     """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
     number = isinstance(prevalence, Real) and not isinstance(prevalence, bool)
     if not number or not 0.0 < prevalence < 1.0:
-        raise InvalidParameter(f"prevalence must lie strictly between 0 and 1, got {prevalence!r}")
+        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)
 
 

@@ -116,7 +116,7 @@ def check_class_shares(groups: ScoreGroups) -> None:
     for name, mass in zip(("positive", "negative"), of_classes, strict=True):
         if mass < MIN_CLASS_SHARE * sum(of_classes):
             raise InvalidData(
-                f"sample_weight must leave each class at least {MIN_CLASS_SHARE:g} of the weight of all rows for "
+                f"sample_weight must give each class at least {MIN_CLASS_SHARE:g} of the total weight for "
                 f"probabilities, got {mass:g} of {sum(of_classes):g} for the {name} rows"
             )
 
@@ -154,12 +154,14 @@ class Isotonic:
             object.__setattr__(self, name, column)
         if self.scores.ndim != 1 or self.scores.shape != self.values.shape or not self.scores.size:
             shapes = f"{self.scores.shape} and {self.values.shape}"
-            raise InvalidData(f"scores and values must be vectors of one length, got {shapes}")
+            raise InvalidData(f"scores and values must be vectors of the same length, got {shapes}")
         if not (np.all(np.isfinite(self.scores)) and np.all(np.diff(self.scores) > 0)):
-            raise InvalidData("the scores of an isotonic function must be finite and increase")
+            raise InvalidData("the scores of an isotonic function must be finite and increasing")
         in_range = np.all((self.values >= 0.0) & (self.values <= 1.0))
         if not (in_range and np.all(np.diff(self.values) >= 0)):
-            raise InvalidData("the values of an isotonic function must lie in [0, 1] and not fall")
+            raise InvalidData(
+                "the values of an isotonic function must be in [0, 1] and non-decreasing"
+            )
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
         """Return the values at scores of any shape. O(log n_knots) each."""

@@ -89,8 +89,8 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
     periods, number = np.unique(period, return_inverse=True)
     if periods.size > MAX_PERIODS:
         raise InvalidData(
-            f"period must have at most {MAX_PERIODS} distinct values, got {periods.size}: for time stamps, give the "
-            "day, week or month instead"
+            f"period must have at most {MAX_PERIODS} distinct values, got {periods.size}: replace "
+            "timestamps by the day, week or month"
         )
     return number
 

@@ -462,7 +462,8 @@ class SuccessiveHalving(CandidateSearch):
                 read = replace(read, parameters={**read.parameters, ROUNDS: self._rounds})
         if resource == "rounds" and not read.dimensions:
             raise InvalidSpace(
-                "/space", f"space must hold more than {ROUNDS}, whose values one fit gives"
+                "/space",
+                f"space must contain more than {ROUNDS}, whose values are all covered by one fit",
             )
         super().__init__(read, read.draw(n_candidates, random_state), n_splits)
         self.rungs = plan_rungs(len(self.candidates), eta, least_share)
@@ -547,13 +548,16 @@ def read_space(
     estimator = ALGORITHMS[algorithm]
     check_values(estimator, parameters)
     if not isinstance(space, Mapping) or not space:
-        raise InvalidSpace("/space", "space must hold a list or a range for at least one parameter")
+        raise InvalidSpace(
+            "/space", "space must contain a list or a range for at least one parameter"
+        )
     along = path_parameter(estimator)
     dimensions: dict[str, Dimension] = {}
     for name in sorted(space):
         if name in parameters:
             raise InvalidSpace(
-                f"/space/{name}", f"{name} is searched and given, got {parameters[name]!r} too"
+                f"/space/{name}",
+                f"{name} cannot be both searched and given, got {parameters[name]!r}",
             )
         dimension = _read_dimension(algorithm, name, space[name])
         if isinstance(dimension, Range) and not ranges:
@@ -649,7 +653,7 @@ def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, A
     estimator = ALGORITHMS[algorithm]
     if path_parameter(estimator) != ROUNDS:
         raise InvalidParameter(
-            f"resource must be 'rows' for {algorithm}, which has no path of {ROUNDS}, got 'rounds'"
+            f"resource must be 'rows' for {algorithm}, which has no {ROUNDS}, got 'rounds'"
         )
     default = estimator().get_params(deep=False)[ROUNDS] or DEFAULT_ROUNDS
     return int(max(path, default=parameters.get(ROUNDS) or default))
@@ -683,12 +687,12 @@ def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
     if not isinstance(entry, Sequence) or isinstance(entry, str):
         raise InvalidSpace(pointer, f"{name} must be a list of values or a range, got {entry!r}")
     if not 1 <= len(entry) <= MAX_VALUES:
-        raise InvalidSpace(pointer, f"{name} must hold 1 to {MAX_VALUES} values, got {len(entry)}")
+        raise InvalidSpace(pointer, f"{name} must have 1 to {MAX_VALUES} values, got {len(entry)}")
     for index, value in enumerate(entry):
         _check(algorithm, name, value, f"{pointer}/{index}")
         if any(type(value) is type(other) and value == other for other in entry[:index]):
             raise InvalidSpace(
-                f"{pointer}/{index}", f"{name} must hold each value once, {value!r} comes again"
+                f"{pointer}/{index}", f"{name} must have unique values; {value!r} occurs twice"
             )
     return tuple(entry)
 
@@ -719,11 +723,11 @@ def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: st
     dimension = Range(low, high, entry.get("log", False), entry.get("integer", False))
     if dimension.log and low <= 0:
         raise InvalidSpace(
-            f"{pointer}/low", f"low must be greater than 0 where log is true, got {low}"
+            f"{pointer}/low", f"low must be greater than 0 if log is true, got {low}"
         )
     if dimension.integer and not all(isinstance(value, int) for value in (low, high)):
         raise InvalidSpace(
-            pointer, f"low and high must be integers where integer is true, got {low} and {high}"
+            pointer, f"low and high must be integers if integer is true, got {low} and {high}"
         )
     _check(algorithm, name, dimension.at(1 / math.pi), pointer)
     return dimension

@@ -152,7 +152,7 @@ class EstimatorSplitter(Splitter):
         name = type(template).__name__
         if not hasattr(template, "predict") or not has_fit_parameter(template, "sample_weight"):
             raise InvalidParameter(
-                f"splitter must have predict, and a fit that takes sample_weight, {name} has not"
+                f"splitter must have predict and a fit that accepts sample_weight; {name} does not"
             )
         if sample.n_categories.any():
             raise InvalidData(f"the splitter {name} takes numeric columns only")
@@ -216,6 +216,6 @@ class EstimatorRules(RowwiseRules):
     def _kept(self) -> Annotated[None, Value()]:
         """Refuse: an artifact holds no foreign code."""
         raise ArtifactError(
-            "only splitters named by a text can be saved, got an object of class "
-            f"{self.class_name}; {', '.join(STACKS)} are classifiers with formats of our own"
+            f"only splitters given by name can be saved, got an object of class {self.class_name}; the "
+            f"classifiers that can be saved are {', '.join(STACKS)}"
         )

@@ -518,7 +518,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     def _restore(self) -> None:
         if not 1 <= len(self.trees_) <= self.n_trees:
             raise ArtifactError(
-                f"n_nodes must hold 1 to {self.n_trees} trees, got {len(self.trees_)}"
+                f"n_nodes must contain 1 to {self.n_trees} trees, got {len(self.trees_)}"
             )
         self._take(self.trees_, self.intercept_)
 

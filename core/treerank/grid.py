@@ -312,10 +312,12 @@ class GridRules(Rules):
     def check(self) -> None:
         """Check that the cubes, and the numbers of each rule's cubes, are in order; see `State.check`."""
         if not ((self.cubes < self.grid.n_slices) | (self.cubes == MISSING_SLICE)).all():
-            raise ArtifactError("grid_cubes must hold slices of the grid")
+            raise ArtifactError("grid_cubes must contain slices of the grid")
         keys = self._sorted_keys
         if not len(keys) or not (keys[1:] > keys[:-1]).all():
-            raise ArtifactError("grid_cubes must hold at least one cube, in order, without repeats")
+            raise ArtifactError(
+                "grid_cubes must contain at least one cube, in order, without repeats"
+            )
         start, top = self.start, self.top
         if start[0] != 0 or start[-1] != len(top) or (np.diff(start) < 1).any():
             raise ArtifactError(

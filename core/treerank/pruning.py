@@ -64,7 +64,7 @@ class PruningPath(NamedTuple):
         """Return a path read from arrays; see `State.from_arrays`."""
         path = cls(**read_state(cls, arrays, meta, known))
         if not len(path.penalty):
-            raise ArtifactError("pruning_penalty must hold at least one value")
+            raise ArtifactError("pruning_penalty must contain at least one value")
         return path
 
 
@@ -261,8 +261,8 @@ def choose_on_held_out(
     validation_mask = draw_part(sample.positive, fraction, seed, _units(sample, group))
     if validation_mask is None:
         raise InvalidData(
-            "pruning='holdout' needs at least 2 rows of positive weight in each class, which differ and are of "
-            "two groups where there are groups"
+            "pruning='holdout' requires at least 2 different rows of positive weight in each class (in "
+            "two groups, if there are groups)"
         )
     tree = grow(np.flatnonzero(~validation_mask), 0)
     return choose_on(tree, reweigh(tree, sample.take(np.flatnonzero(validation_mask))))
@@ -277,8 +277,8 @@ def _draw_folds(sample: TreeRows, group: Groups | None, n_folds: int, seed: int)
         if all(np.bincount(part[own], minlength=k).all() for own in classes):
             return part
     raise InvalidData(
-        "pruning='cv' needs at least 2 rows of positive weight in each class, which differ and are of "
-        "two groups where there are groups"
+        "pruning='cv' requires at least 2 different rows of positive weight in each class (in two "
+        "groups, if there are groups)"
     )
 
 
@@ -445,6 +445,5 @@ def check_splitter(splitter: object) -> None:
     if splitter not in PENALISED:
         shown = repr(splitter) if isinstance(splitter, str) else type(splitter).__name__
         raise InvalidParameter(
-            f"pruning='structural' has a penalty for the splitters {', '.join(PENALISED)}, "
-            f"got {shown}"
+            f"pruning='structural' supports only the splitters {', '.join(PENALISED)}, got {shown}"
         )

@@ -143,7 +143,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         """Raise InvalidParameter for parameters with which `fit_path` cannot be used."""
         if self.pruning is not None:
             raise InvalidParameter(
-                f"pruning must be None where leaf_penalty is searched, for both prune; got {self.pruning!r}"
+                "pruning must be None if leaf_penalty is searched, because both prune the tree; got "
+                f"{self.pruning!r}"
             )
 
     def takes_categories(self) -> bool:
@@ -176,7 +177,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         classes, positive = check_labels(y, len(rows))
         if classes.tolist() != self.classes_.tolist():
             raise InvalidData(
-                f"y must hold the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
+                f"y must contain the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
             )
         weight = check_weights(sample_weight, positive, classes)
         sample = TreeRows(rows, positive, weight, self._n_categories())
@@ -331,16 +332,15 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         check_is_fitted(self)
         if not isinstance(self.tree_.rules, CutRules):
             raise InvalidParameter(
-                "contributions need splitter 'leafrank' or 'axis', nodes are split by "
-                f"{self.splitter!r}"
+                f"contributions require splitter 'leafrank' or 'axis'; nodes are split by {self.splitter!r}"
             )
         return mean_values(self.tree_, self._leaf_scores)
 
     def _feature_gains(self) -> FeatureGains:
         if not isinstance(self.tree_.rules, CutRules):
             raise AttributeError(
-                f"splits by {self.splitter!r} have no gain per feature; "
-                "see core.explain.permutation_importance"
+                f"splits by {self.splitter!r} have no gain per feature; use "
+                "core.explain.permutation_importance"
             )
         return sum_gains([self.tree_], self.n_features_in_)
 
@@ -356,8 +356,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             pruning.check_splitter(self.splitter)
         if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):
             raise InvalidParameter(
-                "leafrank_pruning='cv' needs pruning='cv' and splitter='leafrank', "
-                f"got pruning={self.pruning!r} and splitter={self.splitter!r}"
+                "leafrank_pruning='cv' requires pruning='cv' and splitter='leafrank', got "
+                f"pruning={self.pruning!r} and splitter={self.splitter!r}"
             )
         if self.leaf_penalty and self.pruning is not None:
             raise InvalidParameter(
@@ -366,7 +366,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
         if self.order == "validation" and self.pruning not in ("cv", "holdout"):
             raise InvalidParameter(
-                "order must be 'tree' or 'concave' unless pruning holds rows out, got 'validation'"
+                "order must be 'tree' or 'concave' unless pruning holds out rows, got 'validation'"
             )
 
     def _fit(

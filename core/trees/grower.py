@@ -240,8 +240,8 @@ class TreeGrower:
         n_bytes = min(n_held, division.n_rows) * n_numbers * 8
         if n_bytes > MAX_BYTES:
             raise InvalidParameter(
-                f"max_bins or the trees' size must be less: histograms of {n_leaves} leaves and "
-                f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, at most {MAX_BYTES / 1e9:.1f}"
+                f"max_bins or the size of the trees must be reduced: histograms of {n_leaves} leaves and "
+                f"{n_numbers:,} numbers take {n_bytes / 1e9:.1f} GB, but the maximum is {MAX_BYTES / 1e9:.1f}"
             )
         self.table = table
         sample_weight = np.empty(0)

@@ -136,5 +136,5 @@ def check_shape(max_depth: int | None, max_leaves: int | Literal["auto"] | None)
     """Refuse trees that would have no bound on their leaves."""
     if max_leaves is None and (max_depth is None or max_depth > LEVELS):
         raise InvalidParameter(
-            f"max_depth must be given, and be at most {LEVELS}, where max_leaves is None, got {max_depth}"
+            f"max_depth is required and must be at most {LEVELS} if max_leaves is None, got {max_depth}"
         )

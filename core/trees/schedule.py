@@ -101,7 +101,7 @@ def _do(address, scratch_address, phase, t):  # type: ignore[no-untyped-def]
     """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
     arrays_at(address).progress[0].phase = phase
     if call_at(arrays_at(address).settings[0].run_task, address, scratch_address, t):
-        raise MemoryError("a task of a tree failed, most likely for lack of memory")
+        raise MemoryError("a task of a tree failed, most likely because of insufficient memory")
 
 
 @numba.njit(**INNER)

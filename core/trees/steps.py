@@ -74,5 +74,5 @@ def _read_steps(state: Mapping[str, Any]) -> list[TreeStep]:
             )
             steps.append(TreeStep(coded, parts[2].reshape(n_factors, n_splits + 1)))
     except (KeyError, ValueError, OverflowError) as error:
-        raise ArtifactError(f"a checkpoint must hold the steps of trees: {error}") from error
+        raise ArtifactError(f"a checkpoint must contain the steps of trees: {error}") from error
     return steps

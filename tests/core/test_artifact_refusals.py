@@ -46,9 +46,9 @@ def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
         (raw_safetensors(b"\xff\xfe"), "the safetensors header must be JSON"),
         (raw_safetensors(b"[" * 100_000), "must be JSON"),
         (raw_safetensors({"a": 1}), "a in the safetensors header must be an object"),
-        (raw_safetensors({}), "metadata must hold the key 'rankwright'"),
+        (raw_safetensors({}), "metadata must contain the key 'rankwright'"),
         (raw_safetensors({"__metadata__": []}), "__metadata__ in the safetensors header must be"),
-        (raw_safetensors({"__metadata__": {"format": "pt"}}), "must hold the key 'rankwright'"),
+        (raw_safetensors({"__metadata__": {"format": "pt"}}), "must contain the key 'rankwright'"),
         (raw_safetensors({"__metadata__": {"rankwright": 1}}), "as text"),
         (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not JSON"),
@@ -75,7 +75,7 @@ def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
         ({"parameters": {"n_trees": 5}}, "has no parameter 'n_trees'"),
         ({"parameters": {"n_rounds": 0}}, "n_rounds must be at least 1"),
         ({"state": {}}, "state of RankBoost is not readable"),
-        ({"signature": "x"}, r"header must not hold \['signature'\]"),
+        ({"signature": "x"}, r"header must not contain \['signature'\]"),
     ],
 )
 def test_a_header_that_breaks_a_rule_is_refused(small: bytes, change: Any, message: str) -> None:

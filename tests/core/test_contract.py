@@ -282,18 +282,18 @@ def refusal(algorithm: type[Any], *data: Any) -> str:
 
 
 BAD_DATA = {
-    "NaN label": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "y must not hold missing values"),
-    "None label": (lambda X, y: (X, np.where(y == 1, None, "a")), "y must not hold missing values"),
+    "NaN label": (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "y must not contain missing values"),
+    "None label": (lambda X, y: (X, np.where(y == 1, None, "a")), "y must not contain missing values"),
     "pandas.NA label": (
         lambda X, y: (X, pd.array(np.where(y == 1, 1, 0), dtype="Int64").insert(0, pd.NA)[:-1]),
-        "y must not hold missing values, got NaN at row 0",
+        "y must not contain missing values, got NaN at row 0",
     ),
     "one class": (lambda X, y: (X, np.ones(len(y))), r"two classes, got 1 class: \[1.0\]"),
     "three classes": (lambda X, y: (X, y + 2 * (np.arange(len(y)) == 5)), "two values, got [34]"),
     "labels of mixed type": (
         lambda X, y: (X, np.array([1 if v else "a" for v in y], object)), "can be ordered",
     ),
-    "dates as labels": (lambda X, y: (X, y.astype("datetime64[D]")), "y must hold numbers"),
+    "dates as labels": (lambda X, y: (X, y.astype("datetime64[D]")), "y must contain numbers"),
     "two columns of labels": (lambda X, y: (X, np.c_[y, y]), "1d"),
     "too few labels": (lambda X, y: (X, y[:-1]), r"one label per row of X \(400\), got 399"),
     "no labels": (lambda X, y: (X, None), "y is None"),
@@ -323,7 +323,7 @@ BAD_WEIGHTS = {
     "NaN": (lambda w: np.where(np.arange(len(w)) == 3, np.nan, w), "0 or between .* got nan at row 3"),
     "infinite": (lambda w: np.where(np.arange(len(w)) == 3, np.inf, w), "0 or between .* got inf at row 3"),
     "too few": (lambda w: w[:-1], r"one weight per row of X \(400\), got shape \(399,\)"),
-    "text": (lambda w: ["a"] * len(w), "sample_weight must hold numbers"),
+    "text": (lambda w: ["a"] * len(w), "sample_weight must contain numbers"),
     "all zero": (lambda w: w * 0, "every weight is zero in class 0"),
     "too great": (lambda w: w * 1e101, r"0 or between .* got 1e\+101 at row 0"),
     "too small": (lambda w: w * 1e-101, "0 or between .* got 1e-101 at row 0"),

@@ -312,7 +312,7 @@ def test_more_rounds_or_trees_than_were_asked_for_are_refused(parameter: str) ->
     ranker = fitted("rankboost" if parameter == "n_rounds" else "treerank forest")
     arrays, meta = ranker.get_state()
     fewer = {parameter: getattr(ranker, parameter) - 1}
-    with pytest.raises(ArtifactError, match="must hold 1 to"):
+    with pytest.raises(ArtifactError, match="must contain 1 to"):
         type(ranker).from_state(ranker.get_parameters() | fewer, arrays, meta)
 
 

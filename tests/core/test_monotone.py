@@ -440,14 +440,14 @@ def test_names_of_columns() -> None:
 @pytest.mark.parametrize(
     ("monotone", "words"),
     [
-        ({"z": "increasing"}, "monotone has 'z', which is no column; the columns are 'a', 'b'"),
-        ({0: "increasing"}, "monotone has 0, which is no column"),
-        ({"word": "increasing"}, "'word' is categorical: categories have no order"),
-        ({"a": "up"}, "monotone must be an object of text or an integer to one of 'increasing'"),
-        ({"a": 1}, "monotone must be an object"),
-        ("a", "monotone must be an object"),
-        (["a"], "monotone must be an object"),
-        ({1.5: "increasing"}, "monotone must be an object"),
+        ({"z": "increasing"}, "monotone has 'z', which is not a column; the columns are 'a', 'b'"),
+        ({0: "increasing"}, "monotone has 0, which is not a column"),
+        ({"word": "increasing"}, "'word' is categorical"),
+        ({"a": "up"}, "monotone must be a mapping of 'increasing'"),
+        ({"a": 1}, "monotone must be a mapping"),
+        ("a", "monotone must be a mapping"),
+        (["a"], "monotone must be a mapping"),
+        ({1.5: "increasing"}, "monotone must be a mapping"),
     ],
 )
 def test_refusals(monotone: Any, words: str) -> None:
@@ -469,7 +469,7 @@ def test_indices_that_are_no_column(monotone: Any, sentences: Sentences) -> None
 
 @pytest.mark.parametrize("key", ["9" * 5000, 10**5000, -(10**5000)], ids=["text", "high", "low"])
 def test_indices_of_too_many_digits_are_no_column(key: Any) -> None:
-    with pytest.raises(InvalidParameter, match="which is no column") as refused:
+    with pytest.raises(InvalidParameter, match="which is not a column") as refused:
         find_directions({key: "increasing"}, None, [0, 0])
     assert len(str(refused.value)) < 200
 
@@ -506,7 +506,7 @@ def test_what_cannot_keep_a_constraint_says_so(sentences: Sentences) -> None:
     X, y = make_table(100)
     with sentences.raises(InvalidParameter):
         AUCBoost(weak_ranker="logistic", monotone={0: "increasing"}).fit(X, y)
-    with pytest.raises(InvalidParameter, match="TreeRank at 0 cannot"):
+    with pytest.raises(InvalidParameter, match="TreeRank at 0"):
         RankAverage(members=[TreeRank()], monotone={0: "increasing"}).fit(X, y)
     with sentences.raises(InvalidParameter):
         check_monotone(TreeRank(max_depth=2).fit(X, y), {0: "increasing"})

@@ -239,7 +239,7 @@ def test_root_is_refused(host: Host, document: compose_file.Document, sentences:
         pytest.param(
             "user",
             "10002:10002",
-            "(?s)api exited with code.*is not writable for this user",  # the blobs are not its own
+            "(?s)api exited with code.*is not writable by this user",  # the blobs are not its own
             marks=pytest.mark.skipif(os.getuid() != 0, reason="only root may run as another user"),
         ),
     ],

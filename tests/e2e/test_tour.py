@@ -127,8 +127,8 @@ def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
     [
         (["score", "cancer", "mean_radius=abc"], "feature 'mean_radius' must be a finite number"),
         (["score", "nobody", "a=1"], "there is no model 'nobody'"),
-        (["score", "cancer"], "give features as name=value or a file, not both"),
-        (["score", "cancer", "novalue"], "must read name=value, got 'novalue'"),
+        (["score", "cancer"], "pass either features as name=value or a file, not both"),
+        (["score", "cancer", "novalue"], "must have the form name=value, got 'novalue'"),
         (["train", "ds_00000000000070008000000000000000"], "there is no dataset"),
         (["train", "{dataset}", "--algorithm", "magic"], "magic"),
         (["train", "{dataset}", "--set", "n_rounds=0"], "n_rounds"),
@@ -136,7 +136,7 @@ def _table(path: Path) -> tuple[np.ndarray, np.ndarray]:
         (["upload", "pyproject.toml"], "a table's name must end in one of .csv"),
         (["upload", "{table}", "--label", "nope"], "nope"),
         (["algorithms", "nope"], "algorithm must be one of auto, rankboost"),
-        (["--url", "http://127.0.0.1:9"], "no service answers at http://127.0.0.1:9"),
+        (["--url", "http://127.0.0.1:9"], "no service responds at http://127.0.0.1:9"),
     ],
 )
 @pytest.mark.usefixtures("model")

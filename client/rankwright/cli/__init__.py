@@ -6,6 +6,7 @@ A distribution adds commands by an entry point of the group `rankwright.commands
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -81,9 +82,15 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         lists.codes,
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
-        app.command(name, rich_help_panel="Use the service")(command)
+        app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
     return app
+
+
+def help_of(command: Callable[..., Any]) -> str:
+    """Return a command's help with each paragraph in one line, so that only the terminal's width breaks lines."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def _added_by(point: metadata.EntryPoint) -> Add:
@@ -122,9 +129,9 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in OF_THE_SERVER and self.get_command(ctx, args[0]) is None:
             typer.secho(
-                f"`rankwright {args[0]}` is a command of the server, which is not installed here or cannot be loaded. "
-                f"Install its wheel, rankwright_server-{__version__}-py3-none-any.whl, together with the client's: "
-                "neither is on a package index.",
+                f"`rankwright {args[0]}` is a command of the server, which is not installed here or cannot be "
+                f"loaded. Install its wheel, rankwright_server-{__version__}-py3-none-any.whl, together with "
+                "that of the client. Neither is on a package index.",
                 fg=typer.colors.RED,
                 err=True,
             )
@@ -141,7 +148,9 @@ def _tell_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Tell the version."),
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Train, judge and serve rankers: models that put the likely positives at the top of a list."""
+    """Train, evaluate and serve rankers: models that put the likely positives at the top of a list."""

@@ -102,7 +102,7 @@ Key = Annotated[
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", help="Print the service's answer as JSON, and an error to stderr."),
+    typer.Option("--json", help="Print the response as JSON, and errors to stderr."),
 ]
 Svg = Annotated[Path | None, typer.Option(help="Write the ROC curve to this SVG file.")]
 
@@ -120,7 +120,7 @@ TableOrFolder = Annotated[
     Path,
     typer.Argument(
         callback=existing,
-        help="CSV or Parquet file, or a folder of such files, which become one dataset; -: standard input.",
+        help="CSV or Parquet file, or a folder of such files, which become one dataset. -: standard input.",
     ),
 ]
 DatasetName = Annotated[
@@ -130,14 +130,14 @@ AppendTo = Annotated[
     str | None,
     typer.Option(
         metavar="DATASET",
-        help="Append the rows to this dataset. Creates a new version with the same name and roles of columns.",
+        help="Append the rows to this dataset. Creates a new version with the same name and column roles.",
     ),
 ]
 InPlaceOf = Annotated[
     str | None,
     typer.Option(
         metavar="DATASET",
-        help="Replace the rows of this dataset. Creates a new version with the same name and roles of columns.",
+        help="Replace the rows of this dataset. Creates a new version with the same name and column roles.",
     ),
 ]
 PairsFile = Annotated[
@@ -145,7 +145,7 @@ PairsFile = Annotated[
     typer.Option(
         exists=True,
         dir_okay=False,
-        help="For preferences: file of the pairs, with the columns better and worse, and optionally weight.",
+        help="For preferences: file of pairs with the columns better and worse, and optionally weight.",
     ),
 ]
 
@@ -316,7 +316,7 @@ class _Transport(HttpTransport):
         ):
             self._waited += step.seconds
             if self._waited >= MIN_TOLD_SECONDS:
-                said = f"waiting {math.ceil(step.seconds)} s before another try: {step.reason}"
+                said = f"retrying in {math.ceil(step.seconds)} s: {step.reason}"
                 err.print_line(said)
         try:
             result = super().do(step)
@@ -399,7 +399,9 @@ def split_assignment(text: str) -> tuple[str, str]:
     """Split name=value. Raises CommandFailed for a text without a name or "="."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise CommandFailed(f"a feature, parameter or tag must read name=value, got {text!r}")
+        raise CommandFailed(
+            f"a feature, parameter or tag must have the form name=value, got {text!r}"
+        )
     return name, value
 
 

@@ -47,12 +47,12 @@ def upload(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Upload a table and wait until it is ready to train on.
+    """Upload a table and wait until it is ready for training.
 
-    The files of a folder become one dataset. If the upload was interrupted, the same command goes on with it.
+    The files of a folder become one dataset. If an upload was interrupted, run the same command again to continue it.
     """
     if pairs is not None and fields.get("kind") != "preferences":
-        raise typer.BadParameter("--pairs needs --kind preferences")
+        raise typer.BadParameter("--pairs requires --kind preferences")
     if append_to is not None and in_place_of is not None:
         raise typer.BadParameter("use --append-to or --in-place-of, not both")
     parent = append_to or in_place_of
@@ -73,19 +73,19 @@ def upload(
 @takes(api.ReadTableAgain)
 def read_again(
     dataset: Annotated[
-        str, typer.Argument(help="Id of the dataset, or its name: then the newest one.")
+        str, typer.Argument(help="Id of the dataset, or its name for the newest one.")
     ],
     *,
     reset: Annotated[
         str | None,
-        typer.Option(help="Fields that get their default, separated by commas, such as `drop`."),
+        typer.Option(help="Fields to reset to their default, separated by commas, such as `drop`."),
     ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Make a new dataset of a table that is uploaded already, with another label, group or other fields."""
+    """Reread an uploaded table with another label, group or other fields. The result is a new dataset."""
     with service(url, key, as_json=as_json) as client:
         first = client.datasets[find_dataset(client, dataset)]
         made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
@@ -114,7 +114,7 @@ def _show_warnings(warnings: list[types.TableWarning]) -> None:
         option = f"--{warning.parameter}"
         err.print_line(f"column {warning.column}: {warning.detail} ({option})")
     if len(warnings) > MAX_SHOWN:
-        err.print(f"… and {len(warnings) - MAX_SHOWN} more; rankwright profile lists them all")
+        err.print(f"… and {len(warnings) - MAX_SHOWN} more; `rankwright profile` lists all of them")
 
 
 def _numbered(dataset: types.Dataset) -> str:
@@ -145,7 +145,8 @@ def _send_version(
     """Upload a table as a new version of a dataset; return that once it is ready."""
     if others := fields.keys() - api.CreateVersion.__annotations__.keys():
         raise CommandFailed(
-            f"{', '.join(sorted(others))} is not known here: a new version has the roles of {parent}'s columns"
+            f"{', '.join(sorted(others))} cannot be set here: a new version has the column roles of "
+            f"{parent}"
         )
     with sending(table) as progress:
         dataset = client.datasets[find_dataset(client, parent)].add_version(

@@ -47,15 +47,15 @@ Windows = Annotated[
     list[str] | None,
     typer.Option(
         "--window",
-        help="A window of false positive rates, for example 0,0.05. Repeat it for more windows.",
+        help="Window of false positive rates, for example 0,0.05. Repeat it for several windows.",
     ),
 ]
 CostsGiven = Annotated[
     list[str] | None,
     typer.Option(
         "--cost",
-        help="What errors cost, as false_positive=5, false_negative=1*amount, benefit=2+0.1*amount or review=3. "
-        "Repeat it for more.",
+        help="Cost of errors: false_positive=5, false_negative=1*amount, benefit=2+0.1*amount or review=3. "
+        "Repeat it for several.",
     ),
 ]
 
@@ -78,16 +78,17 @@ def evaluate(
     *,
     windows: Windows = None,
     fpr: Annotated[
-        float | None, typer.Option(help="Judge at the model's cut with at most this FPR.")
+        float | None, typer.Option(help="Evaluate at the model's cutoff with at most this FPR.")
     ] = None,
     tpr: Annotated[
-        float | None, typer.Option(help="Judge at the model's cut with at least this TPR.")
+        float | None, typer.Option(help="Evaluate at the model's cutoff with at least this TPR.")
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Judge at this threshold.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Evaluate at this threshold.")] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="Show also the cut that keeps the FPR or TPR with this confidence; with --group-by in every group."
+            help="Also show the cutoff that guarantees the FPR or TPR with this confidence; with --group-by in "
+            "every group."
         ),
     ] = None,
     costs: CostsGiven = None,
@@ -97,14 +98,14 @@ def evaluate(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Measure a model on other rows, and show what has changed since its validation.
+    """Evaluate a model on other rows, and show what has changed since its validation.
 
-    Of a file the columns are taken as the model has them; --label and --positive are needed only where they are called
-    otherwise.
+    The columns of a file are used as in the model's training table; --label and --positive are needed only if their
+    names differ.
     """
     asked = [_window(text) for text in windows or []] or None
     if confidence is not None and (fpr is None) == (tpr is None):
-        raise typer.BadParameter("--confidence needs one of --fpr and --tpr, which it promises")
+        raise typer.BadParameter("--confidence requires one of --fpr and --tpr")
     roles = {name: fields.pop(name) for name in ROLES if name in fields}
     with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
@@ -151,9 +152,9 @@ def recalibrate(
     as_json: AsJson = False,
     **roles: Any,
 ) -> None:
-    """Learn from newer rows how a model's scores become probabilities. Scores stay as they are.
+    """Fit a model's calibration on newer rows. Scores do not change, only the probabilities.
 
-    Of a file the columns are taken as the model has them, as for `evaluate`.
+    The columns of a file are used as in the model's training table.
     """
     with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
@@ -165,7 +166,7 @@ def recalibrate(
 
 
 def calibration(model: Model, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
-    """Show how a model's scores become probabilities, and how good the probabilities are."""
+    """Show how a model's scores are converted to probabilities, and how well these match the outcomes."""
     with service(url, key, as_json=as_json) as client:
         described = client.models.get(model).data
         found = client.models[described.id].read_calibration()
@@ -187,7 +188,8 @@ def compare(
         list[str] | None,
         typer.Option(
             "--metric",
-            help="Another figure to compare by, such as average_precision or precision@100. Repeat it for more.",
+            help="Another metric to compare by, such as average_precision or precision@100. Repeat it for "
+            "several.",
         ),
     ] = None,
     costs: CostsGiven = None,
@@ -196,7 +198,7 @@ def compare(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Compare models on the rows of a dataset, by AUC or over windows: which differ beyond chance?"""
+    """Compare models on the rows of a dataset, by AUC or over windows, with tests of significance."""
     asked = [_window(text) for text in windows or []] or None
     with service(url, key, as_json=as_json) as client:
         found = client.compare(
@@ -231,7 +233,7 @@ def _send(
         with table_file(path) as table:
             return send_table(client, table, pairs, _fields(model, table) | roles, path).id
     if pairs is not None or any(roles.values()):
-        raise typer.BadParameter(f"the options for columns need a file; {data!r} is not a file")
+        raise typer.BadParameter(f"the options for columns require a file; {data!r} is not a file")
     return find_dataset(client, data)
 
 
@@ -244,13 +246,13 @@ def _show_calibration(name: str, found: types.Calibration, *, as_json: bool) -> 
     if rows is None:
         rows = "a later dataset" if found.dataset is None else found.dataset.name
     lines = [
-        f"Calibration {found.version} of {name}: {found.method}, learnt on {rows} "
-        f"({found.positives:,} positive of {found.rows:,}; prevalence {found.prevalence:.4g})"
+        f"Calibration {found.version} of {name}: {found.method}, fitted on {rows} ({found.positives:,} "
+        f"positive of {found.rows:,}; prevalence {found.prevalence:.4g})"
     ]
     lines += [f"  log loss of {method}: {loss:.4f}" for method, loss in found.log_losses.items()]
     evaluated = found.reliability
     if evaluated is None:
-        lines.append("  too few rows of a class to judge the probabilities")
+        lines.append("  too few rows of a class to check the probabilities")
     else:
         lines += _reliability(evaluated)
         lines += _held_out(evaluated)
@@ -271,7 +273,7 @@ def _held_out(evaluated: types.Reliability) -> list[str]:
     if (periods := evaluated.periods) is not None:
         levels = ", ".join(f"{each.value:+.3f}" for each in periods.levels)
         lines.append(
-            f"  level by time window, in log odds: {levels} (p {periods.p_value:.4f} for one level)"
+            f"  level by time window, in log odds: {levels} (p {periods.p_value:.4f} for a constant level)"
         )
     return lines
 
@@ -308,7 +310,7 @@ def _window(text: str) -> dict[str, float]:
     except ValueError:
         ends = [math.nan]
     if not all(map(math.isfinite, ends)):
-        raise typer.BadParameter(f"a window must read as 0,0.05, got {text!r}")
+        raise typer.BadParameter(f"a window must have the form 0,0.05, got {text!r}")
     return dict(zip(("fpr_min", "fpr_max") if comma else ("fpr_max",), ends, strict=True))
 
 
@@ -320,10 +322,10 @@ def _costs(given: list[str] | None) -> dict[str, Any] | None:
         match = _PRICE.fullmatch(price)
         if not name or match is None:
             raise typer.BadParameter(
-                f"a cost must read as false_positive=5 or false_negative=5+0.1*amount, got {text!r}"
+                f"a cost must have the form false_positive=5 or false_negative=5+0.1*amount, got {text!r}"
             )
         if name in found:
-            raise typer.BadParameter(f"a cost must be given once, {name} is given twice")
+            raise typer.BadParameter(f"each cost can be given only once; {name} is given twice")
         fixed, rate = float(match["fixed"] or match["base"] or 0.0), float(match["rate"] or 0.0)
         found[name] = fixed if match["rate"] is None else {"fixed": fixed, "rate": rate}
     return found or None
@@ -422,8 +424,8 @@ def _groups(found: types.EvaluatedGroups) -> list[str]:
         if group.cutoff is not None:
             cutoff = "none" if group.cutoff.threshold is None else f"{group.cutoff.threshold:.6g}"
             lines.append(
-                f"  {'':<{width}}  its own cut ({found.cutoffs}) {cutoff}: "
-                f"TPR {shown_interval(group.cutoff.tpr)} at FPR {shown_interval(group.cutoff.fpr)}"
+                f"  {'':<{width}}  cutoff of the group ({found.cutoffs}) {cutoff}: TPR "
+                f"{shown_interval(group.cutoff.tpr)} at FPR {shown_interval(group.cutoff.fpr)}"
             )
     lines += _group_calibrations(names, found.groups)
     lines += [
@@ -441,7 +443,8 @@ def _guarantees(found: types.EvaluationOperatingPoint) -> list[str]:
         return []
     bound = "at most" if guarantee.rate == "fpr" else "at least"
     lines = [
-        f"Promised: {guarantee.rate.upper()} {bound} {guarantee.limit:g} with confidence {guarantee.confidence:g}",
+        f"Guaranteed: {guarantee.rate.upper()} {bound} {guarantee.limit:g} with confidence "
+        f"{guarantee.confidence:g}",
         f"  all rows: {_shown_cutoff(found.threshold)}, {guarantee.rows:,} rows ({guarantee.needed:,} are needed)",
     ]
     groups = found.groups
@@ -453,7 +456,7 @@ def _guarantees(found: types.EvaluationOperatingPoint) -> list[str]:
         cutoff = "too few rows" if group.threshold is None else _shown_cutoff(group.threshold)
         counts = f"{group.rows:,} rows ({group.needed:,} are needed)"
         lines.append(f"  {_group_name(group.value)}: {', '.join([cutoff, counts, *shown])}")
-    single = "none, a group has too few rows"
+    single = "none, because a group has too few rows"
     if groups.threshold is not None:
         single = f"{groups.threshold:.6g}"
     return [*lines, f"  one threshold for all groups: {single}", groups.note]
@@ -516,14 +519,18 @@ def _amounts(found: types.EvaluatedAmounts) -> list[str]:
     if costs.by_probability is not None:
         lines.append(f"  by probability: {_decided(costs.by_probability)}")
     if (saves := costs.probability_saves) is not None:
-        lines.append(f"    saves {_money(saves)} to the cut, p {_p_value(saves.p_value)}")
+        lines.append(
+            f"    saves {_money(saves)} compared with the cutoff, p {_p_value(saves.p_value)}"
+        )
     return [*lines, costs.note]
 
 
 def _least(least: types.LeastCost | types.ComparedCost) -> list[str]:
-    lines = [f"  least at the cut {_cutoff(least.threshold)}: {least.in_sample:.6g} on these rows"]
+    lines = [
+        f"  lowest at the cutoff {_cutoff(least.threshold)}: {least.in_sample:.6g} on these rows"
+    ]
     if least.held_out is not None:
-        ends = f"cuts {_cutoff(least.threshold_low)} to {_cutoff(least.threshold_high)}"
+        ends = f"cutoffs {_cutoff(least.threshold_low)} to {_cutoff(least.threshold_high)}"
         lines.append(f"    held out in {least.parts} parts ({ends}): {_decided(least.held_out)}")
     return lines
 
@@ -531,7 +538,8 @@ def _least(least: types.LeastCost | types.ComparedCost) -> list[str]:
 def _decided(decision: types.DecisionCost) -> str:
     return (
         f"{_money(decision.cost)}, {decision.flagged:.1%} flagged; saves "
-        f"{_money(decision.saved_to_none)} to none, {_money(decision.saved_to_all)} to all"
+        f"{_money(decision.saved_to_none)} compared with none, {_money(decision.saved_to_all)} "
+        "compared with all"
     )
 
 
@@ -594,7 +602,7 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
     parts += [(metric.metric, metric) for metric in result.metrics or ()]
     parts += [(f"mean {each.metric} of a query", each) for each in result.lists or ()]
     for what, part in parts:
-        lines += ["", f"{what}, all alike: p {_p_value(part.p_value)}"]
+        lines += ["", f"{what}, all equal: p {_p_value(part.p_value)}"]
         rows = [(names[one.model_id], shown_interval(one)) for one in part.values]
         for pair in part.differences:
             low, high = f"{pair.low:+.4f}", f"{pair.high:+.4f}"
@@ -602,9 +610,9 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
             beyond = adjusted is not None and adjusted < 1.0 - found.level
             rows.append(
                 (
-                    f"{names[pair.first]} less {names[pair.second]}",
-                    f"{pair.value:+.4f} [{low}, {high}]  p {_p_value(pair.p_value)}, "
-                    f"adjusted {_p_value(adjusted)}{'  beyond chance' if beyond else ''}",
+                    f"{names[pair.first]} minus {names[pair.second]}",
+                    f"{pair.value:+.4f} [{low}, {high}]  p {_p_value(pair.p_value)}, adjusted "
+                    f"{_p_value(adjusted)}{'  significant' if beyond else ''}",
                 )
             )
         width = max(len(name) for name, _ in rows)
@@ -614,13 +622,12 @@ def _comparison(found: types.Comparison, result: types.ComparisonResult) -> str:
         for model in result.costs.models:
             lines += [f"  {names[model.model_id]}", *("  " + line for line in _least(model))]
         lines += [
-            f"  {names[each.first]} less {names[each.second]}  {each.value:+.6g} "
-            f"[{each.low:+.6g}, {each.high:+.6g}]  p {_p_value(each.p_value)}, "
-            f"adjusted {_p_value(each.adjusted_p_value)}"
+            f"  {names[each.first]} minus {names[each.second]}  {each.value:+.6g} [{each.low:+.6g}, "
+            f"{each.high:+.6g}]  p {_p_value(each.p_value)}, adjusted {_p_value(each.adjusted_p_value)}"
             for each in result.costs.differences
         ]
     if len(result.windows) > 1:
-        lines += ["", f"all alike in every window: p {_p_value(result.p_value)}"]
+        lines += ["", f"all equal in every window: p {_p_value(result.p_value)}"]
     return "\n".join(lines)
 
 

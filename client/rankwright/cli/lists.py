@@ -79,7 +79,7 @@ def _records(client: Client, collection: str, fields: Mapping[str, Any]) -> Iter
 def list_(
     collection: Annotated[Collection, typer.Argument(help="What to list.")],
     *,
-    limit: Annotated[int, typer.Option(min=1, help="The largest number to list.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of items to list.")] = 20,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
@@ -89,7 +89,7 @@ def list_(
     operation, shown_of = _LISTS[collection]
     for name in fields.keys() - operation.__annotations__.keys():
         option = name.replace("_", "-")
-        raise typer.BadParameter(f"--{option} is no option of {collection}")
+        raise typer.BadParameter(f"--{option} is not an option of {collection}")
     with service(url, key, as_json=as_json) as client:
         found = list(_records(client, collection, {**fields, "limit": limit + 1}))
     shown = found[:limit]
@@ -112,7 +112,7 @@ def cancel(
     *,
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="End a fit that can stop early in a model of what it has."),
+        typer.Option("--keep", help="End the search or fit now, and keep the best model so far."),
     ] = False,
     url: Url = None,
     key: Key = None,
@@ -129,53 +129,55 @@ def alias(
     model: Annotated[str, typer.Argument(help="The model: id, name:version or name@alias.")],
     *,
     fpr: Annotated[
-        float | None, typer.Option(help="Promise that every version keeps an FPR of at most this.")
+        float | None, typer.Option(help="Guarantee an FPR of at most this for every version.")
     ] = None,
     tpr: Annotated[
-        float | None, typer.Option(help="Promise that every version keeps a TPR of at least this.")
+        float | None, typer.Option(help="Guarantee a TPR of at least this for every version.")
     ] = None,
     flagged: Annotated[
         float | None,
-        typer.Option(help="Have every version flag at most this fraction of the rows."),
+        typer.Option(help="Flag at most this fraction of the rows with every version."),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Have every version flag scores of at least this.")
+        float | None, typer.Option(help="Flag scores of at least this with every version.")
     ] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="Promise the FPR or TPR of future rows with this confidence. Default: of the validation rows."
+            help="Guarantee the FPR or TPR for future rows with this confidence. Default: the rate holds on "
+            "the validation rows."
         ),
     ] = None,
     no_guarantee: Annotated[
         bool,
-        typer.Option(
-            "--no-guarantee", help="Take the promise away. Default: keep the one there is."
-        ),
+        typer.Option("--no-guarantee", help="Remove the guarantee. Default: keep the current one."),
     ] = False,
     reason: Annotated[
-        str | None, typer.Option(help="Why: the memo of the decision, which the report shows.")
+        str | None, typer.Option(help="Reason for the decision, shown in the report.")
     ] = None,
-    approved_by: Annotated[str | None, typer.Option(help="Who has approved it.")] = None,
+    approved_by: Annotated[str | None, typer.Option(help="Who approved the decision.")] = None,
     review: Annotated[
-        float | None, typer.Option(help="How many of --rows rows can be reviewed.")
+        float | None,
+        typer.Option(help="Number of rows that can be reviewed, of every --rows rows."),
     ] = None,
-    rows: Annotated[float | None, typer.Option(help="How many rows come.")] = None,
+    rows: Annotated[
+        float | None, typer.Option(help="Number of rows that arrive in a period.")
+    ] = None,
     cost_false_positive: Annotated[
-        float | None, typer.Option(help="What a false alarm costs.")
+        float | None, typer.Option(help="Cost of a false positive.")
     ] = None,
     cost_false_negative: Annotated[
-        float | None, typer.Option(help="What a missed positive costs.")
+        float | None, typer.Option(help="Cost of a false negative.")
     ] = None,
     prevalence: Annotated[
-        float | None, typer.Option(help="The fraction of positives that is expected.")
+        float | None, typer.Option(help="Expected fraction of positives.")
     ] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Point an alias to a version of a model. The versions before stay in the alias's history.
+    """Point an alias to a version of a model. Earlier versions remain in the alias's history.
 
-    An alias may keep a promise: answers under its name then have a flag, by the cut of the version that it points to.
+    With a guarantee, responses under the alias have a flag, by the cutoff of the version that it points to.
     """
     memo = given(
         reason=reason,
@@ -189,7 +191,7 @@ def alias(
     guarantee = given(fpr=fpr, tpr=tpr, flagged=flagged, threshold=threshold, confidence=confidence)
     with service(url, key) as client:
         if guarantee and no_guarantee:
-            raise CommandFailed(f"--no-guarantee cannot be given with --{next(iter(guarantee))}")
+            raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
         target = client.models[model].read()
         found = client.models.set_alias(
             name,
@@ -210,7 +212,7 @@ _NEXT = {
 
 
 def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
-    """Show the aliases in use: what each flags, its last check on newer rows, and what to do next."""
+    """Show the aliases in use: the rows each flags, its last evaluation on newer rows, and the next step."""
     with service(url, key, as_json=as_json) as client:
         found = client.overview()
     if as_json:
@@ -221,7 +223,7 @@ def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> No
         flags = "–" if each.flagged is None else f"{100 * each.flagged:.1f} %"
         checked = "never"
         if each.evaluated_at is not None:
-            checked = f"{each.evaluated_at[:10]}: {'changed' if each.changed else 'as before'}"
+            checked = f"{each.evaluated_at[:10]}: {'changed' if each.changed else 'unchanged'}"
         step = _NEXT.get(each.next_step or "", "nothing")
         table.add_row(f"{each.name}@{each.alias}", str(each.version), flags, checked, step)
     if found.live:
@@ -230,7 +232,7 @@ def overview(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> No
         err.print("no alias is in use", markup=False)
     waiting = len(found.failed) + len(found.drifted) + len(found.outdated)
     if waiting:
-        err.print_line(f"{waiting} things need attention: see --json, or the console")
+        err.print_line(f"{waiting} items need attention: see --json, or the console")
 
 
 def codes(
@@ -240,15 +242,15 @@ def codes(
         typer.Argument(
             exists=True,
             dir_okay=False,
-            help='JSON of the new dictionary: {"entries": [{"code": …, "text": …, "columns": […]}, …]}.',
+            help='JSON file of the new reason codes: {"entries": [{"code": …, "text": …, "columns": […]}, …]}.',
         ),
     ] = None,
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Print the dictionary that tells the reasons of a name's models, or replace it by that of a file.
+    """Print the reason codes of a model name, or replace them with those of a file.
 
-    What is printed can be changed and sent back.
+    You can edit the printed codes and send them back.
     """
     with service(url, key) as client:
         if file is not None:
@@ -264,7 +266,7 @@ def _entries_of(file: Path) -> list[Any]:
     try:
         entries = json.loads(file.read_bytes())["entries"]
     except (ValueError, KeyError, TypeError) as error:
-        raise CommandFailed(f'{file} must be JSON of the form {{"entries": […]}}') from error
+        raise CommandFailed(f'{file} must contain JSON of the form {{"entries": […]}}') from error
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise CommandFailed(f"the entries of {file} must be a list of objects")
     return entries

@@ -62,11 +62,11 @@ def list_plot(model: Model, kind: str, on: str) -> Plot:
     if kind == "reliability":
         calibration = model.read_calibration()
         if calibration.reliability is None:
-            raise CommandFailed(f"the probabilities {of} were not judged: too few rows of a class")
+            raise CommandFailed(f"the probabilities {of} were not checked: too few rows of a class")
         notes = [f"on {calibration.reliability.n:,} held-out rows"]
         return plots.of_reliability(calibration.reliability, f"Reliability {of}", notes=notes)
     found = model.curve(kind, on=on, max_points=CURVE_POINTS)
-    rows = "held-out" if on == "validation" else "its own training"
+    rows = "held-out" if on == "validation" else "its training rows"
     return plots.of_curve(found, f"{KINDS[kind]} {of}", notes=[f"on {rows} rows"])
 
 
@@ -100,8 +100,8 @@ def report(model: types.Model, metrics: Metrics, plot: Plot | None) -> str:
         more.append(f"monotone ({proof.verdict.replace('_', ' ')}): {kept}")
     if model.beats_baselines is not None:
         more.append(
-            f"{'better' if model.beats_baselines else 'not better'} than logistic regression and an SVM for the AUC, "
-            "beyond chance"
+            f"{'significantly' if model.beats_baselines else 'not significantly'} better than the baselines "
+            "(logistic regression and an SVM for the AUC)"
         )
     return "\n\n".join([shown, *more])
 
@@ -161,7 +161,7 @@ def shown_lists(lists: types.ListMetrics | None) -> list[str]:
         return []
     lines = [f"Means over {lists.queries:,} queries:"]
     for each in lists.metrics:
-        skipped = f"  ({each.skipped:,} queries have none)" if each.skipped else ""
+        skipped = f"  (undefined for {each.skipped:,} queries)" if each.skipped else ""
         interval = types.Interval(value=each.value, low=each.low, high=each.high)
         lines.append(f"  {each.metric:<13} {shown_interval(interval)}{skipped}")
     return lines
@@ -173,7 +173,7 @@ def _pairs(model: types.Model, metrics: types.PairMetrics) -> str:
             f"{model.name}:{model.version} on {_rows_name(metrics)} pairs "
             f"({metrics.pairs:,} of {metrics.items:,} items)",
             f"  in order      {shown_interval(metrics.pair_order)}",
-            f"  not in order  {metrics.misrank_fraction:.4f}, of them tied {metrics.ties:.4f}",
+            f"  not in order  {metrics.misrank_fraction:.4f}, including ties {metrics.ties:.4f}",
         ]
     )
 
@@ -215,7 +215,7 @@ def _members(model: types.Model) -> str:
     ]
     head = f"auto, within {model.algorithm['budget_seconds']:g} s"
     if (cost := model.algorithm.get("score_microseconds")) is not None:
-        head += f"; a row is scored in about {cost:.3g} µs"
+        head += f"; scoring takes about {cost:.3g} µs per row"
     return "\n".join([head, *members])
 
 
@@ -239,7 +239,7 @@ def metric_name(objective: dict[str, Any]) -> str:
 
 
 def _rows_name(metrics: Metrics) -> str:
-    return "held-out" if metrics.on == "validation" else "its own training"
+    return "held-out" if metrics.on == "validation" else "its training rows"
 
 
 def shown_window(fpr_min: float, fpr_max: float) -> str:

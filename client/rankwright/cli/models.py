@@ -50,14 +50,14 @@ def show(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the metrics of a model on held-out rows or pairs, and its ROC curve, if it has one."""
+    """Show the metrics of a model on held-out rows or pairs, and its ROC curve."""
     with service(url, key, as_json=as_json) as client:
         show_model(client.models.get(model), svg, as_json=as_json)
 
 
 def algorithms(
     name: Annotated[
-        str | None, typer.Argument(help="Name of an algorithm: show its parameters.")
+        str | None, typer.Argument(help="Name of an algorithm whose parameters to show.")
     ] = None,
     url: Url = None,
     key: Key = None,
@@ -88,7 +88,7 @@ def importance(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Show how much each feature matters to a model."""
+    """Show the importance of each feature of a model."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].importance(**fields)
     if as_json:
@@ -108,7 +108,9 @@ def dependence(
     model: Model,
     features: Annotated[list[str], typer.Argument(help="One or two features.")],
     *,
-    points: Annotated[int, typer.Option(help="Maximum values of a numeric feature.")] = 12,
+    points: Annotated[
+        int, typer.Option(help="Maximum number of grid values of a numeric feature.")
+    ] = 12,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
@@ -181,7 +183,7 @@ REPORTS = {"md": "markdown", "html": "html", "json": "json"}
 PICTURES = {"svg": "svg", "png": "png"}
 
 Output = Annotated[
-    Path | None, typer.Option(help="Write to this file. Its ending decides the format.")
+    Path | None, typer.Option(help="Write to this file. Its extension selects the format.")
 ]
 
 
@@ -193,7 +195,7 @@ def report(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Write the report on a model: metrics, curves, thresholds, data, parameters and lineage."""
+    """Write the report of a model: metrics, curves, thresholds, data, parameters and lineage."""
     chosen = _format(format, output, REPORTS, "md")
     with service(url, key) as client:
         _write(output, client.models[model].download("report", format=chosen))
@@ -205,9 +207,9 @@ def plot(
     kind: Annotated[
         str,
         typer.Option(
-            help="roc: the whole curve. pauc: the window of the partial AUC, enlarged. gains: the recall by the share "
-            "of the list. precision_recall: the precision at every recall. cost: the least expected cost. histogram: "
-            "the scores of each class. reliability: the fraction of positives by the probability."
+            help="roc: the whole curve. pauc: the window of the partial AUC, enlarged. gains: recall by the "
+            "fraction of the list. precision_recall: precision at every recall. cost: lowest expected "
+            "cost. histogram: scores of each class. reliability: fraction of positives by probability."
         ),
     ] = "roc",
     on: Annotated[str, typer.Option(help="validation or train.")] = "validation",
@@ -223,12 +225,12 @@ def plot(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Draw a curve of a model into a file, or in the terminal if no file is given."""
+    """Draw a curve of a model to a file, or in the terminal if no file is given."""
     with service(url, key) as client:
         if output is None and format is None:
             if kind not in ("roc", "reliability", *KINDS):
                 known = ", ".join(("roc", *KINDS, "reliability"))
-                detail = f"the terminal shows {known}, got {kind}: name a file with --output, or a --format"
+                detail = f"the terminal can show only {known}, got {kind}: set --output or --format"
                 raise typer.BadParameter(detail)
             found = client.models.get(model)
             if not has_curve(found.data):
@@ -252,8 +254,8 @@ def cutoff(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Show the threshold for a rate or a share of the rows, or the rates of a threshold, with intervals; or a rate that
-    is promised.
+    """Show the threshold for a rate or a fraction of the rows, or the rates of a threshold, with intervals. With
+    --confidence, the rate is guaranteed.
     """
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].operating_point(**fields)
@@ -280,7 +282,7 @@ _ANSWERS = {True: "yes", False: "no", None: "not known"}
 
 
 def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
-    """Show whether a model may be used: five checks of what is stored about it."""
+    """Show whether a model is ready for use, with five checks of its stored results."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].checks()
     if as_json:
@@ -303,7 +305,7 @@ def scorecard(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Show a logistic or additive model in points: the weight, the odds ratio and the points of each value."""
+    """Show a logistic or additive model as a scorecard: weight, odds ratio and points of each value."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].scorecard(**fields)
     if as_json:
@@ -318,7 +320,7 @@ def scorecard(
             lines.append((each.name, value, f"{one.weight:+.4f}", ratio, f"{one.points:+.1f}"))
     out.print(_columns(lines), markup=False)
     if not found.complete:
-        err.print("the score has more parts: pairs of features, or more terms", markup=False)
+        err.print("the score has other parts, too: pairs of features, or more terms", markup=False)
 
 
 def _attribute_in_words(one: types.ScorecardAttribute) -> str:
@@ -340,7 +342,7 @@ def gains(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Show what the first rows of a list catch: precision, recall and lift down to several sizes."""
+    """Show precision, recall and lift at the top of the list, for several list sizes."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].gains(**fields)
     if as_json:
@@ -369,13 +371,13 @@ def metrics(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Compute figures of a model's ranking, with intervals and tests against chance."""
+    """Estimate metrics of a model, with confidence intervals and tests against random scores."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].metric_estimates(metric, **fields)
     if as_json:
         out.print_json(data=found.to_json())
         return
-    lines = [("metric", "value", "chance", "p above chance, adjusted")]
+    lines = [("metric", "value", "chance", "adjusted p-value against random scores")]
     for each in found.metrics:
         chance = "0" if each.chance is None else f"{each.chance:.4f}"
         p_value = "-" if each.adjusted_p_value is None else f"{each.adjusted_p_value:.4g}"
@@ -401,7 +403,7 @@ def profile(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Write the profile of a dataset: distributions, missing values, AUC of each feature alone, likely leaks, repeated
+    """Write the profile of a dataset: distributions, missing values, AUC of each feature, likely leaks and repeated
     rows.
     """
     chosen = _format(format, output, REPORTS, "md")

@@ -47,7 +47,7 @@ File = Annotated[
     Path | None,
     typer.Option(
         callback=existing,
-        help="File of rows, or - for standard input; the same as a file after the model.",
+        help="File of rows, or - for standard input; same as a file after the model.",
     ),
 ]
 
@@ -58,8 +58,8 @@ def score(
     rows: Annotated[
         list[str] | None,
         typer.Argument(
-            help="A file of rows (CSV, NDJSON, Parquet, Arrow), - for standard input, or one row as name=value …. A "
-            "value may be empty."
+            help="File of rows (CSV, NDJSON, Parquet, Arrow), - for standard input, or one row as name=value "
+            "…. A value may be empty."
         ),
     ] = None,
     *,
@@ -70,7 +70,7 @@ def score(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="Print one JSON object a row instead of CSV, and an error to stderr."
+            "--json", help="Print one JSON object per row instead of CSV, and errors to stderr."
         ),
     ] = False,
     url: Url = None,
@@ -79,22 +79,22 @@ def score(
 ) -> None:
     """Score one row given as name=value, or every row of a file.
 
-    Of a file come score, fpr, tpr and probability; of a model with several labels a score for each of them, by its
-    name. Columns that are no feature are passed over. Missing values, numbers and dates are read as in the table that
-    the model learnt from. A large file is scored by a job.
+    For a file, the output has score, fpr, tpr and probability; for a model with several labels, it has one score per
+    label. Columns that are not features are ignored. Missing values, numbers and dates are read as in the model's
+    training table. A large file is scored by a job.
     """
     path = file if file is not None else _as_file(rows or [])
     if (file is not None and rows) or (path is None and not rows):
-        raise typer.BadParameter("give features as name=value or a file, not both")
+        raise typer.BadParameter("pass either features as name=value or a file, not both")
     if as_json and output != _STDOUT:
-        raise typer.BadParameter("--json prints; a file is CSV or Parquet")
+        raise typer.BadParameter("--json prints to the terminal; a file is CSV or Parquet")
     with service(url, key, as_json=as_json) as client:
         if path is not None:
             with table_file(path) as table:
                 _score_file(client, model, table, output, fields, path, as_json=as_json)
             return
         if fields.keys() - api.ScoreRow.__annotations__.keys() or output != _STDOUT:
-            raise typer.BadParameter("these options need a file; one row is only printed")
+            raise typer.BadParameter("these options require a file of rows")
         row = dict(split_assignment(text) for text in rows or [])
         found: Record
         try:
@@ -149,7 +149,7 @@ def _score_file(
         batch.wait()
     except JobFailed as failed:
         problem = failed.error or {}
-        reason = problem.get("detail", "no reason is known")
+        reason = problem.get("detail", "the reason is unknown")
         errors = describe_errors(problem.get("errors", []))
         batch.delete()
         raise CommandFailed(
@@ -176,7 +176,7 @@ def _score_file(
     err.print(f"{found.rows:,} rows scored by {found.model_name}:{found.model_version}")
     if summary.flagged is not None:
         share = summary.flagged / max(summary.rows, 1)
-        err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cut of {found.alias}")
+        err.print(f"{summary.flagged:,} flagged ({share:.1%}) by the cutoff of {found.alias}")
 
 
 _WORDS = re.compile(r"reason_\d+_(code|text|error)")

@@ -67,7 +67,7 @@ def wait_for_job(job: Job) -> types.Job:
     if job.state != "succeeded":
         problem = job.data.error or {}
         errors = describe_errors(problem.get("errors", []))
-        reason = problem.get("detail", "no reason is known")
+        reason = problem.get("detail", "the reason is unknown")
         said = "\n".join([f"job {job.id} {job.state}: {reason}", *errors])
         raise CommandFailed(said, Exit.FAILED_JOB)
     return job.data
@@ -87,7 +87,7 @@ def _ask(job: Job) -> bool:
         answer = _read_answer(words, answers)
     if answer == "n":
         err.print(
-            f"job {job.id} keeps running; `rankwright follow {job.id}` shows it again",
+            f"job {job.id} continues to run; `rankwright follow {job.id}` shows it again",
             markup=False,
         )
         raise typer.Exit(INTERRUPTED)
@@ -293,7 +293,7 @@ Parameters = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="A parameter of the algorithm, for example n_rounds=200. Repeat it for more parameters.",
+        help="Parameter of the algorithm, for example n_rounds=200. Repeat it for several.",
     ),
 ]
 Budget = Annotated[float | None, typer.Option(help="For auto: time budget in seconds.")]
@@ -305,8 +305,8 @@ Fpr = Annotated[
 Objective = Annotated[
     str | None,
     typer.Option(
-        help="What to maximise: average_precision, precision@100, precision@1%, lift@15%, precision_at_recall:0.8, "
-        "ndcg@10 or auc. A number of rows is one of the validation rows."
+        help="What to maximise: average_precision, precision@100, precision@1%, lift@15%, "
+        "precision_at_recall:0.8, ndcg@10 or auc. A number of rows refers to the validation rows."
     ),
 ]
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
@@ -318,33 +318,34 @@ Folds = Annotated[
 ]
 Repeats = Annotated[
     int | None,
-    typer.Option(
-        help="For cross-validation: number of times that the rows are divided into folds."
-    ),
+    typer.Option(help="For cross-validation: how many times the rows are divided into folds."),
 ]
 TimeColumn = Annotated[
     str | None,
     typer.Option(
-        help="Validate on the newest rows, by this column of numbers or dates, which is then no feature. Default: the "
-        "table's column of dates, if it has one."
+        help="Validate on the newest rows by this column of numbers or dates, which is then not used as a "
+        "feature. Default: the table's date column, if it has one."
     ),
 ]
 RandomSplit = Annotated[
     bool,
-    typer.Option("--random-split", help="Draw the validation rows at random, also with dates."),
+    typer.Option(
+        "--random-split", help="Draw the validation rows at random, even if there are dates."
+    ),
 ]
 Search = Annotated[
     list[str] | None,
     typer.Option(
-        help="Parameter to search and its values, for example n_rounds=50,100,200. With --search-method random or "
-        "halving also a range, for example learning_rate=0.01..0.3:log. Repeat it for more parameters."
+        help="Parameter to search and its values, for example n_rounds=50,100,200. With --search-method "
+        "random or halving also a range, for example learning_rate=0.01..0.3:log. Repeat it for "
+        "several."
     ),
 ]
 Candidates = Annotated[
     int | None, typer.Option(help="For random and halving: number of candidates to draw.")
 ]
 SearchFolds = Annotated[
-    int | None, typer.Option(help="Number of inner folds that judge each candidate.")
+    int | None, typer.Option(help="Number of inner folds to compare candidates on.")
 ]
 
 
@@ -391,16 +392,18 @@ def train(
     svg: Svg = None,
     tags: Annotated[
         list[str] | None,
-        typer.Option("--tag", help="Tag of the job and its model, as name=value; repeat it."),
+        typer.Option(
+            "--tag", help="Tag of the job and its model, as name=value. Repeat it for several."
+        ),
     ] = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Train a ranker, show its progress, then its metrics and ROC curve on held-out rows."""
+    """Train a ranker and show its progress, then its metrics and ROC curve on held-out rows."""
     if sum(each is not None for each in (fpr_max, fpr, objective)) > 1:
-        raise typer.BadParameter("use one of --objective, --fpr-max and --fpr")
+        raise typer.BadParameter("--objective, --fpr-max and --fpr cannot be combined")
     chosen: dict[str, Any] = {"name": "auto" if auto else algorithm}
     if budget is not None:
         chosen["budget_seconds"] = budget
@@ -428,20 +431,22 @@ def train(
             tags=dict(split_assignment(text) for text in tags) if tags else None,
         )
         if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
-            out.print_line(f"The newest rows judge, by {by!r}, which is no feature.")
+            out.print_line(
+                f"Validated on the newest rows by {by!r}, which is not used as a feature."
+            )
         done = wait_for_job(job)
         show_model(client.models.get(cast(types.JobOutput, done.output).id), svg, as_json=as_json)
 
 
 def follow(
-    job: Annotated[str, typer.Argument(help="Id of the job; `train` prints it when you leave it.")],
+    job: Annotated[str, typer.Argument(help="Id of the job, as printed by `train`.")],
     *,
     svg: Svg = None,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the progress of an earlier job, and in the end the metrics of its model."""
+    """Show the progress of an existing job, then the metrics of its model."""
     with service(url, key, as_json=as_json) as client:
         done = wait_for_job(client.jobs.get(job))
         if done.output is not None and done.output.kind == "model":
@@ -459,7 +464,7 @@ def _validation(
     asked = given(folds=folds, repeats=repeats, time_column=time_column)
     if random_split:
         if time_column is not None:
-            raise typer.BadParameter("use one of --time-column and --random-split")
+            raise typer.BadParameter("--time-column and --random-split cannot be combined")
         asked["time_column"] = None  # to leave it out is the service's default
     if not asked:
         return None
@@ -486,7 +491,9 @@ def _dimension(text: str) -> tuple[str, Any]:
     if ".." not in ends:
         return name, [_value(value) for value in values.split(",")]
     if colon and word != "log":
-        raise CommandFailed(f"a range must read low..high or low..high:log, got {values!r}")
+        raise CommandFailed(
+            f"a range must have the form low..high or low..high:log, got {values!r}"
+        )
     low, high = (_value(end) for end in ends.split("..", 1))
     integer = all(isinstance(end, int) for end in (low, high))
     return name, {"low": low, "high": high, "log": bool(colon), "integer": integer}

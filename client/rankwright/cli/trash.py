@@ -10,22 +10,22 @@ from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, servi
 
 trash = typer.Typer(
     name="trash",
-    help="What was deleted: list, restore, or delete it for good.",
+    help="List, restore or permanently delete deleted resources.",
     no_args_is_help=True,
 )
 
-Item = Annotated[str, typer.Argument(help="Id of what was deleted; `trash list` shows it.")]
+Item = Annotated[str, typer.Argument(help="Id of the deleted resource, as shown by `trash list`.")]
 
 
 @trash.command("list")
 def list_(
     *,
-    limit: Annotated[int, typer.Option(min=1, help="The largest number to list.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of items to list.")] = 20,
     url: Url = None,
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    """List what was deleted, the last deleted first."""
+    """List the deleted resources, the most recently deleted first."""
     with service(url, key, as_json=as_json) as client:
         found = list(client.trash.list(limit=limit + 1))
     shown = found[:limit]
@@ -51,7 +51,7 @@ def list_(
 
 @trash.command()
 def restore(item: Item, *, url: Url = None, key: Key = None) -> None:
-    """Restore something that was deleted, as it was."""
+    """Restore a deleted resource, unchanged."""
     with service(url, key) as client:
         found = client.trash.restore(item)
     out.print_line(f"{found.id}  {found.kind.replace('_', ' ')} {found.name} is restored")
@@ -59,7 +59,7 @@ def restore(item: Item, *, url: Url = None, key: Key = None) -> None:
 
 @trash.command()
 def delete(item: Item, *, url: Url = None, key: Key = None) -> None:
-    """Delete something in the trash for good."""
+    """Permanently delete a resource in the trash."""
     with service(url, key) as client:
         client.trash.delete(item)
-    out.print_line(f"{item}  deleted for good")
+    out.print_line(f"{item}  permanently deleted")

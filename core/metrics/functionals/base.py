@@ -327,7 +327,8 @@ def check_scale_free(metric: Metric) -> None:
     """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
     if getattr(metric, "count", None) is not None:
         raise InvalidParameter(
-            f"{metric.name} needs a share instead of a count: parts have fewer rows than the whole"
+            f"{metric.name} requires a share instead of a count, because parts have fewer rows than the "
+            "whole"
         )
 
 

@@ -56,7 +56,7 @@ class MetricNames(Generic[Metric]):
                     numbers = map(_read, form.parameters, found.groups())
                     metric: Metric = form.metric(**dict(zip(form.parameters, numbers, strict=True)))
                 except InvalidParameter as error:
-                    raise InvalidParameter(f"figure {shown!r}: {error}") from error
+                    raise InvalidParameter(f"metric {shown!r}: {error}") from error
                 return metric
         *others, last = (form.shown for form in self._forms)
         raise InvalidParameter(f"{self._what} must be {', '.join(others)} or {last}, got {shown!r}")
@@ -73,5 +73,5 @@ def _read(parameter: str, text: str) -> float:
     if parameter != "count":
         return number
     if number != int(number):
-        raise InvalidParameter(f"a number of rows must be whole, got {number:g}")
+        raise InvalidParameter(f"a number of rows must be a whole number, got {number:g}")
     return int(number)

@@ -363,7 +363,7 @@ class PrecisionAtRecall(Metric):
 
     def __post_init__(self) -> None:
         if not check_rate("recall", self.recall) >= MIN_WIDTH:
-            raise InvalidParameter(f"recall must lie in [{MIN_WIDTH:g}, 1], got {self.recall!r}")
+            raise InvalidParameter(f"recall must be in [{MIN_WIDTH:g}, 1], got {self.recall!r}")
 
     @property
     def name(self) -> str:
@@ -487,7 +487,9 @@ class Ndcg(Metric):
         if self.count is not None:
             whole = isinstance(self.count, Integral) and not isinstance(self.count, bool)
             if not whole or self.count < 1:
-                raise InvalidParameter(f"count must be a whole number from 1, got {self.count!r}")
+                raise InvalidParameter(
+                    f"count must be a whole number of at least 1, got {self.count!r}"
+                )
 
     @property
     def name(self) -> str:
@@ -536,8 +538,8 @@ class Ndcg(Metric):
                 ranks = np.rint(masses.above / row)
                 return ranks[:-1], ranks[1:], row
         raise InvalidParameter(
-            f"{self.name} needs whole weights, or equal ones of rows that were drawn one by one: a rank has no "
-            f"fractions, got a weight of {own[np.argmax(off)]:g} at one score"
+            f"{self.name} requires whole weights, or equal weights of independent rows, because ranks are "
+            f"whole numbers; got a weight of {own[np.argmax(off)]:g} at one score"
         )
 
     def _size(self, total: float) -> float:

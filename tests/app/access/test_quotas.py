@@ -104,7 +104,7 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     sentences(refused.detail)
     sentences(refusal(db, Settings(quota_bytes=100)).detail)
     with db.read() as session:
-        with pytest.raises(TooMany, match="asks for 44 more"):
+        with pytest.raises(TooMany, match="needs 44 more"):
             service.check(session, settings, OWNER, 44)
         service.check(session, settings, OWNER, 43)
         service.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing

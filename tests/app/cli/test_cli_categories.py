@@ -38,7 +38,7 @@ def test_a_raw_table(run: Run, tmp_path: Path, service: Service, sentences: Sent
     table.write_text(raw_table(200))
     said = run("upload", table, "--label", "income", "--positive", ">50K")
     assert "5 features" in said.output
-    assert "column name: left out" in said.output
+    assert "column name: ignored" in said.output
     assert "(--categorical)" in said.output
     dataset_id = next(word for word in said.output.split() if word.startswith("ds_"))
     run("train", dataset_id, "--name", "rich", "--algorithm", ALGORITHM, "--no-baselines")

@@ -71,7 +71,7 @@ def test_recalibrate(trained: Run, people: Path, tmp_path: Path, sentences: Sent
     worse = write(tmp_path / "march.csv", 300, 3, noise=3.0)
     after = trained("recalibrate", "sum", worse).stdout.splitlines()
     assert after[0].startswith("Calibration 2 of sum:1: ")
-    assert "learnt on march (" in after[0]
+    assert "fitted on march (" in after[0]
     assert any(line.startswith("  mean probability 0.") for line in after)
     history = [line.split(":")[0] for line in after if line.startswith("  version ")]
     assert history == ["  version 2", "  version 1"]
@@ -116,17 +116,17 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     towns = [line for line in lines[start:] if " negative)" in line]
     assert [line.split()[0] for line in towns] == ["0", "1", "2"]
     assert all("AUC 0." in line and "FPR 0." in line for line in towns)
-    assert sum("its own cut (equal_fpr)" in line for line in lines) == 3
+    assert sum("cutoff of the group (equal_fpr)" in line for line in lines) == 3
     assert any(line.startswith("  worst AUC: ") for line in lines)
     assert any(line.startswith("    FPR differs ") for line in lines)
     at = lines.index("Probabilities:")
     assert all("mean probability 0." in line for line in lines[at + 1 : at + 4])
     assert any(line.startswith("    calibration in the large ") for line in lines)
-    (too_optimistic,) = (line for line in lines if line.startswith("These cuts "))
+    (too_optimistic,) = (line for line in lines if line.startswith("These cutoffs "))
     sentences(too_optimistic)
     guaranteed = ("--group-by", "town", "--fpr", 0.2, "--confidence", 0.9)
     lines = trained("evaluate", "sum", answer["dataset_id"], *guaranteed).stdout.splitlines()
-    start = lines.index("Promised: FPR at most 0.2 with confidence 0.9")
+    start = lines.index("Guaranteed: FPR at most 0.2 with confidence 0.9")
     assert lines[start + 1].startswith("  all rows: threshold ")
     assert [line.split(":")[0] for line in lines[start + 2 : start + 5]] == ["  0", "  1", "  2"]
     assert lines[start + 5].startswith("  one threshold ")
@@ -168,12 +168,12 @@ def test_costs(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     begins = (
         "  flag no row ",
         "  flag every row 1.5 [1.5, 1.5]",
-        "  least at the cut ",
-        "    held out in 10 parts (cuts ",
+        "  lowest at the cutoff ",
+        "    held out in 10 parts (cutoffs ",
         "  at the threshold ",
         "  by probability: ",
         "    saves ",
-        "The cut was chosen on these same",
+        "The cutoff was chosen on these",
     )
     for begin in begins:
         assert any(line.startswith(begin) for line in lines), begin
@@ -187,7 +187,7 @@ def test_costs(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     lines = trained("compare", "sum", "line", "--dataset", dataset, *asked).stdout.splitlines()
     costs = lines[lines.index("Costs per row:") :]
     assert sum(line.lstrip().startswith("held out ") for line in costs) == 2
-    assert any(line.startswith("  sum:1 less line:1  ") for line in costs)
+    assert any(line.startswith("  sum:1 minus line:1  ") for line in costs)
     for wrong in (
         "review",
         "review=",
@@ -210,11 +210,11 @@ def test_compare(trained: Run, tmp_path: Path) -> None:
     asked = ("compare", "sum", "line:1", "--dataset", dataset, "--window", "1", "--window", "0,0.1")
     lines = trained(*asked).stdout.splitlines()
     assert lines[0].startswith("sum:1, line:1 on april")
-    assert lines[2].startswith("AUC, all alike: p ")
+    assert lines[2].startswith("AUC, all equal: p ")
     assert [line.split()[0] for line in lines[3:5]] == ["sum:1", "line:1"]
-    assert lines[5].startswith("  sum:1 less line:1  ")
+    assert lines[5].startswith("  sum:1 minus line:1  ")
     assert lines[7].startswith("pAUC on FPR ")
-    assert lines[-1].startswith("all alike in every ")
+    assert lines[-1].startswith("all equal in every ")
     answer = json.loads(trained(*asked, "--json").stdout)
     assert answer["result"]["n_tests"] == 2
     assert "at least 2" in trained("compare", "sum", "--dataset", dataset, code=2).stderr

@@ -402,7 +402,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         return metrics("rankwright_http_request_seconds_count", "route")["/health/ready"]
 
     try:
-        (address,) = eventually(lambda: read(r'"2 processes answer at ([^"]+)"'), seconds=120)
+        (address,) = eventually(lambda: read(r'"2 processes respond at ([^"]+)"'), seconds=120)
         assert set(metrics("process_start_time_seconds", "process")) == {"1", "2"}
         first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
         eventually(lambda: counted() == len(health))  # whichever of them is asked

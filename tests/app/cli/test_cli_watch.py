@@ -138,7 +138,7 @@ def test_a_second_ctrl_c_leaves_the_job_running(service: Service) -> None:
         shell.type("\x03")
         shell.shows("Cancel the job")
         shell.type("\x03")
-        shell.shows(f"job {job_id} keeps running; `rankwright follow {job_id}` shows it again")
+        shell.shows(f"job {job_id} continues to run; `rankwright follow {job_id}` shows it again")
     assert service.context.db.reading(queue.poll_requests, claim) == (False, False)
 
 
@@ -159,7 +159,7 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(60) == 130
-    goes_on = f"job {job_id} keeps running; `rankwright follow {job_id}` shows it again"
+    goes_on = f"job {job_id} continues to run; `rankwright follow {job_id}` shows it again"
     assert rest.splitlines()[-1] == goes_on
     assert service.context.db.reading(queue.poll_requests, claim) == (False, False)
 

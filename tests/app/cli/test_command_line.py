@@ -153,7 +153,7 @@ def test_a_wait_of_seconds_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         return answers.pop(0) if isinstance(step, Request) else None
 
     monkeypatch.setattr(HttpTransport, "do", do)
-    told = "waiting 7 s before another try: 429 Over a quota: 10 requests a second\n"
+    told = "retrying in 7 s: 429 Over a quota: 10 requests a second\n"
     for words, said in (([], told), (["--json"], "")):
         answers += [*waits, Response(200, {}, b'{"data": [], "has_more": false}')]
         result = CliRunner().invoke(cli.command_line(), ["versions", "ds_1", *words])

@@ -298,7 +298,7 @@ def test_a_challenger_without_a_champion_is_not_compared() -> None:
     with pytest.raises(Conflict):
         Client(transport=moved).models.promote_if_better("n@a", "n:2", "ds_1")
     for bad in ("n", "n@", "@a", ""):
-        with pytest.raises(ConfigurationError, match="must read"):
+        with pytest.raises(ConfigurationError, match="alias"):
             Client(transport=Scripted()).models.promote_if_better(bad, "n:2", "ds_1")
 
 
@@ -411,7 +411,7 @@ def test_a_pickled_client_has_no_key() -> None:
     stored = pickle.dumps(Client("http://127.0.0.1:7", "rw_secret", timeout=3.0, retries=1))
     assert b"rw_secret" not in stored
     assert pickle.loads(stored).url == "http://127.0.0.1:7"
-    with pytest.raises(TypeError, match="transport of its own"):
+    with pytest.raises(TypeError, match="custom transport"):
         pickle.dumps(Client(transport=Scripted()))
 
 
@@ -420,7 +420,7 @@ def test_what_cannot_be_sent_twice_is_not() -> None:
     scripted = Scripted(BROKEN)
     with pytest.raises(ConnectionFailed):
         run(send(once), scripted)
-    never_sent = Scripted(BrokenConnection("no service answers", sent=False), ok())
+    never_sent = Scripted(BrokenConnection("no service responds", sent=False), ok())
     run(send(once), never_sent)
     assert len(never_sent.requests) == 2
 
@@ -565,7 +565,7 @@ def test_a_secret_that_was_lost_is_told_with_the_id_of_its_key() -> None:
         whole = Scripted(key('"rw_secret"'))
         assert make(Client(transport=whole)).secret == "rw_secret"
         scripted = Scripted(BROKEN, key("null"))
-        with pytest.raises(SecretLost, match=r"key_new exists.*rotate it") as lost:
+        with pytest.raises(SecretLost, match=r"key_new exists.*rotate or revoke") as lost:
             make(Client(transport=scripted))
         assert lost.value.key_id == "key_new"
         first, second = (each.headers["Idempotency-Key"] for each in scripted.requests)
@@ -661,7 +661,7 @@ def test_events_are_read_however_they_are_cut() -> None:
     ("make", "said"),
     [
         (lambda: segment("../keys"), "slash"),
-        (lambda: segment(""), "text without a slash"),
+        (lambda: segment(""), "string without a slash"),
         (lambda: api.submit_job("ds_1", {"a": float("nan")}), "JSON"),
         (lambda: body_of(3), "must be a path"),
         (lambda: body_of("there/is/none.csv"), "there is no file"),

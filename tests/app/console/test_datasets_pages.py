@@ -728,7 +728,7 @@ def test_what_cannot_be_read_again_is_said(
     for fields, words in (
         ({"ticks": "yes"}, "tick the values of the rows"),
         ({"label": "left", "positive": "yes"}, "change a field"),
-        ({"group": "age", "label": "age", "name": NASTY}, "each role needs a column of its own"),
+        ({"group": "age", "label": "age", "name": NASTY}, "each column can have only one role"),
         ({"decimal": "dot", "drop": "age"}, "decimal must be one of"),
     ):
         answer = ours.post(f"{page}/read", **fields)
@@ -770,7 +770,7 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     window.open("/console/datasets/new")
     page.set_input_files("#file", bad)
     page.get_by_role("button", name="Check without keeping").click()
-    page.get_by_role("cell", name="1 value where the header has 2").wait_for()
+    page.get_by_role("cell", name="1 value, but the header has 2").wait_for()
     window.check()
     page.set_input_files("#file", guesses)
     page.get_by_text("guesses.csv, ").wait_for()

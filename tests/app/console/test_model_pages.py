@@ -905,7 +905,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         ({"by": "cost"}, "Enter both costs under “What errors cost”"),
         ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "above 0, got '-1'"),
         ({"cost_false_positive": NASTY}, f"above 0, got {NASTY!r}"),
-        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must cost something"),
+        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must be above 0"),
         ({"prevalence": "1"}, "between 0 and 1, such as 0.05, got '1'"),
     ],
 )

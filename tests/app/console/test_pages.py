@@ -326,7 +326,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
             guaranteed
         )
-    assert "Ask whether a cut " in guaranteed
+    assert "Check whether a cutoff " in guaranteed
     assert "Slope, 1 is right" in guaranteed
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()

@@ -204,7 +204,7 @@ def test_parts_that_cannot_be_a_version(service: Service, client: httpx.Client) 
         headers=CSV,
     ).json()["id"]
     service.work()
-    detail = "items are added file by file"
+    detail = "cannot be extended by several files"
     refused(client.post("/v1/uploads", params={"version_of": items}), 422, "invalid", detail)
     for nobodys in ("ds_1", "ds_" + "0" * 32, ""):
         answer = client.post("/v1/uploads", params={**asked, "version_of": nobodys})
@@ -493,7 +493,7 @@ def test_the_bytes_of_all_parts_are_bounded(
             assert put(client, upload_id, number, ROWS).status_code == 201
         assert put(client, upload_id, 2, ROWS).status_code == 200
         most = 2 * len(ROWS)
-        rule = f"at most {most} bytes together (RANKWRIGHT_MAX_DATASET_BYTES)"
+        rule = f"at most {most} bytes in total (RANKWRIGHT_MAX_DATASET_BYTES)"
         numbers = f"{rule}; those of {upload_id} have {most}, and part 3"
         refused(put(client, upload_id, 3, ROWS), 413, "too_large", numbers)
         form = {"file": ("more.csv", ROWS)}  # whose size is known only when it has come

@@ -127,7 +127,12 @@ def test_a_large_version_is_checked_by_a_worker_alone(small: Service) -> None:
     large = small.upload(
         client, table(1000)
     )  # the table that is made of it is beyond a body's bound
-    refused(add(client, large, at="/validate"), 413, "too_large", "a table to be checked")
+    refused(
+        add(client, large, at="/validate"),
+        413,
+        "too_large",
+        "a table to check can have at most",
+    )
     assert add(client, large, at="/validate", mode="replace").json()["rows"] == 2
 
 

@@ -56,7 +56,7 @@ def test_repeated_items_of_a_parquet_table_are_told_by_row(
     ("body", "detail", "line", "column"),
     [
         ("better,worse\nitem0,item1\nitem0,item99\n", "no item 'item99'", 3, "worse"),
-        ("better,worse\nitem0\n", "1 value where the header has 2", 2, None),
+        ("better,worse\nitem0\n", "1 value, but the header has 2", 2, None),
         ('better,worse\n"item0,item1\n', "not closed", 2, "better"),
         ("better,worse,better\nitem0,item1,item2\n", "column names must differ", 1, "better"),
         ("\n\n", "only blank lines", 1, None),

@@ -243,7 +243,10 @@ class TestBothKinds:
         answer = world.ask(kind, {})
         path = answer.headers["Location"]
         refused(
-            world.client.delete(path), 409, f"{kind[:-1]}_in_use", "wait for its end or cancel it"
+            world.client.delete(path),
+            409,
+            f"{kind[:-1]}_in_use",
+            "wait for it to end, or cancel it",
         )
         world.client.post(f"/v1/jobs/{answer.json()['job_id']}/cancel")
         assert world.client.get(path).json()["status"] == "cancelled"

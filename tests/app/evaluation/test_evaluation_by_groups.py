@@ -391,7 +391,7 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
                 None,
             ]
             assert (found["column"], found["by_group"]) == ("region", word)
-            assert "Ask whether" in found["note"]
+            assert "Check whether" in found["note"]
             for one, same in zip(found["groups"], expected.groups, strict=True):
                 assert one["threshold"] == pytest.approx(same.threshold, abs=1e-12)
                 assert (one["rows"], one["needed"]) == (same.rows, same.needed)
@@ -417,7 +417,7 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
     plain = client.post("/v1/evaluations", json=body).json()["id"]
     service.work()
     answer = client.get(f"/v1/evaluations/{plain}/operating-point", params=asked_all)
-    refused(answer, 422, "no_guarantee", "has no groups: evaluate with group_by")
+    refused(answer, 422, "no_guarantee", "has no groups: evaluate again with group_by")
     for options in ({"weight": "w", "drop": "g"}, {"group": "g", "drop": "w"}):
         unequal = evaluated(people.csv(), "unequal", **options)
         refused(client.get(unequal, params=asked_all), 422, "no_guarantee", "unequal weights")
@@ -450,7 +450,7 @@ def test_pairs_have_no_groups(bench: Workbench, sentences: Sentences) -> None:
     fresh = bench.ready(items_csv(X), kind="preferences", item="item")
     bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
     assert ask_for(bench, "films", fresh.id, groups=Groups(protected=[])).id
-    with pytest.raises(Invalid, match="groups and cuts are of rows with one label"):
+    with pytest.raises(Invalid, match="require rows with one label"):
         ask_for(bench, "films", fresh.id, groups=Groups(protected=["a"]))
     with sentences.raises(Invalid):
         ask_for(bench, "films", fresh.id, groups=Groups("a"))

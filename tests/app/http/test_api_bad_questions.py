@@ -144,13 +144,13 @@ def test_parameters_that_a_route_does_not_know(
                     continue
                 answer = client.request(method, address, params={given: "1"})
                 if f"{method} {path}" in uploads:  # which have the same fields in a form
-                    refused(answer, 422, "invalid", f"{given} is not known here")
+                    refused(answer, 422, "invalid", f"{given} is not a known field")
                 else:
                     refused(
                         answer,
                         422,
                         "unknown_parameter",
-                        f"{given!r} is not a parameter of this address",
+                        f"{given!r} is not a parameter of this route",
                     )
                 (error,) = answer.json()["errors"]
                 assert error["parameter"] == given
@@ -159,7 +159,7 @@ def test_parameters_that_a_route_does_not_know(
                 elif known:
                     assert all(name in error["detail"] for name in known)
                 else:
-                    assert "this address has none" in error["detail"]
+                    assert "this route has none" in error["detail"]
             assert small.client().request(method, f"{address}?x=1").status_code == 401
     assert asked > 60
     answer = client.get("/v1/jobs?limt=3&" + "&".join(f"k{i}=1" for i in range(5000)))
@@ -170,7 +170,7 @@ def test_parameters_that_a_route_does_not_know(
         answer,
         422,
         "unknown_parameter",
-        "'keep' is not a parameter of this address: this address has none",
+        "'keep' is not a parameter of this route: this route has none",
     )
 
 
@@ -259,7 +259,7 @@ def test_methods(client: httpx.Client) -> None:
         answer,
         405,
         "method_not_allowed",
-        "PUT is not allowed at this address; allowed are GET, POST",
+        "PUT is not allowed here; allowed are GET, POST",
     )
     assert answer.headers["Allow"] == "GET, POST"
     refused(client.patch("/v1/models/churn/score"), 405, "method_not_allowed")

@@ -147,7 +147,7 @@ ANSWERED: dict[int, dict[str, bytes]] = {
         "an address of two slashes": request(b"GET //10.0.0.1/v1/jobs HTTP/1.1", b"KEY"),
         "overlong UTF-8": request(b"GET /v1/jobs/%c0%ae%c0%ae%c0%af HTTP/1.1", b"KEY"),
         "a surrogate in UTF-8": request(b"GET /v1/models/%ed%a0%80 HTTP/1.1", b"KEY"),
-        "a quoted slash": request(b"GET /v1%2fjobs HTTP/1.1", b"KEY"),
+        "an encoded slash": request(b"GET /v1%2fjobs HTTP/1.1", b"KEY"),
         "a quoted slash behind a path": request(b"GET /v1/jobs%2F HTTP/1.1", b"KEY"),
         "dots": request(b"GET /v1/models/../../../etc/passwd HTTP/1.1", b"KEY"),
         "encoded dots": request(

@@ -356,7 +356,7 @@ def test_a_disk_that_is_nearly_full_refuses_before_the_body(
         upload(client, key="k"),
         client.post("/v1/jobs", json=job(dataset_id)),
     ):
-        refused(answer, 507, "out_of_space", "bytes free, it has 1000")
+        refused(answer, 507, "out_of_space", "has only 1000")
         assert int(answer.headers["Retry-After"]) > 0
     assert client.get(f"/v1/datasets/{dataset_id}").status_code == 200
     monkeypatch.undo()

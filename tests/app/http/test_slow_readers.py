@@ -119,7 +119,7 @@ def test_who_does_not_read_is_cut_off(
     monkeypatch.setattr(shared.context.metrics, "observe_request", note)
     with ask(shared, kind) as connection:
         assert connection.recv(12) == b"HTTP/1.1 200"
-        slow = "read its answer too slowly"
+        slow = "read its response too slowly"
         eventually(lambda: any(slow in one.getMessage() for one in caplog.records))
         received = 0
         with suppress(ConnectionError):

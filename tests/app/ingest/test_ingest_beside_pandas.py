@@ -98,7 +98,7 @@ DIFFERENT: dict[str, tuple[list[str], object, object, str]] = {
     "ISO dates": (["1970-01-02", "1970-01-03"], "1970-01-02", 86400.0, "dates rank, their texts do not"),
     "dates with dots": (["02.01.1970", "03.01.1970"], "02.01.1970", 86400.0, "dates rank, their texts do not"),
     "inf": (["inf", "1"], np.inf, Told("'inf' is not a finite number"), "no ranker can learn from it"),
-    "1e400": (["1e400", "1"], np.inf, Told("beyond the range of a double"), "a slip, or another number"),
+    "1e400": (["1e400", "1"], np.inf, Told("outside the range of a float64"), "a slip, or another number"),
     "text late among numbers": (
         [*map(str, range(20)), "x"], "0", 0.0,
         "one slip would make categories of numbers",

@@ -56,7 +56,7 @@ def test_many_errors_are_counted_and_the_first_are_told(
     error = refused(body)
     assert error.total == 1600
     assert len(error.errors) == MAX_ERRORS
-    rule = "'1e999' is beyond the range of a double"
+    rule = "'1e999' is outside the range of a float64"
     assert error.errors[0] == {"line": 3, "column": "c0", "detail": rule}
     assert sum(error["column"] == "c0" for error in error.errors) <= MAX_ERRORS_PER_COLUMN
     assert {error["column"] for error in error.errors} == set(names)

@@ -117,7 +117,7 @@ def test_several_values_are_positive(tmp_path: Path, sentences: Sentences) -> No
     assert read(tmp_path, commas, positive="p,q").columns["y"] == [1, 0, 0, 0]
     for positive, code, words in (
         ("high,odd", "unknown_positive", "values 'low', 'mid', 'high', 'none', or several of them"),
-        ("low,mid,high,none", "one_class", "positive must leave a value of the label"),
+        ("low,mid,high,none", "one_class", "positive must not include every value of the label"),
         (",", "unknown_positive", "got ','"),
     ):
         error = refuse(tmp_path, body, positive=positive)

@@ -298,7 +298,7 @@ def test_other_kinds(
     with pytest.raises(BadTable) as refusal:
         in_parts(tmp_path / "twice", [bodies[0], as_csv(head, [*rows[2:], "a,-1"])], **given)
     error = refusal.value.errors[0]
-    said = "row 3 of part 2: item 'a' is in row 1 of part 1 already"
+    said = "row 3 of part 2: item 'a' is already in row 1 of part 1"
     assert (said if kind == "preferences" else "a grade must be") in error["detail"]
     assert error["part"] == 2
     with pytest.raises(BadTable, match="at most 3 rows"):
@@ -360,7 +360,7 @@ def test_parts_of_ndjson_are_not_read_by_the_plan(
     assert several == one
     for name, other, said in (
         ("less", b'{"x": 1}\n', "part 2: .*it lacks 'left'"),
-        ("more", b'{"x": 1, "left": "n", "z": 2}\n', "part 2: .*it has besides 'z'"),
+        ("more", b'{"x": 1, "left": "n", "z": 2}\n', "part 2: .*it also has 'z'"),
         ("turned", b'{"left": "n", "x": 1}\n', "part 2: .*its column 1 is 'left'"),
     ):
         with pytest.raises(BadTable, match=said):

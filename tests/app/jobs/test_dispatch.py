@@ -273,7 +273,7 @@ class TestDispatcher:
                 server.stop()
                 eventually(lambda: said("the database is unavailable"))
                 server.start()
-                eventually(lambda: said("the database is back"))
+                eventually(lambda: said("the database is available again"))
                 job = submit(db)
                 claimed(db, SHORT)
                 eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")

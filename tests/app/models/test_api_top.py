@@ -130,7 +130,7 @@ def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
     paths += [] if by_group else [f"models/{world.model}"]
     for path in paths:
         answer = world.client.get(f"/v1/{path}/operating-point?{query}")
-        words = "costs alone and a confidence exclude each other"
+        words = "confidence guarantees fpr or tpr"
         problem = refused(answer, 422, "invalid_parameter", words, "fpr or tpr")
         assert [error["parameter"] for error in problem["errors"]] == ["confidence"]
         with_rate = world.client.get(f"/v1/{path}/operating-point?{query}&fpr=0.3")
@@ -139,7 +139,9 @@ def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
 
 def test_cross_validated_scores_promise_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
-    refused(answer, 422, "no_guarantee", "cross-validated", "ask the evaluation")
+    refused(
+        answer, 422, "no_guarantee", "cross-validated", "the operating point of that evaluation"
+    )
 
 
 NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4", "auc"]
@@ -386,7 +388,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ),
         ("gains?count=1.5", "invalid", "count[0] must be a whole number"),
         ("gains?count=100000", "invalid_parameter", "count must be at most the"),
-        ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts are of these rows"),
+        ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts refer to these rows"),
         ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
         ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
         ("gains?prevalence=0,5", "invalid", "prevalence must be a number, got '0,5'. Write 0.5: a"),
@@ -451,5 +453,5 @@ def test_rows_of_unequal_weight_are_not_counted(world: World) -> None:
     body = {"models": [world.model, world.folded], "dataset_id": weighted}
     for name in ("precision@20", "lift@2", "ndcg@5", "ndcg"):
         made = world.client.post("/v1/comparisons", json=body | {"metrics": ["auc", name]})
-        problem = refused(made, 422, "invalid_parameter", "needs rows that count alike", name)
+        problem = refused(made, 422, "invalid_parameter", "needs rows of equal weight", name)
         assert problem["errors"][0]["pointer"] == "/metrics/1"

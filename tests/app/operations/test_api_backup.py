@@ -128,7 +128,7 @@ def test_from_the_shell_by_a_tar_file(
 ) -> None:
     target, restored = tmp_path / "state.tar", tmp_path / "restored"
     done = rankwright("backup", str(target), state_dir=state.state_dir)
-    assert (done.exit_code, "read back and sound" in done.stdout) == (0, True)
+    assert (done.exit_code, "verified" in done.stdout) == (0, True)
     assert target.stat().st_mode & 0o777 == 0o600
     with tarfile.open(target) as tar:
         assert tar.getnames()[-1] == "manifest.json"
@@ -165,8 +165,8 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
         ({"format": 2}, "of another format than 1"),
         ({"revision": "9999"}, f"at revision 9999, which rankwright {__version__} does not know"),
         ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
-        ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "names what no backup holds"),
-        ({"files": {}}, "names what no backup holds"),
+        ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "with invalid file names"),
+        ({"files": {}}, "with invalid file names"),
         ({"files": []}, "cannot be read"),
         ({"colour": "red"}, "cannot be read"),
     ],
@@ -185,7 +185,7 @@ def test_what_is_no_backup(state: Settings, tmp_path: Path, sentences: Sentences
     (tmp_path / "file.tar").write_bytes(b"this is no tar file" * 100)
     (tmp_path / "folder").mkdir()
     for source in ("file.tar", "folder"):
-        with pytest.raises(BackupError, match="is no backup"):
+        with pytest.raises(BackupError, match="is not a backup"):
             restore(tmp_path / source, tmp_path / "restored")
     with sentences.raises(BackupError):
         back_up(Settings(state_dir=tmp_path / "nowhere"), tmp_path / "backup")

@@ -229,7 +229,7 @@ def at_revision(db: Database, revision: str) -> None:
 @pytest.mark.parametrize(
     ("revision", "way"),
     [
-        ("0033", "no release of rankwright has made"),
+        ("0033", "no release of rankwright has created"),
         ("9999", "does not know"),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_database_that_comes_late_is_asked_then(tmp_path: Path, sentences: Sen
         assert schema()[0] == 503
         assert "revision 9999, which" in schema()[1]
         at_revision(service.context.db, REVISION)
-        assert schema() == (200, f"began at revision {REVISION}")
+        assert schema() == (200, f"started at revision {REVISION}")
 
 
 def test_health_metrics_and_openapi_tell_version_and_build(settings: Settings) -> None:

@@ -151,8 +151,8 @@ def test_a_queue_that_stands_still(
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0033", "which no release of rankwright has made"),
-        ("9999", f"which rankwright {__version__} does not know"),
+        ("0033", "which no release of rankwright has created"),
+        ("9999", f"which is unknown to rankwright {__version__}"),
         (None, "has no tables"),
     ],
 )
@@ -182,7 +182,7 @@ def test_a_database_that_takes_no_changes(
         words = "rankwright.db cannot be written"
     else:
         url = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
-        words = "the database takes no changes"
+        words = "the database is read-only"
     found = doctor.finds(state.model_copy(update={"database_url": SecretStr(url)}))
     level, detail = found["database"]
     assert level == Level.FAIL
@@ -248,7 +248,7 @@ class TestOnSqlite:
         (tmp_path / "nowhere").mkdir(mode=0o700)
         (tmp_path / "nowhere" / "rankwright.db").write_bytes(b"this is no database" * 100)
         level, detail = doctor.finds(nowhere)["database"]
-        assert (level, "not a database" in detail) == (Level.FAIL, True)
+        assert (level, "not an SQLite database" in detail) == (Level.FAIL, True)
 
     def test_a_damaged_file(self, well: Settings, db: Database, doctor: Doctor) -> None:
         for _ in range(50):

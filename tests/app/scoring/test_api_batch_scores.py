@@ -228,7 +228,7 @@ def test_a_result_is_kept_read_in_ranges_and_as_csv(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(f"app.http.responses.{limit}", 3)
             problem = refused(
-                client.get(address, params={"format": "xlsx"}), 422, "invalid", "take csv"
+                client.get(address, params={"format": "xlsx"}), 422, "invalid", "use csv"
             )
             assert problem["errors"][0]["parameter"] == "format"
     refused(client.get(address, params={"format": "ods"}), 422, "invalid", "format")

@@ -331,7 +331,7 @@ def test_a_class_of_next_to_no_weight_costs_the_probability_alone(
     assert job["state"] == "succeeded", job["error"]
     answer = client.post(f"/v1/models/{job['output']['id']}/score?interval=true", json=BODY).json()
     assert answer["probabilities"] is None
-    assert "next to no weight" in answer["no_probability"]
+    assert "almost no weight" in answer["no_probability"]
 
 
 def test_a_feature_of_an_options_name_goes_first(shared: Service, client: httpx.Client) -> None:

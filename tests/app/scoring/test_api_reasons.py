@@ -362,11 +362,11 @@ def test_the_cut_of_an_alias(client: httpx.Client, models: dict[str, str]) -> No
         ({"reasons": "9" * 5000}, "from 1 to 20"),
         ({"reasons": "1", "reference": "row"}, "negative, average, cut"),
         ({"reasons": "1", "direction": "up"}, "raises, lowers, both"),
-        ({"reasons": "1", "reference": "cutoff"}, "needs a threshold"),
-        ({"reasons": "1", "threshold": "1"}, "needs reference=cut"),
+        ({"reasons": "1", "reference": "cutoff"}, "requires threshold"),
+        ({"reasons": "1", "threshold": "1"}, "requires reference=cut"),
         ({"reasons": "1", "reference": "cutoff", "threshold": "nan"}, "finite"),
         ({"reasons": "1", "reference": "cutoff", "threshold": "1e999"}, "finite"),
-        ({"direction": "both"}, "ask for some"),
+        ({"direction": "both"}, "request some"),
     ],
 )
 def test_bad_options(
@@ -604,7 +604,7 @@ def test_what_no_model_can_have(client: httpx.Client, models: dict[str, str]) ->
     answer = client.post(
         "/v1/batch-scores", params=asked, content=csv, headers={"Content-Type": CSV}
     )
-    refused(answer, 422, "cannot be kept")
+    refused(answer, 422, "keep cannot include")
 
 
 def test_a_model_of_an_earlier_version(
@@ -666,7 +666,7 @@ def test_the_rows_of_references_stay_with_their_model(
         client.post(path, params={"reasons": 1}, json={"rows": ROWS}),
         client.post("/v1/batch-scores", params=asked, **csv),
     ):
-        assert refused(answer, 422, "Ask for reference=average")["code"] == "no_reference"
+        assert refused(answer, 422, "Use reference=average")["code"] == "no_reference"
     assert ask(client, path, reasons=1, reference="average")["reasons"]
     before = ask(client, path, reasons=1, reference="average")
     for address in (f"/v1/datasets/{dataset_id}", f"/v1/trash/{dataset_id}"):

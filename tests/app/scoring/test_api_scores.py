@@ -387,7 +387,7 @@ def test_an_average_that_would_take_too_long_is_refused(
     monkeypatch.setattr("app.scoring.dependence.MAX_SECONDS", 0.0)
     for kind in ("partial", "variable"):
         answer = reader.get(f"{model}/{kind}-dependence?feature=age&feature=income")
-        assert "ask for fewer" in refused(answer, 422, "invalid_parameter")
+        assert "request fewer" in refused(answer, 422, "invalid_parameter")
 
 
 def test_only_so_many_are_averaged_at_once(

@@ -344,7 +344,7 @@ def test_a_batch_that_would_be_held_whole_is_refused(scorer: httpx.Client, addre
     refused(scorer.post(address, content=packed, headers=said), 422, "too_large", "smaller batches")
     words = pa.table({"age": np.zeros(1000), "plan": ["x" * 300] * 1000})
     answer = scorer.post(address, content=as_arrow(words), headers=said)
-    refused(answer, 422, "too_large", "the texts of a batch", "smaller batches")
+    refused(answer, 422, "too_large", "the strings of a batch", "smaller batches")
 
 
 def test_a_stream_of_too_many_batches_is_refused(

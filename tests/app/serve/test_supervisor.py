@@ -272,7 +272,7 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
     address = served.ready()
     with httpx.Client(base_url=address, headers=served.headers(), timeout=60) as client:
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
-        before, told = served.family(), served.output.count("has stopped responding and is killed")
+        before, told = served.family(), served.output.count("does not respond; killing it")
         for name in frozen:
             os.kill(before[name], signal.SIGSTOP)
         answer = client.post(
@@ -285,7 +285,7 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
         eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
         now = served.family()
         assert all(now[name] != before[name] and not is_running(before[name]) for name in frozen)
-        assert served.output.count("has stopped responding and is killed") == told + len(frozen)
+        assert served.output.count("does not respond; killing it") == told + len(frozen)
         assert [now[name] for name in ("api 1", "api 2")] == [
             before[name] for name in ("api 1", "api 2")
         ]

@@ -35,7 +35,7 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
     broker.prepare_folder(socket)
     assert stat.S_IMODE(socket.parent.stat().st_mode) == 0o700
     socket.parent.chmod(0o777)
-    with pytest.raises(ServeError, match="writable by no other"):
+    with pytest.raises(ServeError, match="writable only by this user"):
         broker.prepare_folder(socket)
 
 

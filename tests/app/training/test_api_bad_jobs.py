@@ -73,7 +73,7 @@ FORM: list[Case] = [
     ({"tags": {"a": 1}}, "/tags/a", "a must be a valid string, got 1"),
     ({"tags": {"a": "\0"}}, "/tags/a", "a"),
     ({"tags": {"a": "\ud800"}}, "/tags/a", "a must be valid Unicode text"),
-    ({"\ud800": 1}, "", "must be valid Unicode text"),
+    ({"\ud800": 1}, "", "must be a valid Unicode string"),
     ({"surprise": 1}, "/surprise", "surprise is not known here"),
     ({"dataset_id": 7}, "/dataset_id", "dataset_id must be a valid string, got 7"),
     ({"priority": 1000}, "/priority", "1000"),
@@ -194,7 +194,7 @@ PARAMETERS: list[Case] = [
     (algorithm(weak_ranker="forest"), "/algorithm/weak_ranker", "'forest'"),
     (algorithm(smoothing=2), "/algorithm", "must be at most 1 unless weak_ranker is 'tree'"),
     (algorithm(**{"\ud800": 1}), "/algorithm/\ud800", "no parameter"),
-    (algorithm("treerank", order="validation"), "/algorithm", "unless pruning holds rows out"),
+    (algorithm("treerank", order="validation"), "/algorithm", "unless pruning holds out rows"),
     (
         algorithm("auc_svm", feature_map="fourier", n_components=10**9),
         "/algorithm/n_components",
@@ -231,7 +231,7 @@ PARAMETERS: list[Case] = [
     (algorithm("auto", **{"n/a": 61}), "/algorithm/n~1a", "auto has no parameter 'n/a'"),
 ]
 SPACES: list[Case] = [
-    (grid({}), "/search/space", "space must hold a list"),
+    (grid({}), "/search/space", "space must contain a list"),
     (grid({"x": [1]}), "/search/space/x/0", "has no parameter 'x'"),
     (
         algorithm("logistic") | grid({"n_rounds": [1, 2]}),
@@ -286,7 +286,7 @@ SPACES: list[Case] = [
     (
         algorithm(early_stopping_rounds=5) | grid({"n_rounds": [5, 6]}),
         "/search/space/n_rounds",
-        "early_stopping_rounds must be None where n_rounds is searched",
+        "early_stopping_rounds must be None if n_rounds is searched",
     ),
 ]
 BY_CODE = {

@@ -273,7 +273,9 @@ def test_a_sample_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for each in described:
         assert each["failed"] is None
         assert 60 <= each["rows"] <= 62 < each["of_rows"] == 180
-        note = f"the control {each['algorithm']} was fitted on {each['rows']} of 180 rows"
+        note = (
+            f"the baseline {each['algorithm']} was trained on a sample ({each['rows']} of 180 rows)"
+        )
         assert any(note in warning for warning in found["warnings"])
     assert next(name for name, _ in drawn) == "rankboost"
     assert {rows for name, rows in drawn if name != "rankboost"} <= {60, 61, 62, 100, 101, 102}

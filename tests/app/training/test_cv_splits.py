@@ -200,7 +200,7 @@ def test_parts_that_lack_a_class_are_refused(
     with pytest.raises(Invalid, match=said) as caught:
         split_rows(few, validation, 0)
     is_refused = "fraction" not in said
-    by_time = "time_column null" in caught.value.detail
+    by_time = "time_column to null" in caught.value.detail
     assert by_time is (is_refused and times is not None)
 
 

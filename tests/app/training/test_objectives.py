@@ -234,8 +234,8 @@ def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("objective", "words"),
     [
-        ({"metric": "precision", "count": 5}, "needs rows that count alike; set share"),
-        ({"metric": "ndcg"}, "needs rows that count alike; use average_precision"),
+        ({"metric": "precision", "count": 5}, "needs rows of equal weight; set share"),
+        ({"metric": "ndcg"}, "needs rows of equal weight; use average_precision"),
         ({"metric": "precision", "count": 1000}, "about 100, got 1,000"),
     ],
 )

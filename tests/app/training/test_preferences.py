@@ -198,11 +198,11 @@ def test_what_cannot_be_trained_on_pairs(bench: Workbench, sentences: Sentences)
         ({"objective": {"metric": "ndcg"}}, "no positive and negative rows"),
         (
             {"algorithm": {"name": "rankboost", "weak_ranker": "tree", "push": 2.0}},
-            "push must be 1 to learn from pairs, got 2",
+            "push must be 1 for pairs, got 2",
         ),
         (
             {"validation": {"method": "dataset", "dataset_id": bipartite.id}},
-            "must be of kind preferences, it is bipartite",
+            "must be of kind preferences, but is of kind bipartite",
         ),
     ):
         with pytest.raises(Invalid, match=detail):

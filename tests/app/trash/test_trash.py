@@ -145,14 +145,14 @@ def test_after_thirty_days_it_is_deleted_for_good(
     keeper = Housekeeper(
         service.context.db, service.context.blobs, service.settings, threading.Event()
     )
-    assert keeper.round()["things in the trash"] == 0
+    assert keeper.round()["deleted resources"] == 0
     with service.context.db.write() as session:
         session.execute(
             update(Dataset)
             .where(Dataset.deleted_at.is_not(None))
             .values(deleted_at=Dataset.deleted_at - DAYS * DAY_SECONDS)
         )
-    assert keeper.round()["things in the trash"] == 1
+    assert keeper.round()["deleted resources"] == 1
     assert sorted(trash_of(client)) == sorted(set(KINDS) - {"dataset"})
 
 

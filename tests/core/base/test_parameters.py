@@ -162,8 +162,8 @@ WINDOWED = (
     *("pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push"),
 )
 LEVELS = {"weak_ranker": "tree", "max_depth": 11, "max_leaves": None}
-NEEDS_CV = "leafrank_pruning='cv' needs pruning='cv'"
-HOLDS_OUT = "unless pruning holds rows out"
+NEEDS_CV = "leafrank_pruning='cv' requires pruning='cv'"
+HOLDS_OUT = "unless pruning holds out rows"
 TOGETHER = [
     *((name, {"fpr_min": 0.2, "fpr_max": 0.1}, EMPTY_WINDOW) for name in WINDOWED),
     ("rankboost", LEVELS, "max_depth must be given, and be at most 10, where max_leaves is None"),

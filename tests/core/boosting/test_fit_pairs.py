@@ -258,7 +258,7 @@ def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted() -> 
     in_order = pair_order(ranker.decision_function(X), pairs, weight)
     assert told[-1][2] == {"loss": ranker.loss_[-1], "training_auc": pytest.approx(in_order)}
     assert not hasattr(ranker, "classes_")
-    with pytest.raises(InvalidData, match="predict needs labels"):
+    with pytest.raises(InvalidData, match="predict requires labels"):
         ranker.predict(X)
 
 
@@ -283,7 +283,7 @@ def test_bad_input_is_named(sentences: Sentences) -> None:
         ([(0.5, 1.0)], None, "integers"),
         ([(0, 1)], [-1.0], "0 or between .* got -1 for pair 0"),
         ([(0, 1)], [np.nan], "nan for pair 0"),
-        ([(0, 1)], [0.0], "leave some pair a weight"),
+        ([(0, 1)], [0.0], "must be above 0 for some pair"),
         ([(0, 1)], [1.0, 1.0], "one weight per pair"),
     ]:
         with pytest.raises(InvalidData, match=words):

@@ -216,13 +216,13 @@ def test_no_pair_underflows() -> None:
 
 
 BAD_LABELS: dict[str, tuple[Callable[..., Any], str]] = {
-    "one column only": (lambda y: y[:, 0], r"a column per label, got shape \(120,\)"),
+    "one column only": (lambda y: y[:, 0], r"one column per label, got shape \(120,\)"),
     "no column": (lambda y: y[:, :0], r"got shape \(120, 0\)"),
     "too many": (lambda y: np.zeros((120, 10_001)), "at most 10000 labels, got 10001"),
-    "text": (lambda y: y.astype(str).astype(object) + "x", "y must hold 0 and 1"),
+    "text": (lambda y: y.astype(str).astype(object) + "x", "y must contain 0 and 1"),
     "two": (lambda y: np.where(np.arange(len(y))[:, None] == 7, 2, y), "got 2.0 at row 7, label 0"),
     "missing": (lambda y: np.where(y == 1, np.nan, 0.0), "got nan at row"),
-    "too few rows": (lambda y: y[:-1], r"a row per row of X \(120\), got 119"),
+    "too few rows": (lambda y: y[:-1], r"one row per row of X \(120\), got 119"),
     "all ones": (np.ones_like, "both 0 and 1, got 1 only"),
     "all zeros": (np.zeros_like, "both 0 and 1, got 0 only"),
     "none": (lambda y: None, "y is None"),

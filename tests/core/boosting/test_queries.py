@@ -347,11 +347,11 @@ def test_only_rankboosts_family_and_lambdamart_take_queries_and_grades() -> None
             ranker.check_lists(query=True, graded=True)
             continue
         y = np.stack([table.y, 1 - table.y], axis=1) if ranker.target == "multilabel" else table.y
-        with pytest.raises(InvalidParameter, match="takes no query"):
+        with pytest.raises(InvalidParameter, match="does not accept query"):
             ranker.fit(table.X, y, query=table.query)
-        with pytest.raises(InvalidParameter, match="takes no grades"):
+        with pytest.raises(InvalidParameter, match="does not accept grades"):
             ranker.fit(table.X, y, graded=True)
-    with pytest.raises(InvalidParameter, match="takes no query"):
+    with pytest.raises(InvalidParameter, match="does not accept query"):
         RankAverage(members=[RankBoost()]).fit(table.X, table.y, query=table.query)
     for options, says in (
         ({"weak_ranker": "column"}, "weak_ranker must be stump or tree"),
@@ -369,10 +369,10 @@ def test_bad_input_is_named(sentences: Sentences) -> None:
     ranker = RankBoost(n_rounds=2)
     for query, says in (
         (table.query[:-1], "query must have one value for each of the 60 rows"),
-        (np.where(table.query == 0, np.nan, table.query), "query must not hold NaN"),
-        ([None, *table.query[1:]], "query must hold"),
+        (np.where(table.query == 0, np.nan, table.query), "query must not contain NaN"),
+        ([None, *table.query[1:]], "query must contain"),
         (table.X, "one-dimensional"),
-        (np.arange(60), "no query has rows of two grades"),
+        (np.arange(60), "rows of two grades"),
     ):
         with pytest.raises(InvalidData, match=says):
             ranker.fit(table.X, table.y, query=query, graded=True)

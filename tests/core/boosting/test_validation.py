@@ -298,9 +298,9 @@ def test_groups_are_checked_and_say_nothing_where_nothing_is_held_out(sentences:
     assert (plain.decision_function(X) == grouped.decision_function(X)).all()
     for wrong, said in (
         (np.zeros(3), "groups must have one value for each of the 400 rows"),
-        (np.full(len(y), np.nan), "groups must not hold NaN"),
+        (np.full(len(y), np.nan), "groups must not contain NaN"),
         (np.zeros((len(y), 1)), "groups must be one-dimensional"),
-        ([None] * len(y), "groups must hold numbers, booleans or text"),
+        ([None] * len(y), "groups must contain numbers, booleans or strings"),
     ):
         with pytest.raises(InvalidData, match=said):
             RankBoost(n_rounds=5).fit(X, y, groups=wrong)

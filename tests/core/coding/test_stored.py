@@ -394,7 +394,7 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path, sentences: Sentences) ->
             fit(RankBoost(n_rounds=1), unknown)
     with sentences.raises(InvalidData):
         ColumnTable(ArrayColumns(X[:0]), tmp_path)
-    with pytest.raises(InvalidData, match="each once"):
+    with pytest.raises(InvalidData, match="unique"):
         ColumnTable(ArrayColumns(X[:, :2], ("a", "a")), tmp_path)
     with pytest.raises(InvalidData, match="float64"):
         ArrayColumns(X.astype(np.float32))

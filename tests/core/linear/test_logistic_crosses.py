@@ -201,7 +201,7 @@ def test_a_clock_ends_the_search_for_crosses(sentences: Sentences) -> None:
         ("cross_n_pairs", lambda a: a - 1, "cross_keys must be"),
         ("cross_keys", lambda a: a[::-1], "must ascend"),
         ("cross_share", lambda a: a + 1, "at most 1"),
-        ("cross_effect", lambda a: a[1:], "cross_effect must hold"),
+        ("cross_effect", lambda a: a[1:], "cross_effect must contain"),
         ("unit", lambda a: a[:4], "unit must be float64 of shape"),
         ("unit", lambda a: a - np.inf, "unit must be"),
         ("w", lambda a: a[1:], "w must have"),

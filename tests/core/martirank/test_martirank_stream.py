@@ -119,7 +119,7 @@ def test_fit_starts_anew() -> None:
     ("later", "message"),
     [
         (lambda X, y: (X[:, :3], y), "X has 3 features"),
-        (lambda X, y: (X, y + 1), r"y must hold"),
+        (lambda X, y: (X, y + 1), r"y must contain"),
         (lambda X, y: (X, y[:-1]), "one label per row"),
         (lambda X, y: (X, np.where(y == 1, np.nan, 0.0)), "missing values"),
         (lambda X, y: (X, y, None, -np.ones(len(y))), "0 or between"),
@@ -149,7 +149,7 @@ def test_classes_may_be_told_before_both_are_seen(sentences: Sentences) -> None:
     assert ranker.classes_.tolist() == [0, 1]
     with sentences.raises(InvalidData):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=[1])
-    with pytest.raises(InvalidData, match="y must hold"):
+    with pytest.raises(InvalidData, match="y must contain"):
         SampledMartiRank(noise_rate=0.0).partial_fit(X, y, classes=["a", "b"])
 
 

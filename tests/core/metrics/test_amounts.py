@@ -550,7 +550,7 @@ ROWS = ([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0])
         ([1, math.nan, 1, 1], "amount must be finite, got nan at index 1"),
         ([1, math.inf, 1, 1], "amount must be finite, got inf at index 1"),
         ([1, 2], "one value for each of the 4 rows"),
-        (["a", "b", "c", "d"], "amount must hold real numbers"),
+        (["a", "b", "c", "d"], "amount must contain real numbers"),
         ([0, 1, 0, 1], "amount must be above 0 for some positive"),
     ],
 )
@@ -573,13 +573,13 @@ def test_bad_amounts_are_refused(amounts: Any, message: str) -> None:
         (lambda: AmountCosts(1, math.inf), "got inf"),
         (lambda: AmountCosts(True, 1), "got True"),
         (lambda: AmountCosts("1", 1), "got '1'"),
-        (lambda: cost_report(*ROWS, COSTS), "amount must be given"),
-        (lambda: cost_report(*ROWS, COSTS, [1] * 4, level=1), "level must lie"),
+        (lambda: cost_report(*ROWS, COSTS), "amount is required"),
+        (lambda: cost_report(*ROWS, COSTS, [1] * 4, level=1), "level must be"),
         (lambda: cost_report(*ROWS, COSTS, [1] * 4, random_state=-1), "random_state"),
         (lambda: cost_report(*ROWS, COSTS, [1] * 4, threshold=math.nan), "threshold"),
         (lambda: cost_report(*ROWS, COSTS, [1] * 4, probability=[0, 1, 2, 0]), r"\[0, 1\], got 2"),
-        (lambda: value_caught(*ROWS, [1] * 4, at=[0]), "at must hold shares above 0"),
-        (lambda: value_caught(*ROWS, [1] * 4, at=[1.1]), "at must lie in"),
+        (lambda: value_caught(*ROWS, [1] * 4, at=[0]), "at must contain fractions above 0"),
+        (lambda: value_caught(*ROWS, [1] * 4, at=[1.1]), "at must be in"),
         (lambda: value_caught(*ROWS, [1] * 4, over="columns"), "over must be one of"),
         (lambda: value_caught(*ROWS, [1, 0, 1, 0], over="amount_of_negatives"), "some negative"),
         (lambda: compare_costs(ROWS[0], [ROWS[1]], COSTS, [1] * 4), "at least two scorers"),
@@ -622,7 +622,7 @@ def test_a_cut_through_a_tie_never_costs_less() -> None:
 
 @pytest.mark.parametrize("weight", [150.0, 500.0, 1e9])
 def test_one_row_with_most_of_the_weight_says_little(weight: float) -> None:
-    """Its own loss would look certain: intervals of 0.95 must hold the population's means in most samples."""
+    """Its own loss would look certain: intervals of 0.95 must contain the population's means in most samples."""
     costs = AmountCosts(false_negative=5, false_positive=1)
     rng = np.random.default_rng(0)
 

@@ -115,10 +115,10 @@ def test_refusals(sentences: Sentences) -> None:
         change(fine, fine, 1.0)
     sound = ScoreSample([inf, 1.0], [0.0, 1.0], 3)
     for thresholds, shares, rows, message in (
-        ([inf], [0.0], 3, "2 or more"),
-        ([inf, 1.0], [0.0, 0.5, 1.0], 3, "vectors of one length"),
+        ([inf], [0.0], 3, "at least 2"),
+        ([inf, 1.0], [0.0, 0.5, 1.0], 3, "vectors of the same length"),
         ([2.0, 1.0], [0.0, 1.0], 3, "starting at"),
-        ([inf, 1.0, 1.0], [0.0, 0.5, 1.0], 3, "fall strictly"),
+        ([inf, 1.0, 1.0], [0.0, 0.5, 1.0], 3, "strictly decreasing"),
         ([inf, 1.0], [0.0, 0.5], 3, "from 0 to 1"),
         ([inf, 1.0], [0.0, 1.0], 0, "rows of after"),
         ([inf, 1.0], [0.0, 1.0], float("nan"), "rows of after"),

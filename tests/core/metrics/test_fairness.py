@@ -403,7 +403,7 @@ def test_small_groups_have_no_calibration_and_say_what_they_lack(sentences: Sent
     sentences(of_none.observed.reason)
     assert found.tests[-1].groups == 2
     for wrong, words in (
-        (np.full(y.size, 1.5), "probability must lie in"),
+        (np.full(y.size, 1.5), "probability must be in"),
         (np.full(y.size, math.nan), "probability must be finite"),
         ([0.5], "probability must have one value for each"),
     ):
@@ -473,9 +473,9 @@ def test_values_of_a_column_become_groups() -> None:
     [
         (np.arange(MAX_GROUPS + 8), "by must have at most 32 groups, got 40"),
         (["a"], "by must have one value for each of the 40 rows of y, got 1"),
-        (np.array(["x", 1] * 20, dtype=object), "by must hold values that can be ordered"),
-        (np.array([(1,), (2,)] * 20 + [None], dtype=object)[:40], "numbers, booleans or text"),
-        (np.zeros(40, dtype="datetime64[s]"), "by must hold numbers, booleans or text"),
+        (np.array(["x", 1] * 20, dtype=object), "by must contain values that can be ordered"),
+        (np.array([(1,), (2,)] * 20 + [None], dtype=object)[:40], "numbers, booleans or strings"),
+        (np.zeros(40, dtype="datetime64[s]"), "by must contain numbers, booleans or strings"),
         (np.zeros((40, 2)), "by must be one-dimensional"),
         ([], "by must not be empty"),
     ],
@@ -493,8 +493,8 @@ def test_columns_that_are_no_groups(by: Any, words: str) -> None:
         ({"threshold": "high"}, "threshold must be a number, got 'high'"),
         ({"threshold": True}, "threshold must be a number, got True"),
         ({"cutoffs": "equal", "rate": 0.1}, "cuts must be one of"),
-        ({"cutoffs": "equal_fpr"}, "cuts must have a rate or a threshold, got neither"),
-        ({"rate": 0.1}, "rate must come with cuts"),
+        ({"cutoffs": "equal_fpr"}, "cuts requires a rate or a threshold, got neither"),
+        ({"rate": 0.1}, "rate requires cuts"),
         ({"cutoffs": "equal_fpr", "rate": 1.5}, "rate must"),
         ({"windows": [(0.5, 0.5)]}, "fpr_max"),
         ({"level": 1.0}, "level"),

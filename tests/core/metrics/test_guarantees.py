@@ -164,9 +164,9 @@ def test_unequal_weights_of_the_class_are_refused(sentences: Sentences) -> None:
         ({"tpr": math.nan}, "tpr must be from"),
         ({"fpr": True}, "fpr must be from"),
         ({"fpr": "x"}, "fpr must be from"),
-        ({"fpr": 0.1, "confidence": 1.0}, "confidence must lie strictly"),
-        ({"fpr": 0.1, "confidence": math.nan}, "confidence must lie strictly"),
-        ({"fpr": 0.1, "confidence": None}, "confidence must lie strictly"),
+        ({"fpr": 0.1, "confidence": 1.0}, "confidence must be strictly"),
+        ({"fpr": 0.1, "confidence": math.nan}, "confidence must be strictly"),
+        ({"fpr": 0.1, "confidence": None}, "confidence must be strictly"),
     ],
 )
 def test_bad_input_is_refused(asked: dict[str, Any], words: str, sentences: Sentences) -> None:

@@ -292,12 +292,12 @@ def test_many_grades_have_no_volume_and_a_grade_of_one_row_is_allowed() -> None:
         ([0, 1, 2.5, 1], "whole numbers from 0 to 31, got 2.5 at row 2"),
         ([0, 1, -1, 1], "got -1 at row 2"),
         ([0, 1, 32, 1], "got 32 at row 2"),
-        ([0, 1, 10**400, 1], "must hold grades"),
-        ([0, 1, 2**63, 1], "must hold grades"),
+        ([0, 1, 10**400, 1], "must contain grades"),
+        ([0, 1, 2**63, 1], "must contain grades"),
         ([0, 1, math.nan, 1], "missing"),
         ([0, 1, math.inf, 1], "got inf at row 2"),
-        ([0, 1, None, 1], "must hold grades"),
-        (["0", "1", "2", "1"], "must hold grades"),
+        ([0, 1, None, 1], "must contain grades"),
+        (["0", "1", "2", "1"], "must contain grades"),
         ([1, 1, 1, 1], "two grades"),
         ([[0, 1], [1, 0]], "one-dimensional"),
     ],
@@ -314,9 +314,9 @@ def test_input_that_breaks_a_rule_is_refused(sentences: Sentences) -> None:
     for query, says in (
         ([1, 1, 2], "4 rows"),
         ([1, 1, 2, math.nan], "NaN"),
-        ([1, 1, 2, None], "query must hold"),
+        ([1, 1, 2, None], "query must contain"),
         ([[1, 1], [2, 2]], "one-dimensional"),
-        ([1, 2, 3, 4], "none of the 4 queries"),
+        ([1, 2, 3, 4], "undefined in all 4 queries"),
     ):
         with pytest.raises(InvalidData, match=says):
             measure_lists(y, scores, query, [ListAuc()])

@@ -234,7 +234,7 @@ def test_when_every_cut_is_too_loose_the_cut_is_to_flag_nothing() -> None:
         ({"flagged": 1.5}, r"flagged must lie in \[0, 1\], got 1.5"),
         ({"flagged": float("nan")}, r"flagged must lie in \[0, 1\], got nan"),
         ({"threshold": "high"}, "threshold must be a number, got 'high'"),
-        ({"fpr": 0.1, "level": 2}, "level must lie strictly between 0 and 1"),
+        ({"fpr": 0.1, "level": 2}, "level must be strictly between 0 and 1"),
     ],
 )
 def test_bad_requests_are_refused(options: Any, message: str) -> None:

@@ -270,14 +270,14 @@ def test_thinning_needs_two_points(value: int, sentences: Sentences) -> None:
 @pytest.mark.parametrize(
     ("fpr", "tpr", "thresholds", "message"),
     [
-        ([0, 1], [0, 1, 1], [np.inf, 0], "one length"),
-        ([[0, 1]], [[0, 1]], [[np.inf, 0]], "one length"),
+        ([0, 1], [0, 1, 1], [np.inf, 0], "the same length"),
+        ([[0, 1]], [[0, 1]], [[np.inf, 0]], "the same length"),
         ([0], [0], [np.inf], "at least 2 points"),
         ([0.1, 1], [0, 1], [np.inf, 0], "fpr must rise from 0 to 1"),
         ([0, 1], [0, 0.9], [np.inf, 0], "tpr must rise from 0 to 1"),
         ([0, 0.6, 0.5, 1], [0, 0.1, 0.2, 1], [np.inf, 3, 2, 1], "fpr must rise"),
         ([0, np.nan, 1], [0, 0.1, 1], [np.inf, 1, 0], "fpr must rise"),
-        ([0, 0, 1], [0, 0, 1], [np.inf, 1, 0], "differ from the one before"),
+        ([0, 0, 1], [0, 0, 1], [np.inf, 1, 0], "differ from the previous one"),
         ([0, 0.5, 1], [0, 0.5, 1], [np.inf, 1, 1], "thresholds must fall"),
         ([0, 0.5, 1], [0, 0.5, 1], [9.0, 1, 0], "thresholds must fall"),
         ([0, 0.5, 1], [0, 0.5, 1], [np.inf, np.nan, 0], "thresholds must fall"),

@@ -808,7 +808,7 @@ def test_bad_input_is_refused(sentences: Sentences) -> None:
     y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
     with sentences.raises(InvalidParameter):
         measure(y, scores, [PrecisionAt(count=5)])
-    with pytest.raises(InvalidParameter, match="at least one figure"):
+    with pytest.raises(InvalidParameter, match="at least one metric"):
         measure(y, scores, [])
     with pytest.raises(InvalidData, match="two"):
         measure(np.ones(4), scores, METRICS)

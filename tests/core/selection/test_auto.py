@@ -605,7 +605,7 @@ def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -
         planner(metric=PrecisionAt(count=20))
     X, y = np.arange(40.0)[:, None], np.arange(40) % 3 == 0
     search = GridSearch("logistic", {"C": [0.1, 1.0]})
-    with pytest.raises(InvalidParameter, match="ndcg@5 needs a share"):
+    with pytest.raises(InvalidParameter, match="ndcg@5 requires a share"):
         search_ranker(X, y, search, metric=Ndcg(5))
     for metric in (AveragePrecision(), Ndcg(share=0.2)):
         searched = search_ranker(X, y, search, metric=metric)

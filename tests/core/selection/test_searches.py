@@ -236,7 +236,7 @@ BAD_SPACES = {
     "no high": ({"subsample": {"low": 0.1}}, "/space/subsample/high", "high must be a finite"),
     "bool": ({"subsample": {"low": True, "high": 1}}, "/space/subsample/low", "got True"),
     "reversed": ({"subsample": {"low": 0.9, "high": 0.1}}, "/space/subsample", r"low \(0.9\)"),
-    "log of 0": ({"smoothing": {"low": 0, "high": 1, "log": True}}, "/space/smoothing/low", "greater than 0 where"),
+    "log of 0": ({"smoothing": {"low": 0, "high": 1, "log": True}}, "/space/smoothing/low", "greater than 0 if"),
     "log of text": ({"subsample": {"low": 0.1, "high": 1, "log": 1}}, "/space/subsample/log", "true or"),
     "not whole": ({"max_leaves": {"low": 3, "high": 30}}, "/space/max_leaves", "an integer"),
     "half": (

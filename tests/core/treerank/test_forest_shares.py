@@ -75,8 +75,8 @@ def test_the_shares_must_be_all_pieces_once(
 ) -> None:
     forest = TreeRankForest(n_trees=5)
     for given, message in (
-        ([], "must hold 5 pieces, got 0"),
-        (shares[:1], "must hold 5 pieces, got 2"),
+        ([], "must contain 5 pieces, got 0"),
+        (shares[:1], "must contain 5 pieces, got 2"),
         (shares[1:], "each piece once, 0 is missing"),
         ([*shares, shares[0]], "each piece once, 0 is there twice"),
         (divide(forest, table, 0, 3) + shares[1:], "each piece once, 2 is there twice"),
@@ -99,7 +99,7 @@ def test_shares_of_another_fit_are_refused(
         (TreeRankForest(n_trees=5, random_state=1), table),
         (TreeRankForest(n_trees=5, max_depth=3), table),
     ):
-        with pytest.raises(ArtifactError, match="of this very fit"):
+        with pytest.raises(ArtifactError, match="belong to this fit"):
             ranker.join_shares(shares, *rows)
 
 
@@ -110,5 +110,5 @@ def test_damaged_shares_are_refused(
     flipped = bytearray(first)
     flipped[-1] ^= 1
     for damaged in (b"", first[:40], first + b"\0", bytes(flipped)):
-        with pytest.raises(ArtifactError, match="must be whole"):
+        with pytest.raises(ArtifactError, match="must be complete"):
             TreeRankForest(n_trees=5).join_shares([damaged, second], *table)

@@ -455,7 +455,7 @@ def test_one_table_has_one_ranker_whatever_the_order_of_its_columns_name_them() 
         ("cross_share", lambda a: a + 1, "at most 1"),
         ("cross_mass", lambda a: a + np.inf, "at most"),
         ("cross_base", lambda a: a * np.nan, "at least"),
-        ("cross_effect", lambda a: a[1:], "cross_effect must hold 18 values"),
+        ("cross_effect", lambda a: a[1:], "cross_effect must contain 18 values"),
         ("cross_effect", lambda a: a - np.inf, "at least"),
         ("split_feature", lambda a: a + 6, "from 0 to 5"),
     ],

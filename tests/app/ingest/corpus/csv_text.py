@@ -58,7 +58,7 @@ def quotes() -> Iterator[Case]:
         "the line of an error after a quoted line break",
         "rows as wide as the header",
         b'a,b,y\n1,"p\nq",0\n2,"r\r\ns",1\n3,t\n',
-        Refused("2 values where the header has 3", 6),
+        Refused("2 values, but the header has 3", 6),
     )
     for name, cells_of_row, line, column in (
         ("first cell", '"1,0\n2,1\n3,0\n', 3, "a"),
@@ -73,13 +73,13 @@ def quotes() -> Iterator[Case]:
             f"an unclosed quote in the {name}",
             "unclosed quotes",
             body.encode(),
-            Refused("a quote is opened here and not closed", line, column),
+            Refused("a quote is opened here but not closed", line, column),
         )
     yield Case(
         "an unclosed quote in the header",
         "unclosed quotes",
         b'a,"y\n1,0\n2,1\n',
-        Refused("the header opens a quote and does not close it", 1),
+        Refused("the header opens a quote but does not close it", 1),
     )
 
 
@@ -92,7 +92,7 @@ def line_ends() -> Iterator[Case]:
             f"{name} ends lines that are counted",
             "rows as wide as the header",
             body,
-            Refused("1 value where the header has 2", 4),
+            Refused("1 value, but the header has 2", 4),
         )
     three = Table({"a": [1.0, 2.0, 3.0]})
     yield Case("line ends of three kinds", "csv grammar", b"a,y\r\n1,0\n2,1\r3,0\r\n", three)
@@ -115,26 +115,26 @@ def line_ends() -> Iterator[Case]:
         ("with a comma at its end", "3,0,", "3 values"),
         ("of commas", ",,,,", "5 values"),
     ):
-        detail = f"{count} where the header has 2"
+        detail = f"{count}, but the header has 2"
         yield Case(
             f"a row {name}", wide, f"a,y\n1,0\n2,1\n{row}\n4,1\n".encode(), Refused(detail, 4)
         )
         body = f"a,y\n1,0\n2,1\n\n{row}".encode()
         yield Case(f"a row {name}, the last", wide, body, Refused(detail, 5))
     above = b"\n\r\n\na,y\n1,0\n2\n"
-    detail = "1 value where the header has 2"
+    detail = "1 value, but the header has 2"
     yield Case("blank lines above the header", wide, above, Refused(detail, 6))
     yield Case(
         "rows short and long",
         wide,
         b"a,b,y\n1,2\n1,2,0\n1,2,3,4\n5,6,1\n7\n",
-        Refused("2 values where the header has 3", 2, total=3),
+        Refused("2 values, but the header has 3", 2, total=3),
     )
     yield Case(
         "a decimal comma makes a row long",
         wide,
         b"a,y\n1,5,0\n2,1\n",
-        Refused("3 values where the header has 2", 2),
+        Refused("3 values, but the header has 2", 2),
     )
 
 
@@ -220,7 +220,7 @@ def broken_bytes() -> Iterator[Case]:
     others = {
         "Parquet": b"PAR1\x15\x04",
         "an empty ZIP archive": b"PK\x05\x06\0\0",
-        "a spreadsheet or another document of old Office": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "a spreadsheet or another document of an old Office format": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
         "PDF": b"%PDF-1.7\n",
         "a picture": b"\x89PNG\r\n\x1a\n",
         "a 7z archive": b"7z\xbc\xaf'\x1c",
@@ -273,9 +273,9 @@ def dialects() -> Iterator[Case]:
         ("1.5", "'1.5' is not a number; write the decimal comma: '1,5'"),
         (
             "1.234,5",
-            "it has marks between thousands; say thousands=point, or write '1234,5'",
+            "it has thousands separators; set thousands=point, or write '1234,5'",
         ),
-        ("1.234", "it has marks between thousands; say thousands=point, or write '1234'"),
+        ("1.234", "it has thousands separators; set thousands=point, or write '1234'"),
         ("1,2,3", "'1,2,3' is not a number"),
     ):
         body = f"a;y\n{ten}{cell};1\n".encode()
@@ -309,7 +309,7 @@ NO_GROUPS = [
 
 def marks() -> Iterator[Case]:
     """Marks between thousands: only between groups of three digits, before the decimal mark."""
-    rule = "marks between thousands"
+    rule = "thousands separators"
     for (decimal, thousands), cells in GROUPED.items():
         said = {"dialect": {"decimal": decimal, "thousands": thousands, "delimiter": "semicolon"}}
         expected = Table({"a": list(cells.values())}, {"a": "numeric"})
@@ -319,7 +319,9 @@ def marks() -> Iterator[Case]:
     said = {"dialect": {"decimal": "comma", "thousands": "point", "delimiter": "semicolon"}}
     for cell in NO_GROUPS:
         body = column_of([*map(str, range(12)), cell], ";")
-        detail = f"{cell!r} is not a number by thousands=point and decimal=comma: marks between"
+        detail = (
+            f"{cell!r} is not a number with thousands=point and decimal=comma: thousands separators"
+        )
         yield Case(f"no number: {cell}", rule, body, Refused(detail, 14, "a"), said=said)
 
 

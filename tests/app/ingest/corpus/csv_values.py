@@ -13,22 +13,22 @@ MEANT: list[tuple[str, str]] = [
     ("-inf", "'-inf' is not a finite"),
     ("Infinity", "not a finite number"),
     ("+INF", "'+INF' is not a finite number"),
-    ("1e400", "'1e400' is beyond the range of a double"),
-    ("-1e400", "'-1e400' is beyond the range of a double"),
-    ("1e999999999", "is beyond the range of a double"),
-    ("9" * 400, "is beyond the range of a double"),
-    ('"1,5"', "write the decimal point: '1.5', or say decimal=comma"),
+    ("1e400", "'1e400' is outside the range of a float64"),
+    ("-1e400", "'-1e400' is outside the range of a float64"),
+    ("1e999999999", "is outside the range of a float64"),
+    ("9" * 400, "is outside the range of a float64"),
+    ('"1,5"', "write the decimal point: '1.5', or set decimal=comma"),
     ('"-0,5"', "write the decimal point: '-0.5'"),
     ('",5"', "write the decimal point: '.5'"),
-    ('"1,000"', "say thousands=comma if it is 1000, or decimal=comma if it is 1.000"),
+    ('"1,000"', "set thousands=comma if it is 1000, or decimal=comma if it is 1.000"),
 ]
 SLIPS = [
     (
         '"1.000,5"',
-        "it has marks between thousands; say decimal=comma and thousands=point, or write '1000.5'",
+        "it has thousands separators; set decimal=comma and thousands=point, or write '1000.5'",
     ),
-    ('"1,000,000"', "it has marks between thousands; say thousands=comma, or write '1000000'"),
-    ("1'000", "it has marks between thousands; say thousands=apostrophe, or write '1000'"),
+    ('"1,000,000"', "it has thousands separators; set thousands=comma, or write '1000000'"),
+    ("1'000", "it has thousands separators; set thousands=apostrophe, or write '1000'"),
     ("1\0", "'1\\x00' is not a number"),
     ("-nan", "'-nan' is not a number"),
     ("x" * 50, f"'{'x' * 40}…' is not"),
@@ -75,7 +75,7 @@ def numbers() -> Iterator[Case]:
     expected = Table({"a": late}, {"a": "categorical"})
     yield Case("text that comes late", "all rows have a say", column_of(late), expected)
     late = ["x", *map(str, range(12))]
-    refusal = Refused("'x' is not a number, as nearly all values are", 2, "a")
+    refusal = Refused("'x' is not a number, unlike nearly all other values", 2, "a")
     yield Case("numbers that come late", "all rows have a say", column_of(late), refusal)
 
 
@@ -88,8 +88,10 @@ def shares() -> Iterator[Case]:
 
     digits = [str(i) for i in range(40)]
     days = [f"2026-01-{day:02}" for day in range(1, 29)]
-    detail = "'x' is not a number, as nearly all values are; name the text for missing values"
-    no_date = "'x' is not a date, as 2026-01-31"
+    detail = (
+        "'x' is not a number, unlike nearly all other values; list the string for missing values"
+    )
+    no_date = "'x' is not a date, such as 2026-01-31"
     for count in (9, 1, 5):
         some = digits[:count]
         yield mixed(f"{count} numbers and a text", some, "x", "categorical", [*some, "x"])
@@ -135,7 +137,7 @@ def shares() -> Iterator[Case]:
     refusal = Refused("'2026-01-31' is not a number", 13, "a")
     yield Case("a date among numbers", "slips are errors", column_of(cells), refusal)
     cells = [*days[:11], "5"]
-    refusal = Refused("'5' is not a date, as 2026-01-31", 13, "a")
+    refusal = Refused("'5' is not a date, such as 2026-01-31", 13, "a")
     yield Case("a number among dates", "slips are errors", column_of(cells), refusal)
     cells = [*days[:3], *digits[:3]]
     yield mixed("dates and numbers", cells[:-1], cells[-1], "categorical", list(cells))
@@ -157,7 +159,7 @@ def booleans() -> Iterator[Case]:
     expected = Table({"a": [*(float(i) for i in range(30)), None]}, {"a": "numeric"})
     cells = [*map(str, range(30)), "true"]
     yield Case("true after numbers", "rare slips are missing", column_of(cells), expected)
-    refusal = Refused("'true' is not a number, as nearly all values are", 32, "a")
+    refusal = Refused("'true' is not a number, unlike nearly all other values", 32, "a")
     yield Case("true after numbers, strictly", "slips are errors", column_of(cells), refusal)
 
 

@@ -101,7 +101,7 @@ def forged() -> Iterator[Case]:
     (length,) = struct.unpack("<I", rows[-8:-4])
     said, more = b"\xd0\x0f", b"\xd0\x7f"  # 1,000 and 8,168 as Thrift writes them
     lied = rows[:-length] + rows[-length:].replace(said, more)
-    refusal = Refused("the file claims 8168 rows, but has 1000")
+    refusal = Refused("the file declares 8168 rows, but has 1000")
     yield Case("more rows than there are", "", lied, refusal, PARQUET, beside=rows)
     for name, claim in (("huge", 0x7FFFFFF0), ("negative", 0xFFFFFFF0)):
         stream = typed_body(TABLE, ARROW)
@@ -198,7 +198,7 @@ def compressed() -> Iterator[Case]:
         yield Case("zstd in two frames", "compression is seen", zstd, WHOLE, content_type)
         refusal = Refused("Content-Encoding must be gzip or zstd, got 'br'")
         yield Case("br", "known compression", body, refusal, content_type, {"encoding": "br"})
-    empty = Refused("the file is empty: a header line and rows are needed", 1)
+    empty = Refused("the file is empty: it must have a header and rows", 1)
     for codec in ("gzip", "zstd"):
         packed = pa.compress(b"", codec=codec, asbytes=True)
         yield Case(f"nothing in {codec}", "not empty", packed, empty)

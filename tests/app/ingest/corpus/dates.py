@@ -15,7 +15,7 @@ def cases() -> Iterator[Case]:
     yield Case("all dates", "dates", column_of([f'"{text}"' for text, _ in DATES]), expected)
     for text in NO_DAYS:
         body = column_of(["1970-01-02", text])
-        refusal = Refused(f"'{text}' is not a date, as 2026-01-31", 3, "a")
+        refusal = Refused(f"'{text}' is not a date, such as 2026-01-31", 3, "a")
         yield Case(f"the day {text}", "the calendar", body, refusal)
     for text in NO_DATES:
         expected = Table({"a": [text, "u"]}, {"a": "categorical"})
@@ -55,7 +55,7 @@ def orders() -> Iterator[Case]:
     cells = ["03/04/2026"] * 20 + ["20/01/2026"]
     yield case("one value is enough", cells, [APRIL_3] * 20 + [1768867200.0], "datetime")
     refusal = Refused(
-        "'20/01/2026' is not a date, as 2026-01-31, 2026-01-31T12:00:00Z, 01/31/2026", 22, "a"
+        "'20/01/2026' is not a date, such as 2026-01-31, 2026-01-31T12:00:00Z, 01/31/2026", 22, "a"
     )
     yield Case("an order that is not the one said", rule, column_of(cells), refusal, said=month)
     other = b"a,b,y\n03/04/2026,20/01/2026,0\n03/04/2026,21/01/2026,1\n"
@@ -66,7 +66,7 @@ def orders() -> Iterator[Case]:
     yield Case("two columns differ", rule, other, found)
     cells = ["13/01/2026", *["01/02/2026"] * 5, *["01/20/2026"] * 20]
     refusal = Refused(
-        "'13/01/2026' is not a date, as 2026-01-31, 2026-01-31T12:00:00Z, 01/31", 2, "a"
+        "'13/01/2026' is not a date, such as 2026-01-31, 2026-01-31T12:00:00Z, 01/31", 2, "a"
     )
     yield Case("all rows say the order, not the first", rule, column_of(cells), refusal)
     cells = ["03/04-2026", "u"]

@@ -117,12 +117,12 @@ def limits() -> Iterator[Case]:
                 content_type,
                 {what: 3},
             )
-        detail = "a table must have at most 2 rows (RANKWRIGHT_MAX_ROWS); it has more"
+        detail = "a table can have at most 2 rows (RANKWRIGHT_MAX_ROWS); this one has more"
         refusal = Refused(detail, code="too_many_rows")
         yield Case(
             "a row too many", "at most so many rows", body, refusal, content_type, {"rows": 2}
         )
-        detail = "a table must have at most 2 columns (RANKWRIGHT_MAX_COLUMNS), got 3"
+        detail = "a table can have at most 2 columns (RANKWRIGHT_MAX_COLUMNS), got 3"
         refusal = Refused(detail, line, code="too_many_columns")
         rule = "at most so many columns"
         yield Case("a column too many", rule, body, refusal, content_type, {"columns": 2})
@@ -133,8 +133,8 @@ def limits() -> Iterator[Case]:
             yield Case(title, "as many bytes as may be", packed, whole, content_type, given)
             given = {"encoding": codec, "bytes": len(body) - 1}
             detail = (
-                f"the table must be at most {len(body) - 1} bytes (RANKWRIGHT_MAX_UPLOAD_BYTES) "
-                "once decompressed; it is longer"
+                f"the table can have at most {len(body) - 1} bytes (RANKWRIGHT_MAX_UPLOAD_BYTES) "
+                "after decompression; this one has more"
             )
             refusal = Refused(detail, code="too_large")
             yield Case(
@@ -146,7 +146,7 @@ def limits() -> Iterator[Case]:
                 given,
             )
     bomb = gzip.compress(b"a,y\n1,0\n2,1\n" + b"\n" * 1_000_000)
-    refusal = Refused("the table must be at most 5000 bytes", code="too_large")
+    refusal = Refused("the table can have at most 5000 bytes", code="too_large")
     yield Case("a gzip bomb", "at most so many bytes", bomb, refusal, said={"bytes": 5000})
     body = column_of(["u", "w", "x", "u"])
     expected = Table({"a": ["u", "w", "x", "u"]}, {"a": "categorical"})
@@ -172,14 +172,14 @@ def limits() -> Iterator[Case]:
 
 def emptiness() -> Iterator[Case]:
     """Empty files, nearly empty ones, and a header alone."""
-    nothing = Refused("the file is empty: a header line and rows are needed", 1)
+    nothing = Refused("the file is empty: it must have a header and rows", 1)
     yield Case("no bytes", "not empty", b"", nothing)
     for title, body in (
         ("a mark alone", b"\xef\xbb\xbf"),
         ("line ends alone", b"\n\r\n\r\n"),
         ("a marked line end", b"\xef\xbb\xbf\n"),
     ):
-        refusal = Refused("the file has only blank lines: a header and rows are needed", 1)
+        refusal = Refused("the file has only blank lines: it must have a header and rows", 1)
         beside = body + b"a,y\n1,0\n2,1\n"
         yield Case(title, "", body, refusal, beside=beside)
     for title, body in (

@@ -63,7 +63,7 @@ def values() -> Iterator[Case]:
     )
     body = values_of('"u"', '"\\u0000"')
     yield json_case("a NUL", "no NUL in a category", body, Refused(detail, 2, "a"))
-    refusal = Refused("'1e999' is beyond the range of a double", 2, "a")
+    refusal = Refused("'1e999' is outside the range of a float64", 2, "a")
     yield json_case("1e999 in quotes", "meant as numbers", values_of("1", '"1e999"'), refusal)
 
 
@@ -90,31 +90,31 @@ def bad_lines(first: str, second: str) -> Iterator[Case]:
     """Lines that are no JSON, no object, or not flat."""
     two = Table({"a": [1.0, 2.0], "y": [0, 1]})
     for name, line, detail in (
-        ("a trailing comma", '{"a": 1, "y": 0,}', "the line is not JSON"),
-        ("single quotes", "{'a': 1, 'y': 0}", "the line is not JSON"),
-        ("a bare key", "{a: 1, y: 0}", "the line is not JSON"),
-        ("NaN", '{"a": NaN, "y": 0}', "the line is not JSON"),
-        ("Infinity", '{"a": Infinity, "y": 0}', "the line is not JSON"),
-        ("a number without end", '{"a": 1e999, "y": 0}', "the line is not JSON"),
-        ("a hexadecimal", '{"a": 0x10, "y": 0}', "the line is not JSON"),
-        ("a leading zero", '{"a": 007, "y": 0}', "the line is not JSON"),
-        ("a plus", '{"a": +1, "y": 0}', "the line is not JSON"),
-        ("a comment", '{"a": 1, "y": 0} // x', "the line is not JSON"),
-        ("two objects", f"{first}{second}", "the line is not JSON"),
-        ("an open text", '{"a": "x, "y": 0}', "the line is not JSON"),
-        ("an open object", '{"a": 1, "y": 0', "the line is not JSON"),
-        ("a tab in a text", '{"a": "x\tz", "y": 0}', "the line is not JSON"),
-        ("a lone surrogate", '{"a": "\\ud800", "y": 0}', "the line is not JSON"),
-        ("a bad escape", '{"a": "\\x", "y": 0}', "the line is not JSON"),
-        ("a NUL", '{"a": 1, "y": 0}\0', "the line is not JSON"),
-        ("depth", '{"a": ' + "[" * 5000 + "]" * 5000 + "}", "the line is not JSON: depth"),
+        ("a trailing comma", '{"a": 1, "y": 0,}', "the line is not valid JSON"),
+        ("single quotes", "{'a': 1, 'y': 0}", "the line is not valid JSON"),
+        ("a bare key", "{a: 1, y: 0}", "the line is not valid JSON"),
+        ("NaN", '{"a": NaN, "y": 0}', "the line is not valid JSON"),
+        ("Infinity", '{"a": Infinity, "y": 0}', "the line is not valid JSON"),
+        ("a number without end", '{"a": 1e999, "y": 0}', "the line is not valid JSON"),
+        ("a hexadecimal", '{"a": 0x10, "y": 0}', "the line is not valid JSON"),
+        ("a leading zero", '{"a": 007, "y": 0}', "the line is not valid JSON"),
+        ("a plus", '{"a": +1, "y": 0}', "the line is not valid JSON"),
+        ("a comment", '{"a": 1, "y": 0} // x', "the line is not valid JSON"),
+        ("two objects", f"{first}{second}", "the line is not valid JSON"),
+        ("an open text", '{"a": "x, "y": 0}', "the line is not valid JSON"),
+        ("an open object", '{"a": 1, "y": 0', "the line is not valid JSON"),
+        ("a tab in a text", '{"a": "x\tz", "y": 0}', "the line is not valid JSON"),
+        ("a lone surrogate", '{"a": "\\ud800", "y": 0}', "the line is not valid JSON"),
+        ("a bad escape", '{"a": "\\x", "y": 0}', "the line is not valid JSON"),
+        ("a NUL", '{"a": 1, "y": 0}\0', "the line is not valid JSON"),
+        ("depth", '{"a": ' + "[" * 5000 + "]" * 5000 + "}", "the line is not valid JSON: depth"),
     ):  # fmt: skip
         body = f"{first}\n{second}\n\n{line}\n"
         yield json_case(f"{name} in a line", "lines are JSON", body, Refused(detail, 4))
     broken = f"{first}\n{second}\n".encode() + b'{"a": "K\xf6ln", "y": 0}\n'
     yield json_case("a byte of Latin-1", "lines are JSON", broken, Refused("not valid UTF-8", 3))
     body = '{"a": 1,\n"y": 0}\n' + second
-    refusal = Refused("the line is not JSON", 1, total=2)
+    refusal = Refused("the line is not valid JSON", 1, total=2)
     yield json_case("an object of two lines", "lines are JSON", body, refusal)
     for name, line in (
         ("list", "[1, 0]"),
@@ -152,7 +152,7 @@ def keys() -> Iterator[Case]:
         ("twice beside quotes", '{"a": 1, "a": "\\"", "y": 0}', "a", 2),
     ):
         body = f'{{"a": 3, "y": 1}}\n{line}\n'
-        detail = f"the key '{key}' comes {times} times in one object"
+        detail = f"the key '{key}' occurs {times} times in one object"
         refusal = Refused(detail, 2, key, "duplicate_column")
         yield json_case(f"a key {name}", twice, body, refusal)
     body = '{"a": 3, "y": 1, "b": {"a": 1}}\n{"a": 4, "y": 0, "b": {"a": 1}}\n'
@@ -174,9 +174,9 @@ def keys() -> Iterator[Case]:
     ):
         yield json_case(name, "there are objects", text, refusal)
     for name, text, detail in (
-        ("a CSV", "a,y\n1,0\n2,1\n", "the line is not JSON"),
-        ("a JSON document", '[\n{"b": 1},\n]\n', "the line is not JSON"),
-        ("UTF-16", '{"a": 1}\n', "the line is not JSON"),
+        ("a CSV", "a,y\n1,0\n2,1\n", "the line is not valid JSON"),
+        ("a JSON document", '[\n{"b": 1},\n]\n', "the line is not valid JSON"),
+        ("UTF-16", '{"a": 1}\n', "the line is not valid JSON"),
     ):
         raw = text.encode("utf-16") if name == "UTF-16" else text.encode()
         total = {"a CSV": 3, "a JSON document": 3, "UTF-16": 2}[name]

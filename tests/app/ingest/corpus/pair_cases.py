@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
         body_text = f"better,worse,weight\na,b,1\nb,c,{weight}\n"
         yield pairs(body_text, "weights of pairs", f"the weight {weight!r} of a pair", refusal)
     beside = b"better,worse,weight\na,b,0\nb,c,1\n"
-    refusal = Refused("the weights must have a sum above 0", None, "weight")
+    refusal = Refused("the sum of the weights must be above 0", None, "weight")
     body = b"better,worse,weight\na,b,0\nb,c,0\n"
     yield Case("pairs of no weight", "", body, refusal, pairs=True, beside=beside)
     refusal = Refused("the table has a header but no pairs", code="no_rows")
@@ -62,13 +62,16 @@ def cases() -> Iterator[Case]:
     )
     columns = "pairs have their columns"
     refusal = Refused(
-        "needs the columns better and worse, got 'better', 'than'", None, "worse", "unknown_column"
+        "must have the columns better and worse, got 'better', 'than'",
+        None,
+        "worse",
+        "unknown_column",
     )
     yield pairs("better,than\na,b\n", columns, "no worse", refusal)
     refusal = Refused("got also 'by'", None, "by", "unknown_column")
     yield pairs("better,worse,by\na,b,me\n", columns, "a column beside", refusal)
     body = b"better,worse\na,b\nb,c\nc,a\n"
-    refusal = Refused("a list must have at most 2 pairs; it has more", code="too_many_rows")
+    refusal = Refused("a table can have at most 2 pairs; this one has more", code="too_many_rows")
     rule = "at most so many rows"
     yield Case("a pair too many", rule, body, refusal, CSV, {"rows": 2}, pairs=True)
     expected = Table({"better": [0, 1, 2], "worse": [1, 2, 0]})

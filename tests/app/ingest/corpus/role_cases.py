@@ -100,7 +100,9 @@ def label_values() -> Iterator[Case]:
         (["no", "yes", "No"], 4, "No", "'no' and 'yes'"),
         (["a", "b", "b", "c"], 5, "c", "'a' and 'b'"),
     ):
-        refusal = Refused(f"'{wrong}' is a third value of the label, beside {pair}", line, "y")
+        refusal = Refused(
+            f"'{wrong}' is a third value of the label, in addition to {pair}", line, "y"
+        )
         yield Case(f"the third value {wrong}", "two values", labels(*values), refusal)
     for token in ("", "NA", " ? ", '""'):
         refusal = Refused("the label is missing", 3, "y")
@@ -148,7 +150,7 @@ def roles() -> Iterator[Case]:
         given = {role: ["z"]} | ({"kind": "multilabel"} if role == "labels" else {})
         yield Case(f"unknown {role}", "roles are of the table", body, refusal, said=given)
     for one, other in (("label", "weight"), ("label", "group"), ("weight", "group")):
-        detail = f"each role needs a column of its own, got 'a' as {one} and as {other}"
+        detail = f"each column can have only one role, got 'a' as {one} and as {other}"
         refusal = Refused(detail, None, "a", "column_in_two_roles")
         yield Case(
             f"{one} and {other}", "roles are apart", body, refusal, said={one: "a", other: "a"}
@@ -165,7 +167,7 @@ def roles() -> Iterator[Case]:
     }
     for name, given in asked.items():
         column = given["categorical"][0]
-        detail = f"a categorical column must be a feature, '{column}' has another role"
+        detail = f"a categorical column must be a feature; '{column}' has another role"
         refusal = Refused(detail, None, column, "column_in_two_roles")
         rule = "only features are declared"
         yield Case(f"categorical is {name}", rule, body, refusal, said=given)
@@ -217,7 +219,7 @@ def weights_and_groups() -> Iterator[Case]:
     ):
         body = weighed("1", cell, "1")
         yield Case(f"the weight {cell!r}", rule, body, Refused(detail, 3, "w"), said=given)
-    refusal = Refused("the weights must have a sum above 0, got 0", None, "w")
+    refusal = Refused("the sum of the weights must be above 0, got 0", None, "w")
     yield Case("no weight at all", "weights have a sum", weighed("0", "0"), refusal, said=given)
     given = {"group": "g", "label": "y"}
 
@@ -249,13 +251,13 @@ def items_and_labels() -> Iterator[Case]:
     yield Case(
         "items that are said", "the item is said", body, expected, said=kind | {"item": "film"}
     )
-    refusal = Refused("name it in item, or call it item or id", code="no_item")
+    refusal = Refused("set item to it, or call it item or id", code="no_item")
     body = table("a,film", "1,x", "2,z")
     beside = table("a,item", "1,x", "2,z")
     yield Case("no item", "", body, refusal, said=kind, beside=beside)
     refusal = Refused("a table of items needs at least one feature column", code="no_features")
     yield Case("items alone", "there are features", table("item", "x", "z"), refusal, said=kind)
-    refusal = Refused("item 'x' is in line 2 already", 4, "item", total=2)
+    refusal = Refused("item 'x' is already in line 2", 4, "item", total=2)
     body = table("item,a", "x,1", "z,2", "x,3", " x ,4")
     yield Case("an item twice", "no item twice", body, refusal, said=kind)
     refusal = Refused("the item must not be missing", 3, "item")

@@ -178,7 +178,7 @@ def unsupported() -> Iterator[Case]:
             if name in ("time32", "time64", "duration", "json"):
                 continue  # as a label these are text
             table = pa.table({"n": range(len(array)), "y": array})
-            detail = "a label, item, group or categorical column must hold text, numbers or booleans, not "
+            detail = "a label, item, group or categorical column must contain strings, numbers or booleans, not "
             refusal = Refused(detail, code="unsupported_type")
             body = typed_body(table, content_type)
             yield Case(f"a {name} is no label", "roles are text", body, refusal, content_type)
@@ -242,7 +242,9 @@ def roles() -> Iterator[Case]:
         body = typed_body(table, content_type)
         yield Case("a null label", "no label is missing", body, refusal, content_type)
         table = pa.table({"a": [1, 2, 3], "y": [0, 1, 2]})
-        refusal = Refused("row 3: '2' is a third value of the label, beside '0' and '1'", None, "y")
+        refusal = Refused(
+            "row 3: '2' is a third value of the label, in addition to '0' and '1'", None, "y"
+        )
         body = typed_body(table, content_type)
         yield Case("a third value", "two values", body, refusal, content_type)
         for name, array in (
@@ -275,7 +277,7 @@ def _dates(content_type: str) -> Iterator[Case]:
     yield Case("a day beyond all years", "typed dates", body, expected, content_type)
     days = [f"2026-01-{day:02}" for day in range(1, 25)]
     body = typed_column(pa.array(["x", *days]), content_type)
-    refusal = Refused("row 1: 'x' is not a date, as 2026-01-31", None, "a")
+    refusal = Refused("row 1: 'x' is not a date, such as 2026-01-31", None, "a")
     yield Case("texts of dates that come late", "texts of dates", body, refusal, content_type)
     few = [*days[:3], "x", "z", "x"]
     body = typed_column(pa.array(few), content_type)
@@ -297,7 +299,7 @@ def far_times() -> Iterator[Case]:
     refusal = Refused("a column of decimal128(38, 16843027) cannot be read")
     yield Case("a forged scale", "", forged, refusal, ARROW, beside=tenths)
     far = pa.array([2**62, 1], pa.timestamp("s"))
-    refusal = Refused("a date or time that is read as text must be in the years 1 to 9999")
+    refusal = Refused("a date or time that is read as a string must be in the years 1 to 9999")
     given = {"categorical": ["a"]}
     beside = typed_column(pa.array([2, 1], pa.timestamp("s")), ARROW)
     body = typed_column(far, ARROW)
