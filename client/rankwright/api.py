@@ -137,7 +137,7 @@ class CreateBatchScore(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
 
@@ -208,9 +208,9 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
         Number of reasons, 1 to 20: the largest contributions to the difference between the score and
         the reference. For models whose scores are not sums over features they are estimates, each with
         its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.
+        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
@@ -225,7 +225,7 @@ class CreateComparison(TypedDict, total=False):
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    figures: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
@@ -255,7 +255,7 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     windows : Sequence[Mapping[str, Any]], optional
         Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
         1.0}]`.
-    figures : str | Sequence[str], optional
+    metrics : str | Sequence[str], optional
         Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
         `precision@100` or `two_way:0.1,0.8`. Default: none.
     level : float, optional
@@ -266,7 +266,7 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     costs : Mapping[str, Any], optional
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "figures", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
 
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
@@ -277,7 +277,7 @@ class CreateEvaluation(TypedDict, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
     at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
-    cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
+    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
     protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns whose names suggest a legally protected attribute (`columns[].protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
@@ -317,7 +317,7 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
     at : Mapping[str, Any], optional
         The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias
         and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.
-    cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
+    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same
         TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.
     protected : Sequence[str], optional
@@ -332,7 +332,7 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
         Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out
         rows.
     """
-    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations", record_of(types.Evaluation), {"model": model, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
 class CreateKey(TypedDict, total=False):
     """Keywords of `create_key`."""
@@ -1249,7 +1249,7 @@ class PutAlias(TypedDict, total=False):
 
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
-    promise: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
     memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. The memo is stored with this revision.']
 
 
@@ -1285,13 +1285,13 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         ETag of the alias. Required to change or delete an existing alias.
     if_none_match : str, optional
         `*`: create the alias, or return an error if it exists.
-    promise : Mapping[str, Any], optional
+    guarantee : Mapping[str, Any], optional
         The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps
         its current guarantee.
     memo : Mapping[str, Any], optional
         Why the alias is moved. The memo is stored with this revision.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "promise", "memo"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
 class PutCalibration(TypedDict, total=False):
     """Keywords of `put_calibration`."""
@@ -1533,6 +1533,21 @@ def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/artifact", bytes_of)
 
+def read_baselines(ref: str, /) -> ApiRequest[types.Baselines]:
+    """Read the comparison with baselines.
+
+    Return the baselines (logistic regression and an SVM for the AUC, trained on the same splits) with paired
+    comparisons to the model. Returns 404 if the model was trained without baselines.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/baselines", record_of(types.Baselines))
+
 def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """Read a batch score.
 
@@ -1624,21 +1639,6 @@ def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """
     return ApiRequest.of("GET", f"/v1/comparisons/{segment(comparison_id)}", record_of(types.Comparison))
 
-def read_controls(ref: str, /) -> ApiRequest[types.Controls]:
-    """Read the comparison with baselines.
-
-    Return the baselines (logistic regression and an SVM for the AUC, trained on the same splits) with paired
-    comparisons to the model. Returns 404 if the model was trained without baselines.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    ref : str
-        The model: id, name (its latest version), name:version or name@alias.
-    """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/controls", record_of(types.Controls))
-
 def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """Read a dataset.
 
@@ -1667,41 +1667,6 @@ def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
         Id of the evaluation.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}", record_of(types.Evaluation))
-
-class ReadEvaluationFigures(TypedDict, total=False):
-    """Keywords of `read_evaluation_figures`."""
-
-    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
-    fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
-
-
-@keywords(ReadEvaluationFigures)
-def read_evaluation_figures(evaluation_id: str, /, figure: str | Sequence[str], **fields: Unpack[ReadEvaluationFigures]) -> ApiRequest[types.EvaluationFigures]:
-    """Estimate metrics.
-
-    Return average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    evaluation_id : str
-        Id of the evaluation.
-    figure : str | Sequence[str]
-        Metric to compute; repeat it for several. `average_precision`; `precision@100` and
-        `precision@1%`, at the top of the list, and `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
-        fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
-        most 0.1 and a TPR of at least 0.8.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        `true`: assume that the population has exactly the fraction of positives of these rows. By
-        default, the intervals allow for its sampling variation.
-    """
-    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/figures", record_of(types.EvaluationFigures), {"figure": figure, **fields})
 
 class ReadEvaluationGains(TypedDict, total=False):
     """Keywords of `read_evaluation_gains`."""
@@ -1762,6 +1727,41 @@ def read_evaluation_list_curve(evaluation_id: str, kind: Literal["precision_reca
         `histogram`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/curves/{segment(kind)}", record_of(types.EvaluationCurve), {**fields})
+
+class ReadEvaluationMetricEstimates(TypedDict, total=False):
+    """Keywords of `read_evaluation_metric_estimates`."""
+
+    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
+    fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
+
+
+@keywords(ReadEvaluationMetricEstimates)
+def read_evaluation_metric_estimates(evaluation_id: str, /, metric: str | Sequence[str], **fields: Unpack[ReadEvaluationMetricEstimates]) -> ApiRequest[types.EvaluationMetricEstimates]:
+    """Estimate metrics.
+
+    Return average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    metric : str | Sequence[str]
+        Metric to compute; repeat it for several. `average_precision`; `precision@100` and
+        `precision@1%`, at the top of the list, and `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
+        fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
+        most 0.1 and a TPR of at least 0.8.
+    definition : Literal["interpolated", "empirical"] | str, optional
+        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
+        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
+        Agarwal 2016, eq. 2).
+    fixed_prevalence : bool, optional
+        `true`: assume that the population has exactly the fraction of positives of these rows. By
+        default, the intervals allow for its sampling variation.
+    """
+    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/metric-estimates", record_of(types.EvaluationMetricEstimates), {"metric": metric, **fields})
 
 class ReadEvaluationOperatingPoint(TypedDict, total=False):
     """Keywords of `read_evaluation_operating_point`."""
@@ -1873,45 +1873,6 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
         Number of the last event you have read; the stream continues after it.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
-
-class ReadFigures(TypedDict, total=False):
-    """Keywords of `read_figures`."""
-
-    on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
-    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
-    fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
-
-
-@keywords(ReadFigures)
-def read_figures(ref: str, /, figure: str | Sequence[str], **fields: Unpack[ReadFigures]) -> ApiRequest[types.ModelFigures]:
-    """Estimate metrics.
-
-    Return average precision, precision at k, NDCG and areas, each with its confidence interval and a test against
-    random scores, from the model's curve on one part of the data.
-
-    Scope: `read`.
-
-    Parameters
-    ----------
-    ref : str
-        The model: id, name (its latest version), name:version or name@alias.
-    figure : str | Sequence[str]
-        Metric to compute; repeat it for several. `average_precision`; `precision@100` and
-        `precision@1%`, at the top of the list, and `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
-        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
-        fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
-        most 0.1 and a TPR of at least 0.8.
-    on : Literal["validation", "train"] | str, optional
-        Part of the data. `validation`: the held-out rows. `train`: the training rows.
-    definition : Literal["interpolated", "empirical"] | str, optional
-        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
-        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
-        Agarwal 2016, eq. 2).
-    fixed_prevalence : bool, optional
-        `true`: assume that the population has exactly the fraction of positives of these rows. By
-        default, the intervals allow for its sampling variation.
-    """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/figures", record_of(types.ModelFigures), {"figure": figure, **fields})
 
 class ReadFits(TypedDict, total=False):
     """Keywords of `read_fits`."""
@@ -2116,6 +2077,45 @@ def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types
         Maximum number of rounds, from the first.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/margins", record_of(types.Margins), {**fields})
+
+class ReadMetricEstimates(TypedDict, total=False):
+    """Keywords of `read_metric_estimates`."""
+
+    on: Annotated[Literal["validation", "train"] | str | None, 'Part of the data. `validation`: the held-out rows. `train`: the training rows.']
+    definition: Annotated[Literal["interpolated", "empirical"] | str | None, 'Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan & Agarwal 2016, eq. 2).']
+    fixed_prevalence: Annotated[bool | None, '`true`: assume that the population has exactly the fraction of positives of these rows. By default, the intervals allow for its sampling variation.']
+
+
+@keywords(ReadMetricEstimates)
+def read_metric_estimates(ref: str, /, metric: str | Sequence[str], **fields: Unpack[ReadMetricEstimates]) -> ApiRequest[types.ModelMetricEstimates]:
+    """Estimate metrics.
+
+    Return average precision, precision at k, NDCG and areas, each with its confidence interval and a test against
+    random scores, from the model's curve on one part of the data.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    metric : str | Sequence[str]
+        Metric to compute; repeat it for several. `average_precision`; `precision@100` and
+        `precision@1%`, at the top of the list, and `lift@15%`; `precision_at_recall:0.8`; `ndcg` and
+        `ndcg@10`; `auc`; `gini`; `pauc:0,0.05`, over a window of FPR, and `empirical:0,0.05`, the
+        fraction of pairs strictly in order in the window; `two_way:0.1,0.8`, the area with an FPR of at
+        most 0.1 and a TPR of at least 0.8.
+    on : Literal["validation", "train"] | str, optional
+        Part of the data. `validation`: the held-out rows. `train`: the training rows.
+    definition : Literal["interpolated", "empirical"] | str, optional
+        Definition of `auc` and `pauc`. `interpolated`: a tie counts half. `empirical`: the fraction of
+        pairs strictly in order, over the positives and the negatives of certain ranks (Narasimhan &
+        Agarwal 2016, eq. 2).
+    fixed_prevalence : bool, optional
+        `true`: assume that the population has exactly the fraction of positives of these rows. By
+        default, the intervals allow for its sampling variation.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/metric-estimates", record_of(types.ModelMetricEstimates), {"metric": metric, **fields})
 
 class ReadMetrics(TypedDict, total=False):
     """Keywords of `read_metrics`."""
@@ -2839,7 +2839,7 @@ class ScoreRow(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside. A feature with this name takes precedence.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on. A feature with this name takes precedence."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error. A feature with this name takes precedence.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`. A feature with this name takes precedence.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A feature with this name takes precedence.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`. A feature with this name takes precedence.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`. A feature with this name takes precedence.']
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score. A feature with this name takes precedence.']
@@ -2874,9 +2874,9 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
         Number of reasons, 1 to 20: the largest contributions to the difference between the score and
         the reference. For models whose scores are not sums over features they are estimates, each with
         its standard error. A feature with this name takes precedence.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`. A
+        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A
         feature with this name takes precedence.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
@@ -2912,7 +2912,7 @@ class ScoreRows(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
 
@@ -2977,9 +2977,9 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         Number of reasons, 1 to 20: the largest contributions to the difference between the score and
         the reference. For models whose scores are not sums over features they are estimates, each with
         its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.
+        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
@@ -3008,7 +3008,7 @@ class SubmitJob(TypedDict, total=False):
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
     validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
-    controls: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
     priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
     tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
@@ -3050,7 +3050,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.
     search : Mapping[str, Any], optional
         Search for good parameters before training. Null: train with the given parameters.
-    controls : bool, optional
+    baselines : bool, optional
         Whether to train baselines on the same splits for comparison: logistic regression and an SVM for
         the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
         that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
@@ -3069,7 +3069,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "controls", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class UploadDataset(TypedDict, total=False):
     """Keywords of `upload_dataset`."""
@@ -3195,7 +3195,7 @@ class ValidateBatchScore(TypedDict, total=False):
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
-    reference: Annotated[Literal["negative", "average", "cut"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.']
+    reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
 
@@ -3253,9 +3253,9 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
         Number of reasons, 1 to 20: the largest contributions to the difference between the score and
         the reference. For models whose scores are not sums over features they are estimates, each with
         its standard error.
-    reference : Literal["negative", "average", "cut"] | str, optional
+    reference : Literal["negative", "average", "cutoff"] | str, optional
         Reference that the score is compared with. `negative`: the average negative row. `average`: the
-        average training row. `cut`: the cutoff of the alias, or `threshold`. Default: `negative`.
+        average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.
     direction : Literal["raises", "lowers", "both"] | str, optional
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
@@ -3285,7 +3285,7 @@ class ValidateComparison(TypedDict, total=False):
     """Keywords of `validate_comparison`."""
 
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
-    figures: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
@@ -3308,7 +3308,7 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     windows : Sequence[Mapping[str, Any]], optional
         Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max":
         1.0}]`.
-    figures : str | Sequence[str], optional
+    metrics : str | Sequence[str], optional
         Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
         `precision@100` or `two_way:0.1,0.8`. Default: none.
     level : float, optional
@@ -3319,7 +3319,7 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     costs : Mapping[str, Any], optional
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "figures", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""
@@ -3328,7 +3328,7 @@ class ValidateEvaluation(TypedDict, total=False):
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
     at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
-    cuts: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
+    cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
     protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns whose names suggest a legally protected attribute (`columns[].protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
@@ -3359,7 +3359,7 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
     at : Mapping[str, Any], optional
         The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias
         and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.
-    cuts : Literal["equal_fpr", "equal_tpr"] | str, optional
+    cutoffs : Literal["equal_fpr", "equal_tpr"] | str, optional
         Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same
         TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.
     protected : Sequence[str], optional
@@ -3374,7 +3374,7 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
         Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out
         rows.
     """
-    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cuts", "protected", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/evaluations/validate", record_of(types.Valid), {"model": model, "dataset_id": dataset_id, **fields}, body=["model", "dataset_id", "windows", "level", "group_by", "at", "cutoffs", "protected", "amount", "costs"])
 
 class ValidateJob(TypedDict, total=False):
     """Keywords of `validate_job`."""
@@ -3383,7 +3383,7 @@ class ValidateJob(TypedDict, total=False):
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
     validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
-    controls: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
     priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
     tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
@@ -3414,7 +3414,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.
     search : Mapping[str, Any], optional
         Search for good parameters before training. Null: train with the given parameters.
-    controls : bool, optional
+    baselines : bool, optional
         Whether to train baselines on the same splits for comparison: logistic regression and an SVM for
         the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
         that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
@@ -3433,7 +3433,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "controls", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class ValidateKey(TypedDict, total=False):
     """Keywords of `validate_key`."""

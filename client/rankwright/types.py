@@ -54,11 +54,11 @@ class Alias(Record):
     """Revision number, from 1. It is also the ETag."""
     model_id: str
     """Id of the model that the alias points to."""
-    promise: CurrentPromise | None
+    guarantee: CurrentGuarantee | None
     """Guarantee of every version behind the alias. Null: there is none, and score responses have no
     `flag`.
     """
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     """Threshold with which the current version meets the guarantee. Null without a guarantee."""
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
@@ -69,7 +69,7 @@ class Alias(Record):
     history: list[AliasStep]
     """The revisions of the alias, the newest first."""
 
-class AliasCut(Record):
+class AliasCutoff(Record):
     """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
 
     threshold: float | None
@@ -86,9 +86,9 @@ class AliasStep(Record):
     """Revision number, from 1."""
     model_id: str
     """Id of the model."""
-    promise: CurrentPromise | None
+    guarantee: CurrentGuarantee | None
     """Guarantee of this revision. Null without one."""
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     """Cutoff of this revision. Null without a guarantee."""
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
@@ -108,11 +108,11 @@ class AliasSummary(Record):
     """Revision number, from 1. It is also the ETag."""
     model_id: str
     """Id of the model that the alias points to."""
-    promise: CurrentPromise | None
+    guarantee: CurrentGuarantee | None
     """Guarantee of every version behind the alias. Null: there is none, and score responses have no
     `flag`.
     """
-    cut: AliasCut | None
+    cutoff: AliasCutoff | None
     """Threshold with which the current version meets the guarantee. Null without a guarantee."""
     memo: StoredMemo | None
     """Why the alias was last moved. Null if no memo was given."""
@@ -126,7 +126,7 @@ class AreaDrift(Record):
 
     of: Literal['auc', 'pauc', 'pair_order', 'list', 'grades', 'prevalence']
     """`auc`, `pauc`, `pair_order`, `list` (a metric within queries), `grades` or `prevalence`."""
-    figure: str | None = None
+    metric: str | None = None
     """Name of the metric, such as `ndcg@10`. Null for areas."""
     label: str | None = None
     """Name of the label. Null unless the model has several labels."""
@@ -156,40 +156,6 @@ class Artifact(Record):
     """SHA-256 of the file."""
     bytes: int
     """Size of the file in bytes."""
-
-class AskedCut(Record):
-    """An operating point and the rate that was requested."""
-
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    fpr: Interval
-    """Fraction of the negatives that are flagged."""
-    tpr: Interval
-    """Fraction of the positives that are flagged."""
-    precision: Interval
-    """Fraction of the flagged rows that are positive, at this `prevalence`."""
-    lift: Interval
-    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
-    flagged: Interval
-    """Fraction of all rows that are flagged, at this `prevalence`."""
-    threshold_low: float | None
-    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
-    cost, in the population. Null: the data set no limit.
-    """
-    threshold_high: float | None
-    """Upper end of that interval. Null: the data set no limit."""
-    prevalence: float
-    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
-    tpr_at_fpr: Interval | None
-    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
-    if no `fpr` was requested.
-    """
-    fpr_at_tpr: Interval | None
-    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
-    cost: Cost | None
-    """Mean cost per row. Null if no costs were given."""
-    asked: str
-    """The requested rate."""
 
 class AuditEntry(Record):
     """One change in the audit log."""
@@ -221,6 +187,37 @@ class Band(Record):
     level: float
     """Confidence level of the band."""
 
+class Baseline(Record):
+    """A baseline: a simple model fitted on the same splits."""
+
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: dict[str, Any]
+    """Parameters of the algorithm."""
+    fit_seconds: float
+    """Fit time over all folds, in seconds."""
+    failed: str | None
+    """Why the fit failed; otherwise null."""
+    rows: int | None
+    """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
+    of_rows: int | None
+    """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
+    random_split: SeemingArea | None = None
+    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from
+    the baseline's AUC shows the effect of time. Null for other validation methods and for all baselines
+    but the first.
+    """
+
+class BaselineArea(Record):
+    """The value of one baseline."""
+
+    algorithm: str
+    """Name of the baseline's algorithm."""
+    area: Interval
+    """Value of the baseline."""
+    difference: Difference
+    """Difference between the two values: that of the model minus that of the baseline."""
+
 class BaselineWindow(Record):
     """A window of false positive rates."""
 
@@ -229,17 +226,44 @@ class BaselineWindow(Record):
     fpr_max: float
     """Upper end of the window of false positive rates."""
 
+class Baselines(Record):
+    """Whether a model is significantly better than its baselines."""
+
+    model_id: str
+    """Id of the model."""
+    level: float
+    """Confidence level of each interval."""
+    beats: bool | None
+    """True if the model is better than every baseline, by `metric` or else by the area over `decided_on`,
+    each with an adjusted p-value below 1 − `level`. False also if there are too few rows for a test.
+    Null if no baseline was trained.
+    """
+    decided_on: BaselineWindow
+    """Window of the job's objective. For `tpr`: the window that the model is trained for."""
+    baselines: list[Baseline]
+    """The baselines."""
+    windows: list[WindowBaselines]
+    """Comparison over each window."""
+    metric: MetricBaselines | None = None
+    """Comparison by the metric of an objective such as `average_precision` or `precision`. Null for other
+    objectives.
+    """
+    skipped: str | None
+    """Why no baselines were trained; otherwise null."""
+
 class BatchReasons(Record):
     """Options of the reasons in the result."""
 
     n: int
     """Number of reasons per row."""
-    reference: Literal['negative', 'average', 'cut']
+    reference: Literal['negative', 'average', 'cutoff']
     """Reference that the scores are compared with."""
     direction: Literal['raises', 'lowers', 'both']
     """Contributions that are returned: those that raise the score, those that lower it, or both."""
     threshold: float | None
-    """Score to compare with, for the reference `cut`. Null: the cutoff of the alias, or another reference."""
+    """Score to compare with, for the reference `cutoff`. Null: the cutoff of the alias, or another
+    reference.
+    """
     dictionary: int | None
     """Revision of the reason codes. Null if the model name had none."""
 
@@ -361,7 +385,7 @@ class Calibration(Record):
     """Version number of the calibration, from 1."""
     method: Literal['platt', 'beta', 'isotonic']
     """`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."""
-    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    trained_on: Literal['validation', 'out_of_fold', 'dataset']
     """Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: the out-
     of-fold scores of a cross-validated model, on the scale of the served ranker. `dataset`: a later
     dataset.
@@ -466,7 +490,7 @@ class CalibrationSummary(Record):
     """Version number of the calibration, from 1."""
     method: Literal['platt', 'beta', 'isotonic']
     """`platt`, `beta` or `isotonic`: the method with the lowest log loss on held-out folds."""
-    learnt_on: Literal['validation', 'out_of_fold', 'dataset']
+    trained_on: Literal['validation', 'out_of_fold', 'dataset']
     """Rows that the calibration was fitted on. `validation`: the validation rows. `out_of_fold`: the out-
     of-fold scores of a cross-validated model, on the scale of the served ranker. `dataset`: a later
     dataset.
@@ -608,26 +632,6 @@ class ComparedCurve(Record):
     points: list[ComparedPoint]
     """At most 100 points, from (0, 0) to (1, 1)."""
 
-class ComparedFigure(Record):
-    """The models compared by one metric."""
-
-    differences: list[ComparedPair]
-    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and
-    metrics, separately from the windows.
-    """
-    winner: str | None = None
-    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
-    most 0.05. Null if there is none.
-    """
-    figure: str
-    """Name of the metric."""
-    values: list[ComparedValue]
-    """Value of each model."""
-    p_value: float | None
-    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
-    window that holds fewer than 3 effective negatives.
-    """
-
 class ComparedLists(Record):
     """The models compared by the mean of one metric over the queries. The tests are paired by query."""
 
@@ -639,7 +643,7 @@ class ComparedLists(Record):
     """Id of the model that is better than every other one, each difference with an adjusted p-value of at
     most 0.05. Null if there is none.
     """
-    figure: str
+    metric: str
     """Name of the metric."""
     values: list[ComparedValue]
     """Value of each model."""
@@ -651,6 +655,26 @@ class ComparedLists(Record):
     """Number of queries in which the metric is defined."""
     skipped: int
     """Number of queries in which the metric is undefined."""
+
+class ComparedMetric(Record):
+    """The models compared by one metric."""
+
+    differences: list[ComparedPair]
+    """Difference of each pair of models. p-values are adjusted with Holm's method over all pairs and
+    metrics, separately from the windows.
+    """
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
+    metric: str
+    """Name of the metric."""
+    values: list[ComparedValue]
+    """Value of each model."""
+    p_value: float | None
+    """Joint p-value of the hypothesis that the metric is equal for all models. Null for an area over a
+    window that holds fewer than 3 effective negatives.
+    """
 
 class ComparedModel(Record):
     """One of the compared models, under its name at the time of the request."""
@@ -786,7 +810,7 @@ class ComparisonResult(Record):
     """
     windows: list[ComparedWindow]
     """The comparison over each window."""
-    figures: list[ComparedFigure] | None = None
+    metrics: list[ComparedMetric] | None = None
     """The comparison by each of the requested `metrics`."""
     costs: ComparedCosts | None = None
     """The comparison by costs. Null if no costs were requested."""
@@ -794,84 +818,6 @@ class ComparisonResult(Record):
     """The comparison within queries, by `auc`, `ndcg@10` and `map`. Empty without a query column."""
     curves: list[ComparedCurve] | None = None
     """ROC curve of each model on these rows. Empty in a list of comparisons."""
-
-class Control(Record):
-    """A baseline: a simple model fitted on the same splits."""
-
-    algorithm: str
-    """Name of the algorithm."""
-    parameters: dict[str, Any]
-    """Parameters of the algorithm."""
-    fit_seconds: float
-    """Fit time over all folds, in seconds."""
-    failed: str | None
-    """Why the fit failed; otherwise null."""
-    rows: int | None
-    """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
-    of_rows: int | None
-    """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
-    random_split: SeemingArea | None = None
-    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from
-    the baseline's AUC shows the effect of time. Null for other validation methods and for all baselines
-    but the first.
-    """
-
-class ControlArea(Record):
-    """The value of one baseline."""
-
-    algorithm: str
-    """Name of the baseline's algorithm."""
-    area: Interval
-    """Value of the baseline."""
-    difference: Difference
-    """Difference between the two values: that of the model minus that of the baseline."""
-
-class ControlFigure(Record):
-    """The model and the baselines by the metric of the job's objective."""
-
-    figure: str
-    """Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."""
-    chosen: Interval
-    """Value of the model."""
-    controls: list[ControlArea]
-    """Values of the baselines."""
-
-class ControlWindow(Record):
-    """The model and the baselines over one window of false positive rates; [0, 1] is the AUC."""
-
-    fpr_min: float
-    """Lower end of the window of false positive rates."""
-    fpr_max: float
-    """Upper end of the window of false positive rates."""
-    chosen: Interval
-    """Area of the model."""
-    controls: list[ControlArea]
-    """Areas of the baselines."""
-
-class Controls(Record):
-    """Whether a model is significantly better than its baselines."""
-
-    model_id: str
-    """Id of the model."""
-    level: float
-    """Confidence level of each interval."""
-    beats: bool | None
-    """True if the model is better than every baseline, by `metric` or else by the area over `decided_on`,
-    each with an adjusted p-value below 1 − `level`. False also if there are too few rows for a test.
-    Null if no baseline was trained.
-    """
-    decided_on: BaselineWindow
-    """Window of the job's objective. For `tpr`: the window that the model is trained for."""
-    controls: list[Control]
-    """The baselines."""
-    windows: list[ControlWindow]
-    """Comparison over each window."""
-    figure: ControlFigure | None = None
-    """Comparison by the metric of an objective such as `average_precision` or `precision`. Null for other
-    objectives.
-    """
-    skipped: str | None
-    """Why no baselines were trained; otherwise null."""
 
 class Cost(Record):
     """Mean cost per row at this threshold."""
@@ -919,7 +865,7 @@ class CrossGroupAuc(Record):
     negatives_of: str | None
     """Group of the negatives. Null: the rows without a value."""
 
-class CurrentPromise(Record):
+class CurrentGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
     are null.
     """
@@ -937,7 +883,7 @@ class CurrentPromise(Record):
     rows.
     """
 
-class Cut(Record):
+class Cutoff(Record):
     """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
 
     threshold: float | None
@@ -1286,7 +1232,7 @@ class EvaluatedCurve(Record):
     """Partial AUC over each window."""
     tpr_at_fpr: list[Height]
     """TPR at fixed false positive rates."""
-    operating_point: EvaluatedCut | None
+    operating_point: EvaluatedCutoff | None
     """Rates at the threshold of `cutoff`. Null without a cutoff."""
     positives: int
     """Number of positive rows."""
@@ -1309,10 +1255,10 @@ class EvaluatedCurve(Record):
     threshold. The rows must have the same prevalence as those on which decisions are made. Null if the
     model had no calibration, and for evaluations made before it was added.
     """
-    lists: ListFigures | None = None
+    lists: ListMetrics | None = None
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
-class EvaluatedCut(Record):
+class EvaluatedCutoff(Record):
     """Rates on these rows at the threshold of `cutoff`."""
 
     threshold: float | None
@@ -1331,7 +1277,7 @@ class EvaluatedGrades(Record):
 
     grades: list[GradeRows]
     """Number of rows of each grade, without rows of weight 0."""
-    lists: ListFigures | None
+    lists: ListMetrics | None
     """Metrics within queries. Null without queries."""
     order: GradedOrder | None
     """Metrics of all rows as one list. Null with queries."""
@@ -1347,17 +1293,17 @@ class EvaluatedGroup(Record):
     """Number of positive rows."""
     negatives: int
     """Number of negative rows."""
-    auc: GroupFigure
+    auc: GroupMetric
     """Area under the ROC curve within the group."""
     pauc: list[GroupArea]
     """Partial AUC within the group, over each window."""
-    tpr: GroupFigure | None
+    tpr: GroupMetric | None
     """Fraction of the group's positives with a score of at least `threshold`. Null without a cutoff."""
-    fpr: GroupFigure | None
+    fpr: GroupMetric | None
     """Fraction of the group's negatives with a score of at least `threshold`. Null without a cutoff."""
-    cut: GroupCut | None
+    cutoff: GroupCutoff | None
     """The cutoff of this group. Null unless `cutoffs` was requested, or if the group has none."""
-    cut_reason: str | None
+    cutoff_reason: str | None
     """Why no cutoff could be chosen for the group. Null otherwise."""
     calibration: GroupCalibration | None = None
     """Predicted and observed positives. Null if the model had no calibration."""
@@ -1369,7 +1315,7 @@ class EvaluatedGroups(Record):
     """The column that defines the groups."""
     threshold: float | None
     """The cutoff that all groups are evaluated at. Null without one."""
-    cuts: Literal['equal_fpr', 'equal_tpr'] | None
+    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None
     """How the cutoffs of the groups were chosen. Null if none were requested."""
     rate: float | None
     """FPR or TPR that each group's cutoff is chosen for. Null without cutoffs by group."""
@@ -1403,7 +1349,7 @@ class EvaluatedLabels(Record):
 
     labels: list[EvaluatedLabel]
     """Metrics of each label."""
-    judged: int
+    evaluated: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float
     """Mean AUC over these labels."""
@@ -1479,9 +1425,9 @@ class Evaluation(Record):
     """The column that defines the groups. Null if none was requested."""
     at: RateOrThreshold | None = None
     """The requested cutoff. Null if none was requested."""
-    cut: JudgedCut | None = None
+    cutoff: EvaluationCutoff | None = None
     """The cutoff that the rows were evaluated at. Null without one, and until the evaluation is ready."""
-    cuts: Literal['equal_fpr', 'equal_tpr'] | None = None
+    cutoffs: Literal['equal_fpr', 'equal_tpr'] | None = None
     """Requested cutoffs by group. Null if none were requested."""
     amount: str | None = None
     """The column of amounts. Null if none was requested."""
@@ -1540,17 +1486,17 @@ class EvaluationCurve(Record):
     model_id: str
     """Id of the model."""
 
-class EvaluationFigures(Record):
-    """Metrics of a model on the rows of an evaluation."""
+class EvaluationCutoff(Record):
+    """The cutoff that the rows were evaluated at, and its source."""
 
-    level: float
-    """Confidence level of each interval by itself."""
-    figures: list[MeasuredFigure]
-    """One entry for each requested metric."""
-    evaluation_id: str
-    """Id of the evaluation."""
-    model_id: str
-    """Id of the model."""
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    source: Literal['at', 'alias', 'objective']
+    """`at`: the request. `alias`: the guarantee of the alias at the time of the request. `objective`: the
+    model's objective `tpr`.
+    """
+    alias: str | None
+    """The alias. Null if the cutoff does not come from an alias."""
 
 class EvaluationGains(Record):
     """The gains table of a model on the rows of an evaluation."""
@@ -1561,6 +1507,18 @@ class EvaluationGains(Record):
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
     """One entry for each list size, ascending."""
+    evaluation_id: str
+    """Id of the evaluation."""
+    model_id: str
+    """Id of the model."""
+
+class EvaluationMetricEstimates(Record):
+    """Metrics of a model on the rows of an evaluation."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    metrics: list[MetricEstimate]
+    """One entry for each requested metric."""
     evaluation_id: str
     """Id of the evaluation."""
     model_id: str
@@ -1597,13 +1555,13 @@ class EvaluationOperatingPoint(Record):
     """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
     cost: Cost | None
     """Mean cost per row. Null if no costs were given."""
-    promise: RatePromise | None = None
+    guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     evaluation_id: str
     """Id of the evaluation."""
     model_id: str
     """Id of the model."""
-    groups: PromisesByGroup | None = None
+    groups: GuaranteesByGroup | None = None
     """Cutoffs by group. Null unless `by_group` was requested."""
 
 class EvaluationRoc(Record):
@@ -1842,7 +1800,7 @@ class GradedMetrics(Record):
     """Confidence level of the intervals."""
     grades: list[GradeRows]
     """Number of rows of each grade, without rows of weight 0."""
-    lists: ListFigures | None
+    lists: ListMetrics | None
     """Metrics within queries. Null if there are fewer than two queries with rows of different grades."""
     order: GradedOrder | None
     """Metrics of all rows as one list. Null with queries."""
@@ -1880,16 +1838,16 @@ class GroupCalibration(Record):
 
     predicted: float | None
     """Mean predicted probability. Null if all rows have weight 0."""
-    observed: GroupFigure
+    observed: GroupMetric
     """Observed fraction of positives."""
-    in_the_large: GroupFigure
+    in_the_large: GroupMetric
     """Log odds to add to every probability of the group so that predicted and observed positives agree. If
     the interval excludes 0, the probabilities are too low (above 0) or too high (below 0).
     """
     points: list[ReliabilityPoint]
     """Reliability diagram of the group, up to 11 points. Empty if `in_the_large` is unavailable."""
 
-class GroupCut(Record):
+class GroupCutoff(Record):
     """The cutoff of one group, chosen on these same rows: see `note`. The intervals do not include the
     uncertainty of this choice.
     """
@@ -1905,19 +1863,7 @@ class GroupCut(Record):
     tpr: Interval
     """TPR within the group."""
 
-class GroupFigure(Record):
-    """A metric of one group, or the reason why it is unavailable."""
-
-    value: float | None
-    """The estimate. Null if it cannot be computed."""
-    low: float | None
-    """Lower end of the confidence interval. Null if there is no finite bound."""
-    high: float | None
-    """Upper end of the confidence interval. Null if there is no finite bound."""
-    reason: str | None
-    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
-
-class GroupPromise(Record):
+class GroupGuarantee(Record):
     """A cutoff for the rows of one group, with a guarantee within that group."""
 
     value: str | None
@@ -1943,6 +1889,18 @@ class GroupPromise(Record):
     their weights differ.
     """
 
+class GroupMetric(Record):
+    """A metric of one group, or the reason why it is unavailable."""
+
+    value: float | None
+    """The estimate. Null if it cannot be computed."""
+    low: float | None
+    """Lower end of the confidence interval. Null if there is no finite bound."""
+    high: float | None
+    """Upper end of the confidence interval. Null if there is no finite bound."""
+    reason: str | None
+    """Why the metric is unavailable, such as missing rows of a class. Null if it is available."""
+
 class GroupTest(Record):
     """A joint test of the hypothesis that a metric is equal in all groups."""
 
@@ -1964,6 +1922,22 @@ class GroupTest(Record):
     """True if the adjusted p-value is below 1 − `level`. Null without a test."""
     words: str
     """The result in one sentence."""
+
+class GuaranteesByGroup(Record):
+    """Cutoffs by group, all with the same guarantee."""
+
+    column: str
+    """The column that defines the groups."""
+    by_group: Literal['together', 'each']
+    """`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds separately
+    with the confidence.
+    """
+    threshold: float | None
+    """One cutoff whose guarantee holds in every group. Null if a group has too few rows."""
+    groups: list[GroupGuarantee]
+    """The cutoff of each group."""
+    note: str
+    """A caution about cutoffs by group."""
 
 class Health(Record):
     """State of the service and its components."""
@@ -2062,7 +2036,7 @@ class Job(Record):
     """Validation method and its parameters. Null unless the job trains a model."""
     search: dict[str, Any] | None
     """The parameter search. Null without one."""
-    controls: dict[str, Any] | None
+    baselines: dict[str, Any] | None
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit. Null unless the job trains a model.
     """
@@ -2126,7 +2100,7 @@ class JobCheck(Record):
     """
     search: dict[str, Any] | None
     """The parameter search. Null without one."""
-    controls: dict[str, Any]
+    baselines: dict[str, Any]
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit.
     """
@@ -2154,18 +2128,6 @@ class JobOutput(Record):
     """
     id: str
     """Id of the resource."""
-
-class JudgedCut(Record):
-    """The cutoff that the rows were evaluated at, and its source."""
-
-    threshold: float | None
-    """Lowest score that is flagged. Null: no row is flagged."""
-    source: Literal['at', 'alias', 'objective']
-    """`at`: the request. `alias`: the guarantee of the alias at the time of the request. `objective`: the
-    model's objective `tpr`.
-    """
-    alias: str | None
-    """The alias. Null if the cutoff does not come from an alias."""
 
 class Key(Record):
     """An API key, without its secret."""
@@ -2341,10 +2303,10 @@ class LeastCost(Record):
     threshold_high: float | None
     """Highest cutoff that a part chose. Null: no row is flagged."""
 
-class ListFigure(Record):
+class ListMetric(Record):
     """A metric within queries: its mean over the queries in which it is defined."""
 
-    figure: str
+    metric: str
     """Name of the metric. `auc` is the fraction of a query's pairs that are in order."""
     value: float
     """Mean over the queries."""
@@ -2361,14 +2323,14 @@ class ListFigure(Record):
     effective_queries: float
     """Effective number of queries: this many queries of equal weight would be as informative."""
 
-class ListFigures(Record):
+class ListMetrics(Record):
     """Metrics within queries. The intervals treat the queries, not the rows, as the random sample."""
 
     level: float
     """Confidence level of the intervals."""
     queries: int
     """Number of queries."""
-    figures: list[ListFigure]
+    metrics: list[ListMetric]
     """One entry for each metric."""
 
 class ListPoint(Record):
@@ -2471,7 +2433,7 @@ class ListedModel(Record):
     """Objective that the algorithm itself optimises. It may differ from `objective`."""
     selected_by: dict[str, Any] | None
     """Objective by which a search chose the parameters. Null without a search."""
-    beats_controls: bool | None
+    beats_baselines: bool | None
     """True if the model is significantly better than every baseline: see `…/baselines`. Null without
     baselines.
     """
@@ -2605,7 +2567,27 @@ class MeanArea(Record):
     value: float | None
     """Mean over the labels. Null if no label has the value."""
 
-class MeasuredFigure(Record):
+class Member(Record):
+    """One ranker of the ensemble."""
+
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: dict[str, Any]
+    """Parameters of the algorithm."""
+    weight: float
+    """Weight of the ranker in the ensemble."""
+
+class MetricBaselines(Record):
+    """The model and the baselines by the metric of the job's objective."""
+
+    metric: str
+    """Name of the metric, as in `…/metric-estimates`. A row count is given as a fraction."""
+    chosen: Interval
+    """Value of the model."""
+    baselines: list[BaselineArea]
+    """Values of the baselines."""
+
+class MetricEstimate(Record):
     """A metric with its confidence interval and a test against random scores."""
 
     value: float | None
@@ -2614,7 +2596,7 @@ class MeasuredFigure(Record):
     """Lower end of the confidence interval. Null if there is no finite bound."""
     high: float | None
     """Upper end of the confidence interval. Null if there is no finite bound."""
-    figure: str
+    metric: str
     """Name of the metric, as requested."""
     chance: float | None
     """Value of the metric for random scores. Null if that is 0."""
@@ -2625,16 +2607,6 @@ class MeasuredFigure(Record):
     """
     adjusted_p_value: float | None
     """p-value adjusted with Holm's method over all metrics of the request. Null if `p_value` is null."""
-
-class Member(Record):
-    """One ranker of the ensemble."""
-
-    algorithm: str
-    """Name of the algorithm."""
-    parameters: dict[str, Any]
-    """Parameters of the algorithm."""
-    weight: float
-    """Weight of the ranker in the ensemble."""
 
 class Metrics(Record):
     """Ranking metrics of a model on one part of the data."""
@@ -2662,11 +2634,11 @@ class Metrics(Record):
     """Partial AUC over each window."""
     tpr_at_fpr: list[Height]
     """TPR at fixed false positive rates."""
-    operating_point: Cut | None
+    operating_point: Cutoff | None
     """Rates on this part at the model's threshold, which was chosen on the validation rows. Null unless
     the objective is `tpr`.
     """
-    figure: MeasuredFigure | None = None
+    metric: MetricEstimate | None = None
     """The metric of an objective such as `average_precision` or `precision` on this part, as in `…/metric-
     estimates`. A row count refers to the validation rows. Null for other objectives, and for `ndcg`
     with repeated cross-validation.
@@ -2681,7 +2653,7 @@ class Metrics(Record):
     """Total weight of the negative rows."""
     ties: float
     """Fraction of the positive–negative pairs that have equal scores."""
-    lists: ListFigures | None = None
+    lists: ListMetrics | None = None
     """Metrics within queries; all other metrics treat the rows as one list. Null without queries."""
 
 class MisrankBound(Record):
@@ -2729,7 +2701,7 @@ class Model(Record):
     """Objective that the algorithm itself optimises. It may differ from `objective`."""
     selected_by: dict[str, Any] | None
     """Objective by which a search chose the parameters. Null without a search."""
-    beats_controls: bool | None
+    beats_baselines: bool | None
     """True if the model is significantly better than every baseline: see `…/baselines`. Null without
     baselines.
     """
@@ -2773,7 +2745,7 @@ class Model(Record):
     """The labels of a model with several labels; otherwise null."""
     search: Search | None
     """The parameter search. Null without one."""
-    operating_point: Cut | None
+    operating_point: Cutoff | None
     """Best threshold on the validation rows at the FPR of the objective `tpr`. Null for other objectives
     and without validation.
     """
@@ -2793,7 +2765,7 @@ class Model(Record):
 class ModelCheck(Record):
     """One check of a model, based on stored results."""
 
-    name: Literal['ranks', 'beats_controls', 'probabilities', 'stable', 'groups']
+    name: Literal['ranks', 'beats_baselines', 'probabilities', 'stable', 'groups']
     """`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks
     significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
     the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
@@ -2867,22 +2839,6 @@ class ModelCurve(Record):
     the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
-class ModelFigures(Record):
-    """Metrics of a model on one part of its data."""
-
-    level: float
-    """Confidence level of each interval by itself."""
-    figures: list[MeasuredFigure]
-    """One entry for each requested metric."""
-    model_id: str
-    """Id of the model."""
-    on: Literal['validation', 'train']
-    """Part of the data: the validation rows or the training rows."""
-    approximate: bool
-    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
-    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
-    """
-
 class ModelGains(Record):
     """The gains table of a model on one part of its data."""
 
@@ -2892,6 +2848,22 @@ class ModelGains(Record):
     """Fraction of positives that the table assumes. Default: that of the data."""
     rows: list[Gain]
     """One entry for each list size, ascending."""
+    model_id: str
+    """Id of the model."""
+    on: Literal['validation', 'train']
+    """Part of the data: the validation rows or the training rows."""
+    approximate: bool
+    """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
+    the scale of the served ranker. The thresholds of the served ranker itself were not tested.
+    """
+
+class ModelMetricEstimates(Record):
+    """Metrics of a model on one part of its data."""
+
+    level: float
+    """Confidence level of each interval by itself."""
+    metrics: list[MetricEstimate]
+    """One entry for each requested metric."""
     model_id: str
     """Id of the model."""
     on: Literal['validation', 'train']
@@ -2946,7 +2918,7 @@ class MultilabelMetrics(Record):
     """Confidence level of the intervals."""
     labels: list[LabelMetrics]
     """Metrics of each label."""
-    judged: int
+    evaluated: int
     """Number of labels that have an AUC. The means are over these."""
     mean_auc: float | None
     """Mean AUC over these labels. Null if there are none."""
@@ -3023,7 +2995,7 @@ class OperatingPoint(Record):
     """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
     cost: Cost | None
     """Mean cost per row. Null if no costs were given."""
-    promise: RatePromise | None = None
+    guarantee: RateGuarantee | None = None
     """The guarantee. Null if no `confidence` was requested."""
     model_id: str
     """Id of the model."""
@@ -3069,7 +3041,7 @@ class OperatingPoints(Record):
     """For each entry of `points`, the calibrated probability of a row with exactly this score; null where
     no row is flagged. Null if the model has no calibration.
     """
-    points: list[Cut]
+    points: list[Cutoff]
     """The thresholds with their rates, from flagging no row to flagging all rows."""
 
 class OutOfFold(Record):
@@ -3396,22 +3368,6 @@ class ProgressRow(Record):
     seconds: float
     """Fit time over all inner splits, in seconds."""
 
-class PromisesByGroup(Record):
-    """Cutoffs by group, all with the same guarantee."""
-
-    column: str
-    """The column that defines the groups."""
-    by_group: Literal['together', 'each']
-    """`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds separately
-    with the confidence.
-    """
-    threshold: float | None
-    """One cutoff whose guarantee holds in every group. Null if a group has too few rows."""
-    groups: list[GroupPromise]
-    """The cutoff of each group."""
-    note: str
-    """A caution about cutoffs by group."""
-
 class Quantile(Record):
     """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
 
@@ -3462,17 +3418,7 @@ class Ranking(Record):
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
-class RateOrThreshold(Record):
-    """The cutoff to evaluate at. Set exactly one member."""
-
-    fpr: float | None = None
-    """Use the model's cutoff with at most this FPR, chosen on its validation rows."""
-    tpr: float | None = None
-    """Use the model's cutoff with at least this TPR, chosen on its validation rows."""
-    threshold: float | None = None
-    """Flag every row with a score of at least this."""
-
-class RatePromise(Record):
+class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
 
     rate: Literal['fpr', 'tpr']
@@ -3491,6 +3437,16 @@ class RatePromise(Record):
     """
     broken: float
     """Upper bound on the probability that the guarantee fails: at most 1 − `confidence`."""
+
+class RateOrThreshold(Record):
+    """The cutoff to evaluate at. Set exactly one member."""
+
+    fpr: float | None = None
+    """Use the model's cutoff with at most this FPR, chosen on its validation rows."""
+    tpr: float | None = None
+    """Use the model's cutoff with at least this TPR, chosen on its validation rows."""
+    threshold: float | None = None
+    """Flag every row with a score of at least this."""
 
 class Reason(Record):
     """A reason: a part of the difference between the score and the reference."""
@@ -3534,8 +3490,8 @@ class ReasonCodesStep(Record):
 class ReasonReference(Record):
     """The reference that reasons compare a score with, and how the contributions are computed."""
 
-    kind: Literal['negative', 'average', 'cut']
-    """`negative`: the average negative row. `average`: the average training row. `cut`: a cutoff,
+    kind: Literal['negative', 'average', 'cutoff']
+    """`negative`: the average negative row. `average`: the average training row. `cutoff`: a cutoff,
     represented by the point with that score on the line between the average negative and the average
     positive.
     """
@@ -3639,11 +3595,11 @@ class Report(Record):
     """Whether the model is ready for use, as in `GET …/checks`."""
     decisions: list[AliasSummary]
     """Aliases of the model with their cutoffs and memos, the most recently moved first."""
-    operating_points: list[AskedCut]
+    operating_points: list[RequestedCutoff]
     """Operating points on the validation rows, the cutoffs of the aliases first."""
     fold_aucs: list[FoldAuc] | None
     """AUC of each fold. Null unless the model was cross-validated."""
-    controls: Controls | None
+    baselines: Baselines | None
     """Comparison with baselines. Null if the model was trained without them."""
     leaderboard: Leaderboard | None
     """Candidates of `auto`. Null for other algorithms."""
@@ -3711,6 +3667,40 @@ class ReportedJob(Record):
     """Number of the attempt that trained the model."""
     max_attempts: int
     """Maximum number of attempts."""
+
+class RequestedCutoff(Record):
+    """An operating point and the rate that was requested."""
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    fpr: Interval
+    """Fraction of the negatives that are flagged."""
+    tpr: Interval
+    """Fraction of the positives that are flagged."""
+    precision: Interval
+    """Fraction of the flagged rows that are positive, at this `prevalence`."""
+    lift: Interval
+    """`precision` divided by `prevalence`. Random flagging has a lift of 1."""
+    flagged: Interval
+    """Fraction of all rows that are flagged, at this `prevalence`."""
+    threshold_low: float | None
+    """Lower end of a confidence interval for the threshold that has the requested rate, or the lowest
+    cost, in the population. Null: the data set no limit.
+    """
+    threshold_high: float | None
+    """Upper end of that interval. Null: the data set no limit."""
+    prevalence: float
+    """Fraction of positives that precision, lift and cost assume. Default: that of the data."""
+    tpr_at_fpr: Interval | None
+    """The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the threshold. Null
+    if no `fpr` was requested.
+    """
+    fpr_at_tpr: Interval | None
+    """The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."""
+    cost: Cost | None
+    """Mean cost per row. Null if no costs were given."""
+    asked: str
+    """The requested rate."""
 
 class ResultColumn(Record):
     """A column of the result."""
@@ -4316,6 +4306,18 @@ class WindowArea(Record):
     ⌊n·fpr_min⌋ + 1 to ⌈n·fpr_max⌉ (Narasimhan & Agarwal 2016, eq. 2). It treats ties and the ends of
     the window differently from `value`. Null without a curve.
     """
+
+class WindowBaselines(Record):
+    """The model and the baselines over one window of false positive rates; [0, 1] is the AUC."""
+
+    fpr_min: float
+    """Lower end of the window of false positive rates."""
+    fpr_max: float
+    """Upper end of the window of false positive rates."""
+    chosen: Interval
+    """Area of the model."""
+    baselines: list[BaselineArea]
+    """Areas of the baselines."""
 
 class WindowBound(Record):
     """Upper bound on 1 − pAUC of future rows: the measured value plus `epsilon`."""
