@@ -28,7 +28,7 @@ SCOPES = {
     "train": "upload, train, move aliases, delete",
     "score": "score rows and tables",
     "admin": "create and revoke keys, read the audit log",
-    "operator": "read metrics of the whole service",
+    "operator": "read the metrics of the whole service",
 }
 KEY_FIELDS = {
     "name": Field("name", "Name"),
@@ -37,9 +37,9 @@ KEY_FIELDS = {
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
 AUDIT_FIELDS = {
-    "resource": Field("resource", "Part of an id, or of a model’s name"),
-    "since": Field("since", "From day (UTC)"),
-    "until": Field("until", "To day (UTC)"),
+    "resource": Field("resource", "ID or model name"),
+    "since": Field("since", "From (UTC)"),
+    "until": Field("until", "To (UTC)"),
 }
 NOTE, NOTE_PATH = f"{cookies.PREFIX}note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
@@ -49,9 +49,9 @@ COMMAND_LINE = "-"
 ABOUT = {
     "DELETE": "Deletions",
     "/v1/datasets": "Datasets",
-    "/v1/uploads": "Uploads of several files",
-    "/v1/jobs": "Trainings and other jobs",
-    "/v1/models": "Models and their aliases",
+    "/v1/uploads": "Multi-file uploads",
+    "/v1/jobs": "Jobs",
+    "/v1/models": "Models and aliases",
     "aliases": "Aliases",
     "/v1/evaluations": "Evaluations",
     "/v1/comparisons": "Comparisons",

@@ -149,7 +149,7 @@ def decision_curve(points: Sequence[Benefit], title: str) -> Markup:
     ]
     for each in points:
         ends = f"{each.low:.4g} to {each.high:.4g}"
-        hint = f"at {each.threshold:.0%}: {each.value:.4g}, {ends}; every row {each.flag_all:.4g}"
+        hint = f"at {each.threshold:.0%}: {each.value:.4g}, {ends}; all rows {each.flag_all:.4g}"
         parts.append(
             element(
                 "circle",
@@ -375,7 +375,7 @@ def histogram(
         anchor = "end" if x > width - 120 else "start"
         parts += [
             line(x, top - 8, x, bottom, "cross"),
-            text(x + (-6 if anchor == "end" else 6), top - 8, f"cut {cutoff:.4g}", anchor),
+            text(x + (-6 if anchor == "end" else 6), top - 8, f"cutoff {cutoff:.4g}", anchor),
         ]
     return picture(width, height, title, *parts)
 
@@ -437,7 +437,7 @@ def scatter(
             parts.append(text(at + side[1], up + 4, shown, side[0]))
     most = ", at most 2" if x.high == 2.0 else ""
     parts.append(text((left + width) / 2, bottom + 42, f"PSI{most}", "middle"))
-    parts.append(text(left, top - 2, "share of the importance", "start"))
+    parts.append(text(left, top - 2, "importance", "start"))
     return picture(width, height, title, *parts)
 
 

@@ -176,7 +176,7 @@ async def _chosen(
             except ProblemError as error:
                 if error.status not in (404, 422):
                     raise
-                page.tell(f"There is no {kind} {shown(ref)}: it is not chosen.")
+                page.tell(f"There is no {kind} {shown(ref)}: it was not selected.")
             else:
                 added.append(Choice(ref, choice.text if ref == found_id else ref))
     return added
@@ -213,7 +213,7 @@ def _fits(each: ListedModel | ListedDataset, version: str, alias: str) -> bool:
 
 def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
     return [
-        Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, now version {model.version}")
+        Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, version {model.version}")
         for alias in model.aliases
         if alias.startswith(start)
     ]
@@ -225,7 +225,7 @@ def _of_model(model: ListedModel | Model) -> Choice:
 
 def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
-    name, made = f"{dataset.name}:{dataset.version}", f"of {uploaded(dataset.id)}"
+    name, made = f"{dataset.name}:{dataset.version}", f"uploaded {uploaded(dataset.id)}"
     if reason := _why_not_ready(dataset, labelled):
         return Choice(dataset.id, f"{name}, {made}", reason)
     return Choice(dataset.id, f"{name}, {count(dataset.rows)} rows{kind}, {made}")

@@ -142,7 +142,7 @@ def _capacity(review: str, rows: str) -> Capacity | None:
     sizes = [int(each) if _DIGITS.fullmatch(each.strip()) else 0 for each in (review, rows)]
     if not 0 < sizes[0] <= sizes[1]:
         rule = (
-            "what can be reviewed must be two whole numbers above 0, the first at most the second, got "
+            "capacity must be two whole numbers above 0, the first not greater than the second, got "
             f"{shown(review)} of {shown(rows)}"
         )
         raise refusal(422, "Invalid request", rule, "/metrics")
@@ -171,8 +171,8 @@ def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) ->
         asked = Capacity(100, round(100 / share))
     n = asked.review
     best = max(found.values, key=lambda each: each.value or 0.0)
-    where = f"Where {n:,} of {asked.rows:,} rows can be reviewed"
-    most = f"{names[best.model_id]} catches {(best.value or 0.0) * n:,.0f} positives among them"
+    where = f"If you can review {n:,} of {asked.rows:,} rows"
+    most = f"{names[best.model_id]} finds the most positives: {(best.value or 0.0) * n:,.0f}"
     pairs = [each for each in found.differences if best.model_id in (each.first, each.second)]
     if not pairs:
         return None
@@ -182,9 +182,9 @@ def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) ->
     other = names[pair.second if pair.first == best.model_id else pair.first]
     p_value = pair.adjusted_p_value
     sure = p_value is not None and p_value < 1.0 - comparison.level
-    chance = "" if sure else "; this may be chance"
+    chance = "" if sure else ". The difference is not statistically significant"
     return FirstRows(
-        f"{where}, {most}: {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){chance}.",
+        f"{where}, {most}, {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){chance}.",
         share,
     )
 
@@ -194,7 +194,7 @@ def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
     end = 0.1 if share is None else min(1.0, 3.0 * share)
     inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
     top = max(height for each in inside for _, height in each.points)
-    title = f"ROC curves near the cut on {dataset}"
+    title = f"ROC curves near the cutoff on {dataset}"
     return Plot(title, inside, x=Axis(0.0, end), y=Axis(0.0, min(1.0, max(1.05 * top, end))))
 
 
@@ -286,7 +286,7 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
 def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
     """Say in words which model is better than all others, and by how much than the next one."""
     if window.winner is None:
-        return "No model is surely better than all others: the differences may be chance."
+        return "No model is significantly better than all others."
     next_one = min(
         (each for each in window.differences if window.winner in (each.first, each.second)),
         key=lambda each: abs(each.value),
@@ -294,6 +294,6 @@ def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
     ends = sorted((abs(next_one.low), abs(next_one.high)))
     other = next_one.second if next_one.first == window.winner else next_one.first
     return (
-        f"{names[window.winner]} is better: its area is {number(abs(next_one.value))} more than that of {names[other]} "
-        f"({number(ends[0])} to {number(ends[1])})."
+        f"{names[window.winner]} is significantly better. Its area exceeds that of {names[other]} by "
+        f"{number(abs(next_one.value))} ({number(ends[0])} to {number(ends[1])})."
     )

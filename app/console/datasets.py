@@ -52,11 +52,11 @@ MODELS = 50
 VERSIONS = 10
 """Versions on the page of one: the API tells all columns of each."""
 SORTS = {
-    "table": "as in the table",
-    "name": "by name",
-    "auc": "by AUC alone, farthest from ½ first",
-    "missing": "by gaps, most first",
-    "distinct": "by distinct values, most first",
+    "table": "table order",
+    "name": "name",
+    "auc": "feature AUC, farthest from 0.5 first",
+    "missing": "missing values, most first",
+    "distinct": "distinct values, most first",
 }
 _ID = re.compile(
     r"(?:^|[^a-z])(?:id|nr|no|number|key|customer|client|patient|user|account|kunden?|konto|vertrag)(?:[^a-z]|$)|[a-z]I[dD]$",
@@ -169,11 +169,15 @@ async def read_again(dataset_id: str, page: PageDep) -> Response:
         if "ticks" in form:
             ticked = form.getlist("tick")
             if not ticked:
-                detail = "tick the values of the rows that you want to catch"
-                raise refusal(422, "Nothing is ticked", detail)
+                detail = "select at least one positive value of the label"
+                raise refusal(422, "No value selected", detail)
             changes["positive"] = ticked[0] if len(ticked) == 1 else joined(ticked)
         if not changes and not reset:
-            raise refusal(422, "Nothing was changed", "change a field: the table was read so")
+            raise refusal(
+                422,
+                "No changes",
+                "the table was already read with these options: change at least one",
+            )
         made = await table.read_again(**cast(Any, changes), reset=reset, wait=False)
     except ProblemError as error:
         chosen = form.getlist("tick") if "ticks" in form else None
@@ -406,7 +410,7 @@ class ShownColumn:
                 self.shown_text += ", …"
         if self.auc is not None:
             auc = self.auc
-            self.placed = charts.placed(auc.value, auc.low, auc.high, title="AUC alone")
+            self.placed = charts.placed(auc.value, auc.low, auc.high, title="Feature AUC")
 
 
 def _metric(value: float) -> str:
@@ -460,37 +464,43 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
         leaks = [each.name for each in profile.columns if each.leak]
         if leaks:
             found.append(
-                f"{_named(leaks)} {'ranks' if len(leaks) == 1 else 'rank'} the label almost perfectly alone, and was "
-                f"probably made from it. Leave it out unless you know that it is right."
+                f"{_named(leaks)} {'predicts' if len(leaks) == 1 else 'predict'} the label almost perfectly and "
+                f"may be derived from it. Leave {'it' if len(leaks) == 1 else 'them'} out unless you know the values "
+                "before the outcome."
             )
         both = profile.duplicates.rows_of_both_classes
         if both:
             found.append(
-                f"{count(both)} rows are equal in every feature to a row of the other class: no ranker can tell them "
-                "apart."
+                f"{count(both)} rows have the same features as a row of the other class, so no ranker can "
+                "separate them."
             )
-    classes = (("catch", dataset.positives), ("pass over", dataset.negatives))
+    classes = (("positive", dataset.positives), ("negative", dataset.negatives))
     found += [
-        f"There are only {count(rows)} rows to {what}: so few say little, and every interval is wide."
+        f"The table has only {count(rows)} {what} rows, so all confidence intervals will be wide."
         for what, rows in classes
         if rows is not None and rows < FEW_ROWS
     ]
     fraction = (dataset.positives or 0) / (dataset.rows or 1)
     if fraction > 0.5:
         found.append(
-            f"“{dataset.positive}” counts as positive, and {percent(fraction)} of the rows have it. Do you want these "
-            "at the top of the list? Mostly the rarer rows are to be caught."
+            f"{percent(fraction)} of the rows are positive (“{dataset.positive}”). The rarer value is usually the "
+            "positive one. Check that these rows should rank at the top."
         )
     constant = [column.name for column in features if column.constant]
     if constant:
-        found.append(f"{_named(constant)} has the same value in all rows, so it cannot rank.")
+        found.append(
+            f"{_named(constant)} {'has' if len(constant) == 1 else 'have'} the same value in all rows and cannot "
+            "help to rank."
+        )
     gaps = [
         column.name
         for column in features
         if not column.constant and (column.missing or 0) > 0.5 * (dataset.rows or 0)
     ]
     if gaps:
-        found.append(f"{_named(gaps)} is missing in more than half of the rows.")
+        found.append(
+            f"{_named(gaps)} {'is' if len(gaps) == 1 else 'are'} missing in more than half of the rows."
+        )
     return found
 
 

@@ -64,7 +64,7 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     ]
     scatter = None
     if weighed:
-        scatter = charts.scatter(weighed, "Importance and PSI of each column", (SMALL, GREAT))
+        scatter = charts.scatter(weighed, "Importance and PSI by column", (SMALL, GREAT))
     return DriftView(
         cutoff=await _cutoff(page, found, drift),
         probabilities=_probabilities(drift),
@@ -87,11 +87,11 @@ async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
 
 def _column(of: FeatureDrift, is_date: bool) -> Column:
     psi = 0.0 if of.psi is None else of.psi.value or 0.0
-    size = "great" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
+    size = "large" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
     drawn = None
     if of.bins:
         bins = [Bin(_spell(each, is_date), each.before, each.after) for each in of.bins]
-        drawn = charts.then_and_now(bins, f"{of.name}, then and now")
+        drawn = charts.then_and_now(bins, f"{of.name}, training and now")
     return Column(of, size, drawn)
 
 
@@ -103,7 +103,7 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
         case "rare" | "new":
             return "other categories" if of.of == "rare" else "new categories"
         case "missing":
-            return "no value"
+            return "missing"
     if of.low is None:
         return "any value" if of.high is None else f"up to {write(of.high)}"
     return f"above {write(of.low)}" if of.high is None else f"{write(of.low)} to {write(of.high)}"
@@ -121,11 +121,11 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
     now, rows = _flagged(metrics, drift, at), 1000.0
     if cutoff.alias is not None:
         rows = await _rows(page, found, cutoff.alias) or rows
-    name = f"The cut of {found.model_name}@{cutoff.alias}" if cutoff.alias else "The cut"
+    name = f"The cutoff of {found.model_name}@{cutoff.alias}" if cutoff.alias else "The cutoff"
     low, high = (percent(end, 0) for end in (at.tpr.low, at.tpr.high))
     return (
-        f"{name}: planned {planned * rows:,.0f} of {rows:,.0f} rows, now {now * rows:,.0f}; it catches "
-        f"{percent(at.tpr.value, 0)} ({low} to {high}) of the positives."
+        f"{name} was planned to flag {planned * rows:,.0f} of {rows:,.0f} rows and now flags {now * rows:,.0f}. It "
+        f"finds {percent(at.tpr.value, 0)} ({low} to {high}) of the positives."
     )
 
 
@@ -158,12 +158,12 @@ def _probabilities(drift: Drift) -> str | None:
             side = "low" if ratio > 1.0 else "high"
             off = abs(test.observed - test.predicted) / test.observed
             return (
-                f"Probabilities are about {percent(off, 0)} too {side}: {percent(test.predicted)} of the rows were "
-                f"expected to be positive, {percent(test.observed)} are."
+                f"The probabilities are about {percent(off, 0)} too {side}: {percent(test.predicted)} of the rows were "
+                f"expected to be positive, but {percent(test.observed)} are."
             )
     changed = {test.of for test in drift.probabilities or [] if test.changed}
     if "slope" in changed:
-        return "Probabilities are too extreme or too moderate."
+        return "The probabilities are too extreme or too moderate."
     if "shape" in changed:
-        return "Probabilities are too high in some ranges and too low in others."
+        return "The probabilities are too high in some ranges and too low in others."
     return None

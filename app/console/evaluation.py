@@ -46,7 +46,7 @@ SEEN = {
     "new": "new to the model",
     "validated": "used to validate the model",
     "trained": "used to train the model",
-    "overlaps": "many were used to train the model",
+    "overlaps": "partly used to train the model",
 }
 """What a model has seen of the rows that it is judged on, in words."""
 MAX_EVALUATIONS_DRAWN = 200
@@ -58,12 +58,12 @@ LABELS = {
     "model": "Model",
     "dataset_id": "Dataset",
     "fpr_max": "Partial AUC up to FPR",
-    "group_by": "By groups of column",
-    "at_fpr": "At the cut of FPR",
-    "amount": "Column of amounts",
-    "false_negative": "A missed positive costs (× its amount)",
-    "false_positive": "A false positive costs",
-    "review": "Each flagged row costs",
+    "group_by": "Group by column",
+    "at_fpr": "Cutoff at FPR",
+    "amount": "Amount column",
+    "false_negative": "Cost of a false negative (× amount)",
+    "false_positive": "Cost of a false positive",
+    "review": "Cost per flagged row",
     "capacity": "I can review",
     "rows": "of",
 }
@@ -157,7 +157,7 @@ async def _evaluations(
         unknown = sum(each.seen is None for each in evaluated)
         left_out = len(evaluated) - len(fresh) - unknown
         if estimates := _areas(fresh):
-            drawn = charts.over_time(estimates, "Area over time, on new rows", reference=reference)
+            drawn = charts.over_time(estimates, "AUC over time on new rows", reference=reference)
     return page.show(
         "evaluations.html",
         200 if error is None else error["status"],
@@ -192,7 +192,7 @@ async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
             raise
     if is_id(ref, "mdl"):
         return ref, True
-    page.tell(f"There is no model {shown(ref)}: the evaluations of all models are shown.")
+    page.tell(f"There is no model {shown(ref)}. Showing the evaluations of all models.")
     return None, False
 
 
@@ -341,7 +341,7 @@ def _metrics(evaluation: Evaluation) -> list[Metric]:
         if metrics.gini is not None:
             found.append(Metric("Gini", metrics.gini, 0.0))
         if metrics.ks_interval is not None:
-            found.append(Metric("Kolmogorov–Smirnov distance", metrics.ks_interval, 0.0))
+            found.append(Metric("KS", metrics.ks_interval, 0.0))
         found += [
             Metric(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
             for each in metrics.pauc

@@ -26,26 +26,26 @@ Json = dict[str, Any]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "objective.metric": {
-        "auc": "the whole list (AUC)",
-        "pauc": "a window of the false positive rate (partial AUC)",
-        "tpr": "positives caught at a false positive rate",
-        "average_precision": "the top of the list (average precision)",
-        "precision": "positives among the first rows (precision)",
-        "lift": "the first rows, against chance (lift)",
-        "precision_at_recall": "precision when a fraction is caught",
-        "ndcg": "the order of grades (NDCG)",
+        "auc": "AUC: the whole list",
+        "pauc": "Partial AUC: a window of false positive rates",
+        "tpr": "TPR: positives found at a false positive rate",
+        "average_precision": "Average precision: the top of the list",
+        "precision": "Precision of the top rows",
+        "lift": "Lift of the top rows",
+        "precision_at_recall": "Precision at a recall",
+        "ndcg": "NDCG: the order of grades",
     },
     "validation.method": {
-        "holdout": "rows that are held out",
-        "cross_validation": "all rows, in turns (cross-validation)",
-        "dataset": "another dataset",
-        "none": "no rows: train on all, do not judge",
+        "holdout": "Held-out rows",
+        "cross_validation": "Cross-validation",
+        "dataset": "Another dataset",
+        "none": "None: train on all rows",
     },
     "search.method": {
-        "": "do not search",
-        "grid": "try all combinations (grid)",
-        "random": "try some at random",
-        "halving": "try many on few rows, the best on more (halving)",
+        "": "No search",
+        "grid": "Grid: try all combinations",
+        "random": "Random: try random combinations",
+        "halving": "Halving: try many on few rows, the best on more",
     },
 }
 FIRST: Mapping[str, str] = {
@@ -61,23 +61,23 @@ NOT_RECORDED = ("baselines", "timeout_seconds", "priority", "tags")
 """Those of the others that a job does not show as they were asked for."""
 TITLES: Mapping[str, str] = {
     "algorithm.name": "Algorithm",
-    "name": "Name of the model",
-    "objective.metric": "What to optimise",
-    "validation.method": "Judge the model on",
-    "search.method": "How to search",
+    "name": "Model name",
+    "objective.metric": "Objective",
+    "validation.method": "Validate on",
+    "search.method": "Search method",
 }
 DOCS: Mapping[str, str] = {
-    "name": "Default: the name of the algorithm.",
-    "seed": "The same seed and the same data always give the same model.",
+    "name": "Defaults to the name of the algorithm.",
+    "seed": "The same seed and data always give the same model.",
     "tags": "One per line, for example team=risk.",
-    "objective.fpr_min": "Lower end of the window of false positive rates.",
-    "objective.fpr_max": "Upper end of the window of false positive rates. With 0.05 only the top of the list counts, "
+    "objective.fpr_min": "Lower end of the false positive rate window.",
+    "objective.fpr_max": "Upper end of the false positive rate window. With 0.05 only the top of the list counts, "
     "where at most 5 % of the negatives are flagged.",
-    "validation.fraction": "Fraction of the rows held out to validate.",
+    "validation.fraction": "Fraction of the rows to hold out for validation.",
     "validation.folds": "Number of folds.",
-    "dataset_id": "The table to learn from. It must have been read.",
+    "dataset_id": "The table to train on. Its state must be ready.",
     "algorithm.name": "`auto` tries many algorithms and combines the best.",
-    "validation.dataset_id": "The table that judges the model. It needs the same columns, and other rows.",
+    "validation.dataset_id": "The table to validate on. It needs the same columns and different rows.",
 }
 _BY = ("name", "metric", "method")
 MAX_BRACKETS = 100

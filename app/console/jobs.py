@@ -91,7 +91,7 @@ async def list_jobs(page: PageDep) -> Response:
     return page.show(
         "jobs.html",
         **listed,
-        kinds={**kinds_in_words(page), ALL: "all kinds"},
+        kinds={**kinds_in_words(page), ALL: "All kinds"},
         states=values_of(page.request.app, "Job", "state"),
         final=FINAL_STATES,
         live=any(job.state not in FINAL_STATES for job in listed["found"].data)
@@ -154,7 +154,7 @@ async def _show(
         if given.isdecimal():
             after = int(given[:18])
         else:
-            page.tell(f"events_after must be the number of an event, got {shown(given)}.")
+            page.tell(f"events_after must be an event number, got {shown(given)}.")
     now, final = job.progress or Progress(), job.state in FINAL_STATES
     made = list(_linked_outputs(job))
     used = [each.id for each in (job.dataset, job.validation_dataset) if each is not None]
@@ -222,7 +222,7 @@ def _metric_values(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[M
                 title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
                 yield _metric_value(title, area, (area.fpr_min + area.fpr_max) / 2)
         if (cutoff := metrics.operating_point) is not None:
-            title = f"TPR at the cut for FPR {objective['fpr']:g}"
+            title = f"TPR at FPR {objective['fpr']:g}"
             yield _metric_value(title, cutoff.tpr, cutoff.fpr.value)
         if (named := metrics.metric) is not None:
             chance = 0.0 if named.chance is None else named.chance
@@ -235,7 +235,7 @@ def _list_metrics(lists: ListMetrics, objective: Mapping[str, Any]) -> Iterator[
     for each in lists.metrics:
         if each.metric in ("auc", name):
             chance = CHANCE if each.metric == "auc" else None
-            yield _metric_value(f"{_in_words(each.metric)}, mean over the queries", each, chance)
+            yield _metric_value(f"{_in_words(each.metric)}(mean over queries)", each, chance)
 
 
 def _metric_value(title: str, found: Any, chance: float | None) -> ModelMetric:
@@ -280,10 +280,10 @@ class LinkedOutput(NamedTuple):
 
 
 _OUTPUTS = {
-    "model": ("models", "The model"),
-    "evaluation": ("evaluations", "The evaluation"),
-    "comparison": ("comparisons", "The comparison"),
-    "batch_score": ("batch-scores", "The scores"),
+    "model": ("models", "View model"),
+    "evaluation": ("evaluations", "View evaluation"),
+    "comparison": ("comparisons", "View comparison"),
+    "batch_score": ("batch-scores", "View scores"),
 }
 """The pages of what jobs make, and their titles. A job that reads a table names its dataset."""
 
@@ -294,7 +294,7 @@ def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
         where, title = _OUTPUTS[job.output.kind]
         yield LinkedOutput(f"/console/{where}/{job.output.id}", title, job.output.id)
     if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
-        yield LinkedOutput(f"/console/datasets/{job.dataset_id}", "The dataset", job.dataset_id)
+        yield LinkedOutput(f"/console/datasets/{job.dataset_id}", "View dataset", job.dataset_id)
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
@@ -329,9 +329,7 @@ def _words_of(progress: Progress) -> str:
     if progress.fraction is not None:
         parts.append(percent(progress.fraction, 0))
     if progress.best is not None:
-        parts.append(
-            f"best so far {number(progress.best.value, 4)} on the rows that compare candidates"
-        )
+        parts.append(f"best so far {number(progress.best.value, 4)} on the comparison rows")
     return ", ".join(part for part in parts if part)
 
 
@@ -354,29 +352,29 @@ def _advice(job: Job) -> str | None:
     if job.state == "timed_out":
         if job.kind == "train":
             return (
-                "The job took longer than its time limit. Set a longer limit, or train on fewer rows, with fewer "
-                "rounds or with a smaller search."
+                "The job exceeded its time limit. Set a longer limit, or use fewer rows, fewer rounds or a smaller "
+                "search."
             )
-        return "The job took longer than its time limit. Retry it when the workers have less to do, or use fewer rows."
+        return "The job exceeded its time limit. Retry when the workers are less busy, or use fewer rows."
     if job.state != "failed":
         return None
     code = (job.error or {}).get("code")
     if code == "out_of_space":
         return "Free space on the worker's disk, then retry."
     if code == "memory_limit":
-        return "Train on fewer rows or with fewer bins, or give a worker more memory; then retry."
+        return "Use fewer rows or fewer bins, or give the worker more memory, then retry."
     if code == "dataset_not_ready":
         return "Wait until the dataset is ready, then retry."
     if _lacks_file(job):
-        return "Retry the job once the file can be read again where it lies, below RANKWRIGHT_FILES_DIR."
+        return "Make sure the file below RANKWRIGHT_FILES_DIR is readable, then retry."
     if _may_retry(job):
         return (
-            "Your input is not the cause. Retry the job. If it fails again, the worker's log has the reason under "
-            "the job's id."
+            "Your input did not cause the error. Retry the job. If it fails again, search the worker log for the job "
+            "id."
         )
     if job.kind in ("ingest", "ingest_files", "ingest_pairs"):
-        return "Correct the file, or change how it is read, and upload it again. The same bytes would fail again."
-    return "The same job on the same data would fail again. Change what the error names."
+        return "Correct the file or change the read options, then upload it again. The same file would fail again."
+    return "Fix the cause that the error names. The same job on the same data would fail again."
 
 
 async def again_address(page: Page, job: Job) -> str | None:

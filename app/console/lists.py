@@ -61,7 +61,7 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
         raise refusal(404, "Not found", f"there is no list {collection[:100]!r}")
     chosen = list(dict.fromkeys((await page.form()).getlist("models")))
     if len(chosen) > MAX_CHOSEN:
-        detail = f"at most {MAX_CHOSEN} may be chosen, got {len(chosen)}"
+        detail = f"at most {MAX_CHOSEN} may be selected, got {len(chosen)}"
         raise refusal(422, "Invalid request", detail, "/models")
     refused = []
     for each in chosen:
@@ -78,8 +78,8 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
         deleted = chosen[0] if len(chosen) == 1 else str(len(chosen))
         return page.go(f"/console/{collection}", deleted=deleted)
     problem = {
-        "title": "Not all could be deleted",
-        "detail": f"{len(chosen) - len(refused)} of {len(chosen)} are deleted.",
-        "errors": [{"detail": "These are left:"}, *refused],
+        "title": "Some items could not be deleted",
+        "detail": f"{len(chosen) - len(refused)} of {len(chosen)} were deleted.",
+        "errors": [{"detail": "Not deleted:"}, *refused],
     }
     return page.show("error.html", 409, error=problem, back=f"/console/{collection}")

@@ -103,7 +103,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     model = await page.client.models[ref].read()
     try:
         if "threshold" in form:  # sent by a page that was opened before the service was upgraded
-            rule = "open the tab Decide again, and save the cut there: nothing was saved"
+            rule = "nothing was saved: open the Decide tab again and save the cutoff there"
             raise refusal(422, "Invalid request", rule)
         segment = alias_segment(alias)
         guarantee: Any = "keep"
@@ -128,7 +128,7 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
     threshold = None if found.cutoff is None else found.cutoff.threshold
     if threshold is None:
         raise refusal(
-            422, "Invalid request", f"{name}@{alias} flags nothing: there is no cut to keep"
+            422, "Invalid request", f"{name}@{alias} flags no rows and has no cutoff to keep"
         )
     if keep == "threshold":
         return {"threshold": threshold}

@@ -49,8 +49,8 @@ CUTOFFS, CURVE_POINTS = 300, 400
 CUTOFF_KINDS = ("fpr", "tpr", "threshold", "cost")
 """What a threshold can be asked by."""
 TERMS = {
-    "cost_false_positive": "The cost of a false alarm must be 0 or a number above 0",
-    "cost_false_negative": "The cost of a missed positive must be 0 or a number above 0",
+    "cost_false_positive": "The cost of a false positive must be 0 or more",
+    "cost_false_negative": "The cost of a false negative must be 0 or more",
     "prevalence": "The fraction of positives must be a number between 0 and 1, such as 0.05",
 }
 """The fields of costs, and the rule of each."""
@@ -59,13 +59,13 @@ MAX_REVIEWED = 1e12
 """Greatest number of rows that can be entered."""
 CAPACITY = {
     "review": {
-        "wrong": "The number of rows that you can review must be a whole number above 0 without marks, such as 1000",
-        "missing": "Enter how many rows you can review, too.",
-        "above": "You can review at most the rows that come: make one number smaller, or the other greater.",
+        "wrong": "The number of rows to review must be a whole number above 0 without separators, such as 1000",
+        "missing": "Also enter how many rows you can review.",
+        "above": "The number of rows to review must not exceed the number of rows per day.",
     },
     "rows": {
-        "wrong": "The number of rows that come must be a whole number above 0 without marks, such as 1000",
-        "missing": "Enter how many rows come, too.",
+        "wrong": "The number of rows per day must be a whole number above 0 without separators, such as 1000",
+        "missing": "Also enter how many rows you get per day.",
     },
 }
 """The fields of what can be reviewed, and what is said of a wrong value, a missing one, and one that is too great."""
@@ -90,7 +90,7 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
     for name in (name for name in TERMS if name in named):
         entered = terms[name]
         if entered is None:
-            found[name] = "Enter this cost, too: one cost alone says nothing."
+            found[name] = "Enter both costs."
         else:
             found[name] = advise_on_number(f"{TERMS[name]}, got {shown(entered)}", entered) + "."
     return found
@@ -179,7 +179,7 @@ def read_query(page: Page) -> PanelQuery:
     errors = {}
     if cutoff not in ("", NOTHING) and _number(cutoff) is None:
         errors["cutoff"] = (
-            advise_on_number(f"The cut must be a score, got {shown(cutoff)}", cutoff) + "."
+            advise_on_number(f"The cutoff must be a score, got {shown(cutoff)}", cutoff) + "."
         )
     for name, entered, other in (("review", review, rows), ("rows", rows, review)):
         if entered and _positive(entered) is None:
@@ -319,7 +319,7 @@ async def make_panel(
     rows = _positive(query.rows) or 1000.0
     name, model = found.model.name, found.model
     positive = f"{model.label} = {model.positive}"
-    saved = {each: f"The cut of {name}{each}" for each in start.places if each[0] == "@"}
+    saved = {each: f"The cutoff of {name}{each}" for each in start.places if each[0] == "@"}
     words = {**WHY, **saved}
     # An alias with this cut is the first choice of a reason.
     has_it = [name for name, at in start.places.items() if name[0] == "@" and at == start.index]
@@ -345,7 +345,7 @@ async def make_panel(
         counts=_counts(chosen, metrics),
         words=words,
         why=words[of_alias or start.name],
-        verdict=_verdict(chosen, words[of_alias] if of_alias else "The cut below"),
+        verdict=_verdict(chosen, words[of_alias] if of_alias else "The cutoff below"),
         workload=_workload(chosen, rows, positive),
         positive=positive,
         rows=rows,
@@ -372,11 +372,11 @@ async def make_panel(
 
 
 WHY = {
-    "cost": "The cut with the lowest cost",
-    "objective": "The best cut for the objective of the training",
-    "balance": "The best KS cut, which tells both classes apart best: TPR − FPR is greatest",
-    "capacity": "The best cut with no more rows than you can review",
-    "address": "The cut that this page’s address asks for",
+    "cost": "The lowest-cost cutoff",
+    "objective": "The best cutoff for the objective",
+    "balance": "The best KS cutoff (maximum of TPR − FPR)",
+    "capacity": "The best cutoff for your review capacity",
+    "address": "The cutoff in the address of this page",
 }
 
 
@@ -406,11 +406,10 @@ def _verdict(cutoff: Cutoff, which: str) -> str:
     sentence.
     """
     if cutoff.threshold is None:
-        return f"{which} flags no row."
+        return f"{which} flags no rows."
     return (
-        f"{which} flags the {percent(cutoff.flagged.value)} of the rows with the highest scores, and catches "
-        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the "
-        "positives."
+        f"{which} flags the top {percent(cutoff.flagged.value)} of the rows and finds "
+        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the positives."
     )
 
 
@@ -467,7 +466,7 @@ def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuer
     if _rate(least.flagged) <= query.share + 1e-12:
         return ""
     return (
-        f"The cut with the lowest cost flags about {_rate(least.flagged) * rows:,.0f} of {rows:,.0f} rows, more than "
+        f"The lowest-cost cutoff flags about {_rate(least.flagged) * rows:,.0f} of {rows:,.0f} rows, more than "
         f"the {cast(float, _positive(query.review)):,.0f} that you can review."
     )
 
@@ -528,9 +527,9 @@ def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
     positives = cutoff.prevalence * rows
     flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
     return Workload(
-        f"{flagged:,} flagged · {caught:,} caught · {_round(positives) - caught:,} missed",
-        f"Of {rows:,.0f} rows as those of the data. About {_round(positives):,} of them have {positive}; "
-        f"{flagged - caught:,} of the flagged ones have not.",
+        f"{flagged:,} flagged · {caught:,} found · {_round(positives) - caught:,} missed",
+        f"Per {rows:,.0f} rows (about {_round(positives):,} with {positive}). {flagged - caught:,} of the flagged rows "
+        "are false positives.",
     )
 
 
@@ -546,7 +545,7 @@ def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Pictu
         cursor=(_rate(chosen.flagged), _rate(chosen.tpr)),
     )
     costly = chosen.cost is not None
-    what = "Cost of a row" if costly else "Share of wrong decisions"
+    what = "Cost per row" if costly else "Fraction of errors"
     cost = plots.cost_of_cutoffs(
         [(_rate(cutoff.flagged), _cost(cutoff)) for cutoff in points],
         what,
@@ -557,22 +556,22 @@ def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Pictu
             "precision_recall",
             "Precision and recall",
             charts.square(found, size=SIZE, metrics=("tpr", "precision")),
-            "how many of the flagged rows are positives, by the share of the positives that is found; dashed, chance.",
+            "Precision by recall. Dashed: random.",
         ),
         Picture(
             "gains",
             "Gains",
             charts.square(gained, size=SIZE, metrics=("flagged", "tpr")),
-            "the share of the positives that is found, by how much of the list is worked off; dashed, chance.",
+            "Fraction of positives found by the fraction of the list reviewed. Dashed: random.",
         ),
         Picture(
             "cost",
-            "Cost" if costly else "Wrong decisions",
+            "Cost" if costly else "Errors",
             charts.square(cost, size=SIZE, metrics=("flagged", "cost" if costly else "wrong")),
-            "the mean cost of a row at each cut; dashed, rows flagged at random."
+            "Mean cost per row at each cutoff. Dashed: rows flagged at random."
             if costly
-            else "missed positives and false alarms at each cut, which count alike until you enter costs; dashed, rows "
-            "flagged at random.",
+            else "False negatives and false positives at each cutoff, with equal weight until you enter costs. Dashed: "
+            "rows flagged at random.",
         ),
     ]
 
@@ -591,13 +590,13 @@ def _pictures_of_scores(
 ) -> list[Picture]:
     if found is None:
         return []
-    plot = plots.of_curve(found, "Scores of each class")
+    plot = plots.of_curve(found, "Scores by class")
     threshold = cutoffs.points[index].threshold
     at = plot.x.high if threshold is None else min(max(threshold, plot.x.low), plot.x.high)
     return [
         Picture(
             "histogram",
-            "Scores of each class",
+            "Scores by class",
             charts.square(replace(plot, cursor=(at, None)), size=SIZE, metrics=("threshold", None)),
             "",
         )
@@ -617,10 +616,10 @@ def _picture_of_probabilities(
         metrics=("probability", None),
     )
     note = (
-        "the fraction of positives at each probability; shaded, where it lies if the probabilities are right; dashed, "
-        "as many as predicted; upright, the probability of a row at the cut."
+        "Fraction of positives at each probability. Shaded: consistency band for correct probabilities. Dashed: "
+        "perfect calibration. Vertical line: the probability at the cutoff."
     )
-    return [Picture("reliability", "Reliability of the probabilities", drawn, note)]
+    return [Picture("reliability", "Reliability", drawn, note)]
 
 
 def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
@@ -635,7 +634,7 @@ def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
     limits = [(each.fpr, cast(float, each.low), cast(float, each.high)) for each in shape.points]
     plot = plots.roc(
         points,
-        "ROC curve" + (", FPR on a logarithmic scale" if log else ""),
+        "ROC curve" + (", logarithmic FPR" if log else ""),
         x=Axis(10.0**decade, 1.0, log=True) if log else Axis(),
         window=window,
         band=Band("", limits),

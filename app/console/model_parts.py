@@ -66,7 +66,9 @@ def show_tab(
     if alias not in model.aliases:
         if asked := page.asked("alias"):
             known = (
-                f"its aliases are {', '.join(model.aliases)}" if model.aliases else "it has none"
+                f"known aliases: {', '.join(model.aliases)}"
+                if model.aliases
+                else "it has no aliases"
             )
             page.tell(f"{model.name}:{model.version} has no alias {shown(asked)}: {known}.")
         alias = next(iter(model.aliases), "")
@@ -146,7 +148,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
     if found is not None:
         whole = sum(max(each.importance, 0.0) for each in found.features) or 1.0
         values = [(each.name, each.importance / whole) for each in found.features[:20]]
-        chart = charts.bars(values, "Share of each feature in the importance", write=percent)
+        chart = charts.bars(values, "Relative feature importance", write=percent)
     return await show_part(
         page,
         model,
@@ -215,7 +217,7 @@ def _label(page: Page, model: Model) -> str | None:
     return page.asked("label") or model.labels[0].name
 
 
-SCALE = {"pdo": "Points that double the odds", "base_score": "Points", "base_odds": "at odds of"}
+SCALE = {"pdo": "Points to double the odds", "base_score": "Base points", "base_odds": "Base odds"}
 """The fields of a scorecard's scale, and their labels."""
 SCORECARDS = ("logistic", "additive")
 """Algorithms that have a scorecard."""
@@ -266,9 +268,9 @@ def _of_attribute(each: ScorecardAttribute) -> str:
         case "category":
             return str(each.category)
         case "unit":
-            return "each unit"
+            return "per unit"
         case "missing":
-            return "no value"
+            return "missing"
     if each.low is None:
         return "any value" if each.high is None else f"up to {each.high}"
     return f"above {each.low}" if each.high is None else f"above {each.low} to {each.high}"

@@ -53,10 +53,10 @@ DOWNLOADS: dict[str, tuple[str, dict[str, str]]] = {
 
 COLUMNS = {
     "algorithm": "Algorithm",
-    "aim": "Aimed at",
+    "aim": "Objective",
     "auc": "AUC",
     "gini": "Gini",
-    "benchmark": "Beats simple models",
+    "benchmark": "Beats baselines",
     "dataset": "Dataset",
     "tags": "Tags",
     "trained": "Trained",
@@ -130,7 +130,7 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
         read_query(page), cutoff=threshold or NOTHING, why=str(form.get("why", "")), errors={}
     )
     kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
-    nothing = "This cut flags nothing: choose one that flags some rows, and save that."
+    nothing = "This cutoff flags no rows. Choose a cutoff that flags some rows."
     error = "" if threshold else nothing
     status, changed = 422, False
     if not error:
@@ -142,7 +142,9 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
             share = cast(float, point.flagged.value)
             if keep == "flagged" and not 0.0 < share < 1.0:
                 some = "all" if share else "none"
-                rule = f"This cut flags {some} of the validation rows: keep its threshold instead."
+                rule = (
+                    f"This cutoff flags {some} of the validation rows. Keep the threshold instead."
+                )
                 raise refusal(422, "Invalid request", rule)
             if keep == "flagged":
                 guarantee = {"flagged": share}
@@ -206,8 +208,8 @@ async def _show_decide(
         cutoff,
     )
     if by == "cost" and not (terms["cost_false_positive"] and terms["cost_false_negative"]):
-        said = "Enter both costs under “What errors cost”: without them no cut costs least."
-        problem = {"title": "Costs are missing", "detail": said}
+        said = "To find the lowest-cost cutoff, enter both costs under “Cost of errors”."
+        problem = {"title": "Costs missing", "detail": said}
         found = replace(found, cutoff=None, cutoff_problem=problem)
     metrics = found.parts.metrics
     checked = await page.client.models[found.model.id].checks()

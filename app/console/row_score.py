@@ -119,7 +119,7 @@ def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, 
         return {}
     found = {"negative": "the average negative row", "average": "the average training row"}
     of_cutoffs = {
-        f"cutoff:{alias}": f"the cut of {alias}"
+        f"cutoff:{alias}": f"the cutoff of {alias}"
         for alias, cutoff in cutoffs.items()
         if cutoff is not None
     }
@@ -166,12 +166,12 @@ def _row(form: Fields, model: Model) -> Json:
                 str(form["row"]), parse_constant=_no_number, parse_float=number_or_text
             )
         except (ValueError, RecursionError) as error:
-            raise refusal(422, "Invalid request", f"the row is not JSON: {error}") from None
+            raise refusal(422, "Invalid request", f"the row is not valid JSON: {error}") from None
         if not isinstance(row, dict):
             raise refusal(
                 422,
                 "Invalid request",
-                "the row must be a JSON object: each feature's name with its value",
+                "the row must be a JSON object with a value for each feature",
             )
         return row
     entered = _entered(form, model.features)

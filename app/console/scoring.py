@@ -34,11 +34,11 @@ MAX_NAMED = 100
 LABELS = {
     "model": "Model",
     "dataset_id": "Dataset",
-    "keep": "Keep columns",
-    "ignore": "Ignore columns",
-    "reasons": "Reasons for each row",
-    "top": "Only the best rows",
-    "prevalence": "Share of positives",
+    "keep": "Columns to keep",
+    "ignore": "Columns to ignore",
+    "reasons": "Reasons per row",
+    "top": "Top rows only",
+    "prevalence": "Fraction of positives",
 }
 """The fields of both forms by name, and their labels; but those that say how a table is written."""
 
@@ -221,7 +221,7 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
             charts.histogram(
                 each.edges,
                 each.counts,
-                f"How many rows have which {each.name}",
+                f"Distribution of {each.name}",
                 cutoff=summary.threshold,
             ),
         )

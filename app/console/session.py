@@ -197,7 +197,9 @@ class Page:
         asked = self.asked(name)
         if asked is None or asked in known:
             return asked or known[0]
-        self.tell(f"{name} must be one of {', '.join(known)}, got {shown(asked)}: it was not used.")
+        self.tell(
+            f"{name} must be one of {', '.join(known)}, got {shown(asked)}: the parameter was ignored."
+        )
         return known[0]
 
     def tell(self, words: str) -> None:
@@ -209,7 +211,7 @@ class Page:
         """Let the page name the parameters that it did not read; returns True if there are any."""
         unread, known = self.query.unread(), sorted(map(str, self.query.read))
         for name in unread[:MAX_UNKNOWN]:
-            words = f"{shown(name)} is not a parameter of this page: it was not used."
+            words = f"{shown(name)} is not a parameter of this page and was ignored."
             self.tell(f"{words} {nearest(name, known).capitalize()}".strip())
         return bool(unread)
 
@@ -450,8 +452,8 @@ def check_site(request: Request) -> None:
         own.lower().removesuffix(_PORTS[found["scheme"]]),
     ):
         raise Forbidden(
-            f"this change was sent by a page of {said[:100]!r}, and this is {own[:100]!r}: reload the page and try "
-            "again. A proxy must pass on Host as the browser sent it, with its port; in nginx: "
+            f"this change came from a page of {said[:100]!r}, but the service runs at {own[:100]!r}: reload the page "
+            "and try again. A proxy must forward the Host header unchanged, with its port; in nginx: "
             "proxy_set_header Host $http_host;"
         )
 

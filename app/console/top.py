@@ -40,9 +40,9 @@ CONFIDENCE = "0.95"
 FIELDS = {
     "fpr": Field("limit", "Rate"),
     "tpr": Field("limit", "Rate"),
-    "confidence": Field("confidence", "With confidence"),
-    "count": Field("count", "First rows"),
-    "metric": Field("metric", "Another figure"),
+    "confidence": Field("confidence", "Confidence"),
+    "count": Field("count", "Top rows"),
+    "metric": Field("metric", "Another metric"),
 }
 """The fields of the form, by the parameter of the API that each one fills."""
 

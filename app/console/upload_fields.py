@@ -26,7 +26,7 @@ class Words:
     note: str
     choices: Mapping[str, str] = field(default_factory=dict)
     suggests: str | None = None
-    unset: str = "as usual"
+    unset: str = "default"
 
 
 class UploadField(NamedTuple):
@@ -43,97 +43,97 @@ class UploadField(NamedTuple):
 
 _COLUMNS = "columns"
 WORDS: Mapping[str, Words] = {
-    "name": Words("Name", "What the dataset is called here."),
+    "name": Words("Name", "Name of the dataset."),
     "label": Words(
         "Label",
-        "The column that says what happened: which rows you would have wanted at the top. Empty: a column called "
-        "label, target, class or y, else the last one.",
+        "The column with the known outcome. If empty, the service uses a column named label, target, class or y, or "
+        "else the last column.",
         suggests=_COLUMNS,
     ),
     "positive": Words(
-        "Values to catch",
-        "The value of the label that you want at the top of the list; several are separated by commas. Empty: you can "
-        "choose on the dataset's page, which lists the values.",
+        "Positive values",
+        "Label values of the rows that should rank at the top, separated by commas. If empty, you can choose on the "
+        "dataset page, which lists the values.",
         suggests="values",
     ),
     "group": Words(
-        "Rows that belong together",
-        "A column, such as the customer. Rows with the same value are never divided between learning and judging, "
-        "so that no row is judged by its copy.",
+        "Group column",
+        "A column such as the customer id. Rows with the same value stay on the same side of a split, so that the "
+        "model is not validated on rows related to its training rows.",
         suggests=_COLUMNS,
     ),
     "weight": Words(
-        "Weight of a row",
-        "A column of numbers: a row of weight 2 counts as two rows.",
+        "Weight column",
+        "A numeric column. A row with weight 2 counts as two rows.",
         suggests=_COLUMNS,
     ),
     "query": Words(
-        "List that a row belongs to",
-        "A column, such as the question of a search. Rows are put in order within each list.",
+        "Query column",
+        "A column that identifies the list of each row, such as a search query. Rows are ranked within each query.",
         suggests=_COLUMNS,
     ),
     "kind": Words(
-        "What is known of the rows",
-        "Mostly: which of two classes a row belongs to.",
+        "Kind of data",
+        "Usually each row belongs to one of two classes.",
         {
             "bipartite": "two classes",
             "graded": "grades from 0 to 31",
-            "multilabel": "several labels of two classes",
-            "preferences": "items, and which is better than which",
+            "multilabel": "several two-class labels",
+            "preferences": "pairs of items, one better than the other",
         },
     ),
-    "labels": Words("Several labels", "For several labels: their columns, separated by commas."),
+    "labels": Words("Several labels", "Columns of the labels, separated by commas."),
     "item": Words(
-        "Name of the item",
-        "For items that are compared: the column with their names.",
+        "Item column",
+        "For pairs of items: the column with the item names.",
         suggests=_COLUMNS,
     ),
     "categorical": Words(
-        "Numbers that are names",
-        "Columns of codes, such as postal codes, separated by commas: 007 is not 7, and 8 is not more than 7.",
+        "Categorical columns",
+        "Numeric codes to treat as categories, such as postal codes, separated by commas. 007 then differs from 7.",
     ),
     "numeric": Words(
-        "Columns of numbers", "Separated by commas. Any other text in them counts as missing."
+        "Numeric columns", "Separated by commas. Values that are not numbers count as missing."
     ),
     "drop": Words(
-        "Columns to leave out",
-        "Separated by commas: what is not known yet when a row is to be scored, or may not be used.",
+        "Columns to drop",
+        "Separated by commas. Drop columns that are not known when a row is scored, or that you may not use.",
     ),
     "missing": Words(
-        "Words for “not known”",
-        r"Separated by commas. Empty: NA, N/A, #N/A, <NA>, null, \N, NaN and ?. An empty cell is always missing; among "
-        "numbers or dates so are a point, a dash and None.",
+        "Missing values",
+        r"Texts that mean “missing”, separated by commas. Default: NA, N/A, #N/A, <NA>, null, \N, NaN and ?. Empty "
+        "cells are always missing. In numeric and date columns so are a period, a dash and None.",
     ),
     "strict": Words(
-        "Odd values",
-        "What happens to a value that does not fit its column, and to a row without a label.",
-        {"false": "count as missing, with a warning", "true": "make the table invalid"},
+        "Invalid values",
+        "How to treat values that do not fit the column type, and rows without a label.",
+        {"false": "treat as missing, with a warning", "true": "reject the table"},
     ),
     "encoding": Words(
-        "Letters of a CSV",
-        "Choose another if ä or é come out wrong.",
+        "CSV encoding",
+        "Choose another encoding if characters such as ä or é look wrong.",
         {
             "utf-8": "UTF-8",
             "utf-16": "UTF-16",
             "latin-1": "Latin-1",
             "windows-1252": "Windows-1252 (western Europe)",
         },
-        unset="found by the service",
+        unset="detect",
     ),
     "delimiter": Words(
-        "What divides the columns of a CSV",
-        "Found in the first line unless you choose.",
+        "CSV separator",
+        "Detected from the first line by default.",
         {"comma": "comma ,", "semicolon": "semicolon ;", "tab": "tab", "pipe": "pipe |"},
-        unset="found by the service",
+        unset="detect",
     ),
     "decimal": Words(
-        "Decimal mark of a CSV",
-        "A decimal comma is never guessed.",
+        "CSV decimal separator",
+        "A decimal comma is never detected automatically.",
         {"point": "point: 1.5", "comma": "comma: 1,5"},
     ),
     "thousands": Words(
-        "Mark between thousands of a CSV",
-        "Never guessed. Empty: there is none.",
+        "CSV thousands separator",
+        "Never detected automatically. Leave empty if there is none.",
         {
             "point": "point: 1.234,5",
             "comma": "comma: 1,234.5",
@@ -143,11 +143,11 @@ WORDS: Mapping[str, Words] = {
         unset="none",
     ),
     "dates": Words(
-        "Dates with slashes",
-        "What 03/04/2026 means. Empty: found by the values, if one shows it. 2026-04-03 and 03.04.2026 are always "
-        "read.",
+        "Date order",
+        "How to read dates such as 03/04/2026. By default the order is detected if the values are unambiguous. "
+        "2026-04-03 and 03.04.2026 are always read.",
         {"day_first": "day first: 3 April", "month_first": "month first: 4 March"},
-        unset="found by the service",
+        unset="detect",
     ),
 }
 MAIN_FIELDS = ("name", "label", "positive")

@@ -78,7 +78,7 @@ async def send_form(page: Page, method: str, path: ApiPath) -> str:
     Empty fields are left out. Raises ProblemError.
     """
     if page.table is None:
-        raise refusal(422, "Invalid request", "the form must contain a file, it is empty")
+        raise refusal(422, "Invalid request", "the form must contain a file")
     boundary = secrets.token_hex(16)
     headers = {"content-type": f"{FORM}; boundary={boundary}"}
     if (length := page.request.headers.get("content-length")) is not None:

@@ -18,119 +18,119 @@ PARAMETERS: Mapping[str, str] = {
     "dataset_id": "Dataset",
     "name": "Name",
     "seed": "Random seed",
-    "baselines": "Compare with simple benchmark models",
-    "label_noise": "Wrong labels",
-    "timeout_seconds": "Time limit, seconds",
-    "priority": "Priority in the queue",
+    "baselines": "Compare with baselines",
+    "label_noise": "Label noise",
+    "timeout_seconds": "Time limit (seconds)",
+    "priority": "Queue priority",
     "tags": "Tags",
-    "budget_seconds": "Time to search, seconds",
-    "max_score_microseconds": "Longest time to score a row, µs",
-    "score_microseconds": "Time to score a row, µs",
+    "budget_seconds": "Search budget (seconds)",
+    "max_score_microseconds": "Maximum time to score a row (µs)",
+    "score_microseconds": "Time to score a row (µs)",
     # the objective
-    "metric": "Figure to raise",
-    "fpr_min": "Window: lowest false positive rate",
-    "fpr_max": "Window: highest false positive rate",
+    "metric": "Metric",
+    "fpr_min": "Minimum false positive rate",
+    "fpr_max": "Maximum false positive rate",
     "fpr": "False positive rate",
-    "recall": "Fraction of the positives to catch",
-    "count": "Number of first rows",
-    "share": "Fraction of first rows",
+    "recall": "Recall",
+    "count": "Number of top rows",
+    "share": "Fraction of top rows",
     # validation and search
     "method": "Method",
-    "fraction": "Fraction of rows held out",
-    "time_column": "Column of times",
+    "fraction": "Held-out fraction",
+    "time_column": "Time column",
     "folds": "Folds",
-    "repeats": "Repeats of the folds",
-    "n_candidates": "Candidates to try",
+    "repeats": "Repeats",
+    "n_candidates": "Number of candidates",
     # parameters of algorithms
     "n_rounds": "Rounds",
-    "max_rounds": "Most rounds",
-    "early_stopping_rounds": "Stop after rounds without a gain",
-    "validation_fraction": "Fraction of rows that decides when to stop",
-    "learning_rate": "Step size",
-    "weak_ranker": "Kind of weak ranker",
-    "max_bins": "Most bins of a column",
-    "smoothing": "Smoothing of steps",
-    "max_depth": "Most splits from root to leaf",
-    "max_leaves": "Most leaves of a tree",
-    "min_samples_leaf": "Fewest rows of a leaf",
-    "leaf": "Value of a leaf",
+    "max_rounds": "Maximum rounds",
+    "early_stopping_rounds": "Early stopping rounds",
+    "validation_fraction": "Validation fraction for early stopping",
+    "learning_rate": "Learning rate",
+    "weak_ranker": "Weak ranker",
+    "max_bins": "Maximum bins per column",
+    "smoothing": "Smoothing",
+    "max_depth": "Maximum depth",
+    "max_leaves": "Maximum leaves per tree",
+    "min_samples_leaf": "Minimum rows per leaf",
+    "leaf": "Leaf value",
     "subsample": "Fraction of rows per tree",
     "max_features": "Fraction of columns per tree",
-    "category_penalty": "Penalty on splits by category",
-    "max_categories": "Most categories of a column",
-    "target_encoding": "Categories above which counts replace them",
-    "crosses": "Most pairs of columns of categories",
-    "push": "Weight of the top of the list",
-    "monotone": "Columns that only raise or lower the score",
+    "category_penalty": "Penalty on categorical splits",
+    "max_categories": "Maximum categories per column",
+    "target_encoding": "Categories before target encoding",
+    "crosses": "Maximum pairs of categorical columns",
+    "push": "Emphasis on the top of the list",
+    "monotone": "Monotone columns",
     "random_state": "Random seed",
-    "include_constant": "Use the constant classifier",
+    "include_constant": "Include the constant classifier",
     "n_bags": "Bags",
-    "n_pairs": "Most pairs of columns",
-    "truncation": "First rows whose order counts",
-    "normalize": "Divide by score differences",
-    "penalty": "Penalty on roughness",
-    "n_knots": "Knots of a column",
-    "coarseness": "Angles to try",
-    "balance_classes": "Weigh both classes alike",
-    "output": "Kind of score",
-    "epsilon": "Loss that is allowed",
-    "noise_rate": "Fraction of wrong labels",
+    "n_pairs": "Maximum pairs of columns",
+    "truncation": "Number of top rows to optimize",
+    "normalize": "Normalize by score differences",
+    "penalty": "Roughness penalty",
+    "n_knots": "Knots per column",
+    "coarseness": "Number of angles to try",
+    "balance_classes": "Balance classes",
+    "output": "Output",
+    "epsilon": "Allowed loss",
+    "noise_rate": "Noise rate",
     "class_prior": "True fraction of positives",
-    "C": "Weight of errors against simplicity",
-    "tol": "Accuracy of the solution",
-    "max_iter": "Most iterations",
-    "standardize": "Scale columns to the same spread",
-    "feature_map": "Map of the columns",
-    "n_components": "Features of the map",
-    "bandwidth": "Width of the kernel",
-    "anchor": "Pull towards the whole curve",
-    "surrogate": "Bound that is minimised",
+    "C": "Regularization C",
+    "tol": "Tolerance",
+    "max_iter": "Maximum iterations",
+    "standardize": "Standardize columns",
+    "feature_map": "Feature map",
+    "n_components": "Number of components",
+    "bandwidth": "Kernel bandwidth",
+    "anchor": "Weight of the full curve",
+    "surrogate": "Surrogate loss",
     "asymmetry": "Weight of the negatives",
-    "splitter": "How a node is split",
-    "leafrank_depth": "Most splits of a node's tree",
-    "leafrank_max_leaves": "Most leaves of a node's tree",
-    "leafrank_pruning": "Pruning of a node's tree",
-    "grid_resolution": "Fineness of the grid",
+    "splitter": "Node splitter",
+    "leafrank_depth": "Depth of node trees",
+    "leafrank_max_leaves": "Leaves of node trees",
+    "leafrank_pruning": "Pruning of node trees",
+    "grid_resolution": "Grid resolution",
     "pruning": "Pruning",
-    "leaf_penalty": "Penalty on a leaf",
-    "penalty_scale": "Factor of the penalty",
-    "n_folds": "Folds that choose the pruning",
-    "order": "Order of the leaves",
+    "leaf_penalty": "Penalty per leaf",
+    "penalty_scale": "Penalty scale",
+    "n_folds": "Folds for pruning",
+    "order": "Leaf order",
     "n_trees": "Trees",
-    "pairs": "Pairs that must be in order",
+    "pairs": "Pairs in order",
 }
 """By the last part of the name: `algorithm.fpr_max` and `objective.fpr_max` mean the same."""
 
 ALGORITHMS: Mapping[str, Mapping[str, str]] = {
-    "Begin here": {"auto": "Automatic (tries many)"},
+    "Start here": {"auto": "Automatic (tries many)"},
     "Boosted trees": {
         "logitboost": "Boosted trees (LogitBoost)",
-        "rankboost": "Boosted trees that rank (RankBoost)",
+        "rankboost": "Boosted ranking trees (RankBoost)",
         "coordinate_rankboost": "RankBoost by coordinate descent",
         "smooth_margin_rank": "Smooth margin ranking",
         "adaboost": "AdaBoost",
         "aucboost": "AUCBoost",
-        "lambdamart": "LambdaMART: order within queries",
+        "lambdamart": "LambdaMART (ranking within queries)",
     },
     "Easy to explain": {
         "logistic": "Logistic regression",
-        "additive": "Additive model: one curve for each feature",
+        "additive": "Additive model (one curve per feature)",
         "komori_eguchi_boost": "Additive model for a part of the ROC curve",
-        "greedy_pairs": "A weighted sum of few columns",
-        "treerank": "One ranking tree (TreeRank)",
+        "greedy_pairs": "Weighted sum of a few columns",
+        "treerank": "Single ranking tree (TreeRank)",
     },
     "Linear, for the top of the list": {
-        "auc_svm": "SVM for the whole ROC curve",
+        "auc_svm": "SVM for the AUC",
         "pauc_svm": "SVM for a part of the ROC curve",
-        "pauc_svm_dc": "SVM for a part of the ROC curve, tighter",
+        "pauc_svm_dc": "SVM for a part of the ROC curve (tighter bound)",
         "top_push": "Positives above every negative (Top Push)",
         "p_norm_push": "Few negatives at the top (p-norm push)",
-        "asymmetric_svm": "SVM with a cost for each class",
+        "asymmetric_svm": "SVM with class costs",
     },
     "Forests and programs": {
         "treerank_forest": "Forest of ranking trees",
         "martirank": "MartiRank",
-        "sampled_martirank": "MartiRank on samples of rows",
+        "sampled_martirank": "MartiRank on row samples",
     },
     "Several labels": {"adaboost_mh": "AdaBoost.MH", "adaboost_mr": "AdaBoost.MR"},
 }
@@ -141,7 +141,7 @@ def group_algorithms(names: Collection[str]) -> dict[str, dict[str, str]]:
     """Return the groups that have some of these algorithms; an algorithm without words has its name.
 
     >>> group_algorithms(["auto", "newest"])
-    {'Begin here': {'auto': 'Automatic (tries many)'}, 'Others': {'newest': 'newest'}}
+    {'Start here': {'auto': 'Automatic (tries many)'}, 'Others': {'newest': 'newest'}}
     """
     known = {name for group in ALGORITHMS.values() for name in group}
     others = {name: name for name in names if name not in known}
@@ -154,41 +154,40 @@ def group_algorithms(names: Collection[str]) -> dict[str, dict[str, str]]:
 
 STATES: Mapping[str, str] = {
     "timed_out": "timed out",
-    "processing": "under way",
 }
-"""States whose name is not the word for them."""
+"""States whose label differs from their name."""
 
 
 CHANGES: Mapping[str, str] = {
     "POST /v1/datasets": "Uploaded a table",
     "DELETE /v1/datasets/{dataset_id}": "Deleted the dataset {dataset_id}",
     "PUT /v1/datasets/{dataset_id}/pairs": "Uploaded pairs for the dataset {dataset_id}",
-    "POST /v1/datasets/{dataset_id}/versions": "Made a new version of the dataset {dataset_id}",
-    "POST /v1/datasets/{dataset_id}/read": "Read the dataset {dataset_id} again with other fields",
-    "POST /v1/uploads": "Began an upload of several files",
+    "POST /v1/datasets/{dataset_id}/versions": "Uploaded a new version of the dataset {dataset_id}",
+    "POST /v1/datasets/{dataset_id}/read": "Read the dataset {dataset_id} again with other options",
+    "POST /v1/uploads": "Started a multi-file upload",
     "DELETE /v1/uploads/{upload_id}": "Deleted the open upload {upload_id}",
-    "PUT /v1/uploads/{upload_id}/parts/{number}": "Sent part {number} of the upload {upload_id}",
-    "POST /v1/uploads/{upload_id}/files": "Added files of the service to the upload {upload_id}",
+    "PUT /v1/uploads/{upload_id}/parts/{number}": "Uploaded part {number} of {upload_id}",
+    "POST /v1/uploads/{upload_id}/files": "Added server files to the upload {upload_id}",
     "POST /v1/uploads/{upload_id}/close": "Closed the upload {upload_id}",
-    "POST /v1/jobs": "Started a training",
+    "POST /v1/jobs": "Started a training job",
     "POST /v1/jobs/{job_id}/cancel": "Cancelled the job {job_id}",
     "POST /v1/jobs/{job_id}/retry": "Retried the job {job_id}",
     "DELETE /v1/models/{ref}": "Deleted the model {ref}",
-    "PUT /v1/models/{name}/aliases/{alias}": "Pointed the alias {name}@{alias} at a model",
+    "PUT /v1/models/{name}/aliases/{alias}": "Pointed the alias {name}@{alias} to a model",
     "DELETE /v1/models/{name}/aliases/{alias}": "Removed the alias {name}@{alias}",
     "PUT /v1/models/{name}/reason-codes": "Replaced the reason codes of {name}",
-    "PUT /v1/models/{ref}/calibration": "Started to learn the probabilities of {ref} anew",
+    "PUT /v1/models/{ref}/calibration": "Started a recalibration of {ref}",
     "POST /v1/evaluations": "Started an evaluation",
     "DELETE /v1/evaluations/{evaluation_id}": "Deleted the evaluation {evaluation_id}",
     "POST /v1/comparisons": "Started a comparison",
     "DELETE /v1/comparisons/{comparison_id}": "Deleted the comparison {comparison_id}",
-    "POST /v1/batch-scores": "Started to score a table",
+    "POST /v1/batch-scores": "Started a batch score",
     "DELETE /v1/batch-scores/{batch_score_id}": "Deleted the batch score {batch_score_id}",
     "POST /v1/keys": "Created a key",
-    "POST /v1/keys/{key_id}/rotate": "Created a successor of the key {key_id}",
+    "POST /v1/keys/{key_id}/rotate": "Rotated the key {key_id}",
     "DELETE /v1/keys/{key_id}": "Revoked the key {key_id}",
     "POST /v1/trash/{item_id}/restore": "Restored {item_id} from the trash",
-    "DELETE /v1/trash/{item_id}": "Deleted {item_id} for good",
+    "DELETE /v1/trash/{item_id}": "Permanently deleted {item_id}",
 }
 """What each route that changes something did, for the audit log. What is in braces comes from the path."""
 
@@ -236,11 +235,11 @@ def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field])
 
     Examples
     --------
-    >>> fields = {"costs/review": Field("review", "Each flagged row costs")}
+    >>> fields = {"costs/review": Field("review", "Cost per flagged row")}
     >>> error = {"pointer": "/costs/review/fixed", "detail": "fixed must be a number, got 'x'"}
     >>> found = place_faults({"title": "Invalid request", "detail": "", "errors": [error]}, fields)
     >>> found.get("review"), found.problem
-    (["“Each flagged row costs” must be a number, got 'x'"], None)
+    (["“Cost per flagged row” must be a number, got 'x'"], None)
     """
     words: dict[str, list[str]] = {}
     labels: dict[str, str] = {}
@@ -313,7 +312,7 @@ class Metric(NamedTuple):
 METRICS: Mapping[str, Metric] = {
     "auc": Metric("AUC", "0 to 1", 0.5),
     "gini": Metric("Gini", "-1 to 1", 0.0),
-    "pauc": Metric("Partial AUC", "0 to 1", "the mean of both ends of the window"),
+    "pauc": Metric("Partial AUC", "0 to 1", "the midpoint of the window"),
     "tpr": Metric("True positive rate", "fraction of the positives", "the false positive rate"),
     "fpr": Metric("False positive rate", "fraction of the negatives", None),
     "precision": Metric("Precision", "fraction of the flagged rows", "the fraction of positives"),
@@ -321,7 +320,7 @@ METRICS: Mapping[str, Metric] = {
     "precision_at_recall": Metric(
         "Precision at a recall", "fraction of the flagged rows", "the fraction of positives"
     ),
-    "lift": Metric("Lift of the first rows", "times the fraction of positives", 1.0),
+    "lift": Metric("Lift of the top rows", "times the fraction of positives", 1.0),
     "ndcg": Metric("NDCG", "0 to 1", None),
     "pair_order": Metric("Pairs in order", "fraction of the pairs", 0.5),
     "c_index": Metric("C-index", "fraction of the pairs", 0.5),
@@ -341,7 +340,7 @@ def metric(name: str) -> str:
         return name
     if size:
         rows = f"{size[:-1]} %" if size.endswith("%") else f"{size} rows"
-        return f"{known.name.removesuffix(' of the first rows')} of the first {rows}"
+        return f"{known.name.removesuffix(' of the top rows')} of the top {rows}"
     if kind == "pauc" and terms:
         return f"{known.name}, FPR {low} to {high}"
     return f"{known.name} of {terms}" if terms else known.name

@@ -1,7 +1,7 @@
-"""May a model be used? Five checks of what is stored about it; no row is read.
+"""Is a model ready for use? Five checks of what is stored about it; no row is read.
 
-Each check passed, failed, or is not known, and says so in a sentence with its values. `ranks` and `beats_baselines`
-pass if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
+Each check passed, failed, or is unknown, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
+if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
 difference is statistically significant, pass if intervals exclude all differences beyond a margin (`margins`), and are
 not known otherwise, with the number of rows that would decide.
 """
@@ -28,7 +28,7 @@ Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
-"""The figures of a validation that are one half for a random order, with their names."""
+"""The metrics of a validation that are one half for a random order, with their names."""
 _SHOWN = 3
 """Groups without a value that a sentence lists."""
 
@@ -66,27 +66,27 @@ def _ranks(session: Session, model: Model) -> Check:
     _, areas = validation_areas(session, model)
     told = [area for area in areas if area["of"] in _OF_CHANCE]
     if not told:
-        return Check(
-            "ranks", None, "The model was not validated, so there are no metrics to check."
-        )
+        return Check("ranks", None, "The model has no validation metrics.")
     least = min(told, key=lambda area: area["low"])
     label = f" of {least['label']}" if "label" in least else ""
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
-    metric = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high}); a random order has 0.5."
+    metric = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high})"
     if least["low"] > 0.5:
-        return Check("ranks", True, f"It ranks better than chance: {metric}", evidence="validation")
-    words = f"The data do not show that it ranks better than chance: {metric}"
+        return Check(
+            "ranks",
+            True,
+            f"{metric}, significantly better than random (0.5).",
+            evidence="validation",
+        )
+    words = f"{metric}, not significantly better than random (0.5)."
     return Check("ranks", False, words, evidence="validation")
 
 
 def _beats_baselines(model: Model) -> Check:
     said = {
-        True: "It ranks better than each baseline.",
-        False: (
-            "The data do not show that it ranks better than the baselines. A baseline is easier to "
-            "explain."
-        ),
-        None: "It was not compared with baselines.",
+        True: "The model ranks significantly better than each baseline.",
+        False: "No significant improvement over the baselines. A baseline is easier to explain.",
+        None: "The model was not compared with baselines.",
     }
     found = model.beats_baselines
     evidence: Evidence | None = None if found is None else "validation"
@@ -97,7 +97,9 @@ def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) ->
     served = calibrations.find_served(session, model)
     if served is None:
         return Check(
-            "probabilities", None, f"It has no probabilities: {calibrations.why_none(model)}."
+            "probabilities",
+            None,
+            f"The model has no probabilities: {calibrations.why_none(model)}.",
         )
     # Evaluations before a recalibration judged other probabilities.
     for evaluation in new:
@@ -108,13 +110,13 @@ def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) ->
             where = f"On {_named(evaluation)}"
             return check_reliability(found, errors, where, "evaluation", evaluation.id)
     if served.reliability is None:
-        few = "Too few rows of a class to check the probabilities."
+        few = "One class has too few rows to test the probabilities."
         return Check("probabilities", None, few)
     errors = find_errors(served.reliability)
     if served.reliability.get("later"):
-        where = "On the last time window, with a calibration fitted on the windows before"
+        where = "On the last time window, with a calibration fitted on the earlier windows"
         return check_reliability(served.reliability, errors, where, "later_rows")
-    where = "Cross-fitted on the rows of the calibration, which does not test later rows"
+    where = "By cross-fitting on the calibration rows (later rows were not tested)"
     return check_reliability(served.reliability, errors, where, "cross_fitted")
 
 
@@ -130,13 +132,13 @@ def check_reliability(
         words = f"{where}: {'; '.join(map(say_error, errors))}."
         return Check("probabilities", False, words, evaluation_id, evidence, margin)
     if found["slope"] is not None and "shape" not in found:
-        words = f"{where}: an earlier version did not test errors that change along the probabilities; evaluate again."
+        words = f"{where}: this evaluation was made by an earlier version without the shape test. Evaluate again."
         return Check("probabilities", None, words, evaluation_id, evidence, margin)
     intervals = [
         found[of] for of in ("in_the_large", "slope", "shape") if found.get(of) is not None
     ]
     if any(interval[end] is None for interval in intervals for end in ("value", "low", "high")):
-        words = f"{where}: a metric of calibration has no interval."
+        words = f"{where}: a calibration metric has no confidence interval."
         return Check("probabilities", None, words, evaluation_id, evidence, margin)
     bounds = [
         max(abs(interval["low"] - right), abs(interval["high"] - right))
@@ -146,12 +148,12 @@ def check_reliability(
     if found["slope"] is not None:
         bounds.append(math.inf if found["shape"] is None else found["shape"]["high"])
     if bounds and max(bounds) < margin:
-        words = f"{where}: the probabilities match the outcomes, within {margin:g} in log odds."
+        words = f"{where}: the probabilities match the outcomes within {margin:g} in log odds."
         return Check("probabilities", True, words, evaluation_id, evidence, margin)
     more = _more_rows(found["n"], _factors_of_reliability(found))
     words = (
-        f"{where}: no error is statistically significant, but the rows cannot exclude an error of more than {margin:g} "
-        f"in log odds.{_say_more(more)}"
+        f"{where}: insufficient data. No error is statistically significant, but an error above {margin:g} in log odds "
+        f"cannot be ruled out.{_say_more(more)}"
     )
     return Check("probabilities", None, words, evaluation_id, evidence, margin, more)
 
@@ -184,7 +186,7 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
 
 def check_stable(newest: Evaluation | None) -> Check:
     if newest is None:
-        return Check("stable", None, "It was not evaluated on newer rows.")
+        return Check("stable", None, "The model was not evaluated on newer rows.")
     drift: Json = newest.drift or {}
     words = f"On {_named(newest)}: {drift['summary']}"
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
@@ -195,10 +197,10 @@ def check_stable(newest: Evaluation | None) -> Check:
     if drift["changed"]:
         return Check("stable", False, words, newest.id, "evaluation", margin)
     if unknown:
-        words += f" The interval of the change of the {_name_of(unknown[0])} is unknown."
+        words += f" The change of the {_name_of(unknown[0])} has no confidence interval."
         return Check("stable", None, words, newest.id, "evaluation", margin)
     if not areas:
-        words += " It has no metric that can be compared with the model's validation."
+        words += " No metric can be compared with the validation of the model."
         return Check("stable", None, words, newest.id, "evaluation")
     undecided = [
         (area, most)
@@ -206,7 +208,7 @@ def check_stable(newest: Evaluation | None) -> Check:
         if area["change"]["low"] <= -most
     ]
     if not undecided:
-        words += f" A drop by more than {margin:.3g} is excluded."
+        words += f" A drop of more than {margin:.3g} is ruled out."
         # The summary says which features and scores had no test, and why.
         passed = None if any(map(_is_untested, _distributions_of(drift))) else True
         return Check("stable", passed, words, newest.id, "evaluation", margin)
@@ -215,13 +217,13 @@ def check_stable(newest: Evaluation | None) -> Check:
     )
     area, most = max(undecided, key=lambda each: -each[0]["change"]["low"] - each[1])
     words += (
-        f" The new rows cannot exclude that the {_name_of(area)} has dropped by more than {most:.3g}: the "
+        f" Insufficient data to rule out that the {_name_of(area)} has dropped by more than {most:.3g}. The "
         f"change is {area['change']['value']:+.3f} ({area['change']['low']:+.3f} to {area['change']['high']:+.3f})."
     )
     words += (
         _say_more(more)
         if more
-        else " More new rows alone cannot decide: the model's validation has too few rows."
+        else " More new rows do not help, because the validation has too few rows."
     )
     return Check("stable", None, words, newest.id, "evaluation", margin, more)
 
@@ -288,7 +290,7 @@ def _say_more(more: int | None) -> str:
     if more is None:
         return ""
     digits = 10 ** max(0, len(str(more)) - 2)
-    return f" About {math.ceil(more / digits) * digits:,} more rows are needed."
+    return f" A conclusion needs about {math.ceil(more / digits) * digits:,} more rows."
 
 
 def _groups(evaluated: Sequence[Evaluation]) -> Check:
@@ -314,7 +316,7 @@ def _groups(evaluated: Sequence[Evaluation]) -> Check:
             words = f"{where}: {'; '.join(differing)}."
             return Check("groups", False, words, evaluation.id, "evaluation", margin)
         return check_alike(found, evaluation, where)
-    return Check("groups", None, "It was not evaluated by groups.")
+    return Check("groups", None, "The model was not evaluated by groups.")
 
 
 def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Check:
@@ -338,18 +340,21 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Ch
                     factors.append(rows_factor(half, allowed, evaluation.level, change=off))
     if not lacking and not wide:
         words = (
-            f"{where}: groups differ by less than {margin:g} in AUC and rates at the threshold, and by less than "
+            f"{where}: the groups differ by less than {margin:g} in AUC, TPR and FPR, and by less than "
             f"{margins.LOG_ODDS:g} in the log odds of calibration."
         )
         return Check("groups", True, words, evaluation.id, "evaluation", margin)
     if lacking:
         shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
-        words = f"{where}: no difference is statistically significant, but there are groups with too few rows: {shown}."
+        words = (
+            f"{where}: insufficient data. No difference is statistically significant, but some groups have too few "
+            f"rows: {shown}."
+        )
         return Check("groups", None, words, evaluation.id, "evaluation", margin)
     more = _more_rows(_rows_of(evaluation), factors)
     words = (
-        f"{where}: no difference is statistically significant, but the rows cannot exclude differences that matter in "
-        f"{', '.join(dict.fromkeys(wide))}.{_say_more(more)}"
+        f"{where}: insufficient data. No difference is statistically significant, but relevant differences in "
+        f"{', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
     )
     return Check("groups", None, words, evaluation.id, "evaluation", margin, more)
 

@@ -83,8 +83,8 @@ def remember_validation(
         method = model.validation.get("method")
         why = f"the model was trained with validation.method {method!r}"
         if method != "none":
-            why = "the model's validation had too few rows"
-        return None, [f"the drift is unknown: {why}"]
+            why = "the validation of the model had too few rows"
+        return None, [f"drift was not tested: {why}"]
     remembered: Remembered = {
         "level": level,
         "areas": areas,
@@ -100,8 +100,8 @@ def remember_validation(
     remembered["prevalence"] = _prevalence(totals, effective, level)
     if model.validation.get("method") == "cross_validation":
         return remembered, [
-            "scores were not compared, because those of the validation come from the rankers of the "
-            "folds, not from the served ranker"
+            "scores were not compared, because the cross-validation scores come from the rankers of the folds, not "
+            "from this ranker"
         ]
     write_curve(workdir / _CURVE_FILE, curve_of(row))
     return remembered | {"curve": _CURVE_FILE}, []
@@ -480,17 +480,15 @@ def _words(test: Json, level: float) -> str:
         return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
     p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
     if test["changed"]:
-        chance = "more than chance"
+        chance = "statistically significant"
     elif test["adjusted_p_value"] < 1.0 - level:
-        chance = "significant, but small"
+        chance = "statistically significant but small"
     else:
-        chance = "not significant"
+        chance = "not statistically significant"
     end = f"{chance} ({p_value})"
     if "name" in test:
         weight = (
-            ""
-            if test["importance"] is None
-            else f", {_percent(test['importance'])} of the importance"
+            "" if test["importance"] is None else f", importance {_percent(test['importance'])}"
         )
         return f"{test['name']}: PSI {_with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}, {end}"
     if "psi" in test:
@@ -498,19 +496,18 @@ def _words(test: Json, level: float) -> str:
             "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
         )
         return (
-            f"{test['of']} score {direction}: a score here is greater than a score on the validation with "
-            f"probability {test['higher']:.3f}; distance {test['distance']:.3f}, PSI "
-            f"{_with_ends(test['psi'])}, {end}"
+            f"{test['of']} score {direction}: a score here exceeds one at validation with probability "
+            f"{test['higher']:.3f}; distance {test['distance']:.3f}, PSI {_with_ends(test['psi'])}, {end}"
         )
     if test["of"] in _RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
-        return f"slope of the probabilities' log odds {_with_ends(test)}, {end}"
+        return f"calibration slope {_with_ends(test)}, {end}"
     if test["of"] == "shape":
-        return f"distance of the probabilities' log odds from a line {_with_ends(test)}, {end}"
+        return f"calibration shape error {_with_ends(test)}, {end}"
     if test["of"] == "in_the_large":
-        shares = f"{_percent(test['predicted'])}, positive {_percent(test['observed'])}"
-        return f"mean probability {shares}: {_with_ends(test)} in log odds, {end}"
+        shares = f"{_percent(test['predicted'])}, observed {_percent(test['observed'])}"
+        return f"mean probability {shares}, error {_with_ends(test)} in log odds, {end}"
     moved = test["change"]
     direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
     return (
@@ -524,21 +521,21 @@ def say_error(test: Json) -> str:
     if test["of"] == "periods":
         levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
         return (
-            f"the level changes between time windows: {levels} in log odds relative to the calibration, "
-            "which follows the last windows; recalibrate on newer rows"
+            f"the level changes from time window to time window ({levels} in log odds relative to the calibration, "
+            "which follows the latest windows); recalibrate on newer rows"
         )
     if test["of"] == "shape":
         return (
-            f"the error of the probabilities changes along them, by {_with_ends(test)} in log odds (root mean square)"
+            f"the probabilities have a shape error of {_with_ends(test)} in log odds (root mean square)"
             f"{_say_ranges(test['ranges'])}"
         )
     if test["of"] == "slope":
         side = "extreme" if test["value"] < 1.0 else "moderate"
-        return f"probabilities are too {side}: the slope of log odds is {_with_ends(test)}"
+        return f"probabilities are too {side}: the calibration slope is {_with_ends(test)}"
     side = "low" if test["value"] > 0.0 else "high"
     return (
-        f"probabilities are too {side}: {_percent(test['predicted'])} of the rows are expected to be positive, "
-        f"{_percent(test['observed'])} are: {_with_ends(test)} in log odds"
+        f"probabilities are too {side}: {_percent(test['predicted'])} of the rows were expected to be positive, but "
+        f"{_percent(test['observed'])} are (error {_with_ends(test)} in log odds)"
     )
 
 
@@ -551,7 +548,7 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
             if each["observed"] == side
         ]
         if where:
-            said.append(f"{side} positive than expected at probabilities of {', '.join(where)}")
+            said.append(f"{side} positives than expected at probabilities of {', '.join(where)}")
     return f": {'; '.join(said)}" if said else ""
 
 
@@ -570,11 +567,11 @@ def _name(area: Json) -> str:
         case "pair_order":
             return "fraction of pairs in order"
         case "list":
-            return f"mean {area['metric']} of a query"
+            return f"mean {area['metric']} per query"
         case "grades":
             return f"{area['metric']} of the grades"
         case "pauc":
-            return f"pAUC on FPR [{area['fpr_min']:g}, {area['fpr_max']:g}]"
+            return f"partial AUC (FPR {area['fpr_min']:g} to {area['fpr_max']:g})"
     return f"AUC of {area['label']}" if "label" in area else "AUC"
 
 
@@ -596,40 +593,33 @@ def _sum_up(
     if found := worse or better:
         how = "worse" if worse else "better"
         named = ", ".join(
-            f"{_name(each)} {each['before']['value']:.3f}, here {each['after']['value']:.3f}"
+            f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
             for each in found
         )
-        said.append(f"The model ranks {how} than at validation: {named}.")
+        said.append(f"The model ranks significantly {how}: {named}.")
     said += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
     if prevalence is not None and prevalence["changed"]:
         before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
-        said.append(f"{more} rows are positive: {before} at validation, {after} here.")
+        said.append(f"{more} rows are positive: {after} here, {before} at validation.")
     if moved:
         named = ", ".join(
             f"{each['name']} (PSI {each['psi']['value']:.2f}"
-            + (
-                ""
-                if each["importance"] is None
-                else f", {_percent(each['importance'])} of the importance"
-            )
+            + ("" if each["importance"] is None else f", importance {_percent(each['importance'])}")
             + ")"
             for each in moved[:_NAMED]
         )
         rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        said.append(f"Feature values differ from those in training: {named}{rest}.")
+        said.append(f"Features with changed values: {named}{rest}.")
     if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
         said.append(
-            f"The scores of the {classes} have changed: the rates at a threshold have changed with them."
+            f"The scores of the {classes} have changed, so the rates at a threshold have changed too."
         )
     if not worse and not better:
         said.append(
-            "These rows show no difference from the validation in how well the model ranks."
+            "The ranking quality has not changed significantly since validation."
             if said
-            else (
-                "These rows show no difference from the validation in how well the model ranks, and no other "
-                "change that matters."
-            )
+            else "No significant change since validation."
         )
     return " ".join(said)
 
@@ -642,8 +632,8 @@ def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
     n_features = sum(each["reason"] is not None for each in features)
     classes = [f"the scores of the {each['of']}" for each in shifts if each["reason"] is not None]
     columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
-    what = " and ".join([*columns, *classes])
-    return f" No test of {what}: {reasons[0]}."
+    what = ", ".join([*columns, *classes])
+    return f" Not tested: {what} ({reasons[0]})."
 
 
 def _sentence(words: str) -> str:

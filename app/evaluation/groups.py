@@ -464,19 +464,19 @@ def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
         "auc": "AUC",
         "tpr": "TPR",
         "fpr": "FPR",
-        "calibration": "calibration in the large",
+        "calibration": "Mean calibration error",
     }
     window = test["fpr_min"], test["fpr_max"]
-    name = names.get(test["of"]) or "pAUC on FPR [{:g}, {:g}]".format(*window)
+    name = names.get(test["of"]) or "Partial AUC (FPR {:g} to {:g})".format(*window)
     if adjusted is None:
-        number = "1 group has it" if test["groups"] == 1 else "no group has it"
-        differs, words = None, f"{name} is not tested: {number}"
+        number = "only 1 group has" if test["groups"] == 1 else "no group has"
+        differs, words = None, f"{name} was not tested, because {number} a value"
     else:
         differs = adjusted < 1.0 - level
         p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"
         words = (
-            f"{name} differs between the {test['groups']} groups "
-            f"{'significantly' if differs else 'not significantly'} (adjusted p {p_value})"
+            f"{name} {'differs' if differs else 'does not differ'} significantly between the {test['groups']} groups "
+            f"(adjusted p {p_value})"
         )
     return {"adjusted_p_value": adjusted, "differs": differs, "words": words}
 

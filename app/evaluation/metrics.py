@@ -478,8 +478,8 @@ class Overlap:
         if here <= max(MIN_SHARE, BEYOND_CHANCE * anyway):
             return False, []
         return True, [
-            f"{here:.0%} {EQUAL_ROWS} {model['name']} was trained on, although only {anyway:.0%} of the "
-            "training rows equal each other: its metrics may be too optimistic"
+            f"{here:.0%} {EQUAL_ROWS} {model['name']} was trained on, "
+            f"where {anyway:.0%} equal each other: its metrics may be too optimistic"
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:

@@ -228,7 +228,7 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
     match seen:
         case "trained":
             return [
-                f"{name} {TRAINED_HERE}: its metrics here are too optimistic, and do not apply to future rows"
+                f"{name} {TRAINED_HERE}: its metrics here are too optimistic and do not apply to future rows"
             ]
         case "validated":
             return [f"{name} was validated on rows of this dataset"]

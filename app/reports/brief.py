@@ -14,14 +14,14 @@ from app.reports.plots import gains_plot
 from app.reports.service import Facts, NamedPoint
 
 CHECKS = {
-    "ranks": "Does it rank?",
-    "beats_baselines": "Does it beat simple benchmark models?",
-    "probabilities": "Are its probabilities right?",
-    "stable": "Is it as good on newer rows?",
-    "groups": "Does it treat groups alike?",
+    "ranks": "Better than random?",
+    "beats_baselines": "Better than the baselines?",
+    "probabilities": "Well calibrated?",
+    "stable": "Stable on newer data?",
+    "groups": "Equal across groups?",
 }
 """The question of each check."""
-_ANSWERS = {True: "yes", False: "no", None: "not known"}
+_ANSWERS = {True: "yes", False: "no", None: "unknown"}
 MAX_GROUPINGS = 3
 MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
 """Most cuts, columns that moved, groups and warnings on these pages."""
@@ -42,18 +42,20 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
     ]
     sections = [
         Section("Purpose", [*purpose, _data(facts)]),
-        Section("May it be used?", [Table(("question", "answer", "margin", "why"), rows)]),
+        Section("Ready for use?", [Table(("question", "answer", "margin", "explanation"), rows)]),
     ]
     if facts.curve_part is not None:
-        sections.append(Section("The cut", list(_cutoffs(facts))))
+        sections.append(Section("Cutoff", list(_cutoffs(facts))))
     if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
-        sections.append(Section("What has changed", list(_drift(evaluated, evaluated.drift))))
+        sections.append(
+            Section("Changes since validation", list(_drift(evaluated, evaluated.drift)))
+        )
     if (evaluated := _evaluation(facts, "groups")) is not None:
         sections.append(Section("Groups", list(_groups(evaluated))))
-    said: list[Block] = [Paragraph("No warning was raised.")]
+    said: list[Block] = [Paragraph("No warnings.")]
     if limits:
         said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
-    sections.append(Section("Limits", said))
+    sections.append(Section("Limitations", said))
     return sections
 
 
@@ -62,7 +64,7 @@ def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
 
 
 def _data(facts: Facts) -> Paragraph:
-    """Say in sentences what the model has learnt from, and how it was validated."""
+    """Say in sentences what the model was trained on, and how it was validated."""
     model, dataset = facts.model, facts.dataset
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
     size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
@@ -77,11 +79,11 @@ def _data(facts: Facts) -> Paragraph:
     flattery = ""
     if seems is not None:
         flattery = (
-            f" By rows drawn at random {seems['algorithm']} would seem to have an AUC of "
-            f"{document.interval(seems['random_split'], 3)}: the newest rows judge instead."
+            f" A random split would be too optimistic: {seems['algorithm']} has an AUC of "
+            f"{document.interval(seems['random_split'], 3)} on random rows."
         )
     words = (
-        f"It has learnt from {name}{size}, by {len(model.features)} features, with the algorithm {model.algorithm}. "
+        f"Training data: {name}{size}, {len(model.features)} features. Algorithm: {model.algorithm}. "
         f"Validation: {document.validation(model.validation)}.{flattery}"
     )
     return Paragraph(words)
@@ -94,10 +96,10 @@ def _cutoffs(facts: Facts) -> Iterator[Block]:
     if decided:
         for cutoff in decided[:MAX_CUTOFFS]:
             yield Paragraph(" ".join(_decision(cutoff)))
-        yield from document.list_more(decided, MAX_CUTOFFS, " cuts")
+        yield from document.list_more(decided, MAX_CUTOFFS, " cutoffs")
     else:
-        yield Paragraph("No cut has been saved for this model. These are usual ones.")
-    head = ["cutoff", "threshold", "rows flagged", "positives caught (TPR)", "FPR", "precision"]
+        yield Paragraph("No cutoff has been saved for this model. The table shows common ones.")
+    head = ["cutoff", "threshold", "rows flagged", "TPR", "FPR", "precision"]
     shown = (decided or list(facts.cutoffs))[:MAX_CUTOFFS]
     yield Table(head, [_cutoff(cutoff) for cutoff in shown])
     metrics = facts.metrics[facts.curve_part.part]
@@ -115,10 +117,10 @@ def _decision(cutoff: NamedPoint) -> Iterator[str]:
     alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
-    yield f"{cutoff.asked} was moved to this model on {document.moment(alias.updated_at)}{by}."
+    yield f"{cutoff.asked} was pointed to this model on {document.moment(alias.updated_at)}{by}."
     memo = alias.memo
     if memo is None:
-        yield "No reason was given."
+        yield "No reason was recorded."
         return
     if memo["reason"] is not None:
         yield f"Reason: {document.sentence(memo['reason'])}"
@@ -127,7 +129,7 @@ def _decision(cutoff: NamedPoint) -> Iterator[str]:
     yield from _capacity(memo, point.flagged.value, point.tpr.value, point.prevalence)
     if memo["cost_false_positive"] is not None:
         yield (
-            f"A false alarm costs {memo['cost_false_positive']:g}, a missed positive "
+            f"A false positive costs {memo['cost_false_positive']:g}, a false negative "
             f"{memo['cost_false_negative']:g}."
         )
 
@@ -138,8 +140,9 @@ def _capacity(memo: DecisionMemo, flagged: float, tpr: float, prevalence: float)
         return
     positives = (memo["prevalence"] or prevalence) * rows
     yield (
-        f"{review:,.0f} of {rows:,.0f} rows can be reviewed. On rows as those of the validation it flags about "
-        f"{flagged * rows:,.0f} of so many, and catches about {tpr * positives:,.0f} of {positives:,.0f} positives."
+        f"Review capacity: {review:,.0f} of {rows:,.0f} rows. On rows like the validation rows, the cutoff flags about "
+        f"{flagged * rows:,.0f} of {rows:,.0f} rows and finds about {tpr * positives:,.0f} of {positives:,.0f} "
+        "positives."
     )
 
 
@@ -158,14 +161,14 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
         ]
         for each in compared
     ]
-    yield Table(("metric", "at validation", "there", ""), rows)
+    yield Table(("metric", "at validation", "on these rows", ""), rows)
     moved = [each for each in drift["features"] or () if each["changed"]]
     if moved:
         shown = [
             [each["name"], document.interval(each["psi"], 2), _importance(each["importance"])]
             for each in moved[:MAX_MOVED]
         ]
-        yield Table(("column that has changed", "PSI", "share of the importance"), shown)
+        yield Table(("changed column", "PSI", "importance"), shown)
         yield from document.list_more(moved, MAX_MOVED, " columns")
 
 
@@ -175,14 +178,14 @@ def _importance(share: float | None) -> str:
 
 def _groups(evaluated: Evaluation) -> Iterator[Block]:
     for found in groups_of(evaluated)[:MAX_GROUPINGS]:
-        yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}.")
+        yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}")
         yield from _by_column(found)
 
 
 def _by_column(found: Json) -> Iterator[Block]:
     rows = [
         [
-            "no value" if each["value"] is None else each["value"],
+            "missing" if each["value"] is None else each["value"],
             f"{each['positives']:,} of {each['positives'] + each['negatives']:,}",
             *(_metric(each.get(name)) for name in ("auc", "tpr", "fpr")),
         ]

@@ -113,7 +113,7 @@ Json = Mapping[str, Any]
 def list_more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
     """Return a note on how many entries are not shown; empty if all are."""
     more = len(entries) - most
-    return [Paragraph(f"… and {more:,}{what} more.")] if more > 0 else []
+    return [Paragraph(f"… and {more:,} more{what}.")] if more > 0 else []
 
 
 def count(number: float | None) -> str:
@@ -194,7 +194,7 @@ def objective(aim: Json | None) -> str:
         return "—"
     match aim["metric"]:
         case "pauc":
-            return f"partial AUC on {window(aim)}"
+            return f"partial AUC ({window(aim)})"
         case "tpr":
             return f"TPR at FPR {aim['fpr']:g}"
         case "pair_order":
@@ -202,11 +202,11 @@ def objective(aim: Json | None) -> str:
         case "average_precision":
             return "average precision"
         case "precision" | "lift":
-            return f"{aim['metric']} of the first {_size_of_list(aim)}"
+            return f"{aim['metric']} of the top {_size_of_list(aim)}"
         case "precision_at_recall":
             return f"precision at a recall of {aim['recall']:g}"
         case "ndcg":
-            return f"NDCG of the first {_size_of_list(aim)}" if "count" in aim else "NDCG"
+            return f"NDCG of the top {_size_of_list(aim)}" if "count" in aim else "NDCG"
     return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
 
 
@@ -218,7 +218,7 @@ def _size_of_list(aim: Json) -> str:
 
 def validation(method: Json) -> str:
     """Return in words how the model was validated."""
-    by_time = f", the last by {method['time_column']}" if method.get("time_column") else ""
+    by_time = f", the newest by {method['time_column']}" if method.get("time_column") else ""
     match method["method"]:
         case "holdout":
             return f"{method['fraction']:.0%} of the rows held out{by_time}"
@@ -226,12 +226,12 @@ def validation(method: Json) -> str:
             repeats = method.get("repeats", 1)
             again = f", {repeats} times" if repeats > 1 else ""
             return (
-                f"{method['folds']}-fold cross-validation{again}{by_time}; the ranker that is served has "
-                "learnt from all rows"
+                f"{method['folds']}-fold cross-validation{again}{by_time}; the final ranker is trained on all "
+                "rows"
             )
         case "dataset":
-            return f"judged on dataset {method['dataset_id']}"
-    return "none: no row was kept from training"
+            return f"on dataset {method['dataset_id']}"
+    return "none; all rows were used for training"
 
 
 def settings(parameters: Json) -> str:

@@ -60,7 +60,7 @@ def plot_of(
         found = core_metrics.roc_band_on_curve(
             curve, curve_part.totals, rates, kind=band, level=curve_part.level
         )
-        of = "of each height" if band == "pointwise" else "of the whole curve"
+        of = "pointwise" if band == "pointwise" else "simultaneous"
         points = zip(found.fpr.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
         limits = Band(f"{found.level:.0%} confidence band, {of}", list(points))
         highest = max(view[1], *found.high)
@@ -75,7 +75,7 @@ def plot_of(
         window=None if measured is None else _window(measured),
         band=limits,
         marks=marks,
-        marks_name=f"best cut with FPR ≤ {_join([f'{rate:g}' for rate in rates_marked])}",
+        marks_name=f"best cutoff with FPR ≤ {_join([f'{rate:g}' for rate in rates_marked])}",
     )
 
 
@@ -88,7 +88,7 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     return plots.gains(
         list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
         _title("Gains", curve_part.model),
-        "positives found, by how much of the list is worked off",
+        "fraction of positives found by fraction of the list reviewed",
         notes=_notes(curve_part, metrics),
     )
 
@@ -126,7 +126,7 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     return plots.cost_curve(
         list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
         _title("Costs", curve_part.model),
-        "expected cost of the best cut",
+        "expected cost of the best cutoff",
         notes=_notes(curve_part, metrics),
     )
 
@@ -143,7 +143,7 @@ def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     return plots.histogram(
         positives,
         negatives,
-        _title("Scores of each class", curve_part.model),
+        _title("Scores by class", curve_part.model),
         notes=_notes(curve_part, metrics),
     )
 
@@ -175,7 +175,7 @@ def reliability_plot(model: Model, found: Reliability) -> Plot:
 def rows_of(validation: Mapping[str, Any], part: str) -> str:
     """Return a name for the rows of a part."""
     if part != models.VALIDATION:
-        return "its own training"
+        return "training"
     return "out-of-fold" if validation["method"] == "cross_validation" else "held-out"
 
 
@@ -196,7 +196,7 @@ def _window(measured: Mapping[str, Any]) -> Window:
             core_metrics.Interval(measured["value"], measured["low"], measured["high"])
         )
     low, high = measured["fpr_min"], measured["fpr_max"]
-    return Window(f"partial AUC {area} on FPR {low:g} to {high:g}", low, high)
+    return Window(f"partial AUC {area}, FPR {low:g} to {high:g}", low, high)
 
 
 def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:

@@ -44,10 +44,12 @@ def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
         subtitle=f"{dataset.id}, uploaded {document.moment(dataset.created_at)}",
         sections=[
             Section("Summary", [Tiles(list(_column_tiles(dataset, profile, len(features))))]),
-            Section("To be looked at", [Items(notes) if notes else Paragraph("Nothing.")]),
+            Section(
+                "Check before you train", [Items(notes) if notes else Paragraph("No remarks.")]
+            ),
             Section("Features", _column_features(dataset, profile, features)),
             Section("Other columns", [_others(dataset)]),
-            Section("Where it comes from", [Table((), list(_origin(dataset)))]),
+            Section("Origin", [Table((), list(_origin(dataset)))]),
         ],
     )
 
@@ -69,27 +71,27 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
     about = ", estimated" if profile.duplicates["estimated"] else ""
     repeated = profile.duplicates["repeated"]
     yield Tile(
-        "repeated rows", document.count(repeated), f"equal to another in every feature{about}"
+        "duplicate rows", document.count(repeated), f"equal to another row in every feature{about}"
     )
 
 
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
     leaks = [column["name"] for column in features if column.get("leak")]
     if leaks:
-        yield f"These features rank so well alone that they may contain the label: {_names(leaks)}."
+        yield f"These features predict the label almost perfectly and may be derived from it: {_names(leaks)}."
     constant = [column["name"] for column in features if is_constant(column)]
     if constant:
-        yield f"These features are the same in all rows, or missing in all: {_names(constant)}."
+        yield f"These features have the same value in all rows, or no values: {_names(constant)}."
     for warning in dataset.warnings[:_MAX_NAMED]:
         yield f"{warning['column']}: {warning['detail']} ({warning['parameter']})."
     if (more := len(dataset.warnings) - _MAX_NAMED) > 0:
-        yield f"{more} more warnings stand in the dataset."
+        yield f"The dataset has {more} more warnings."
     gaps = [c["name"] for c in features if 2 * c["missing"] > (dataset.rows or 0) > c["missing"]]
     if gaps:
         yield f"These features are missing in most rows: {_names(gaps)}."
     both = profile.duplicates.get("rows_of_both_classes")
     if both:
-        yield f"{both:,} rows are equal to a row of the other class in every feature: no ranker can tell them apart."
+        yield f"{both:,} rows have the same features as a row of the other class, so no ranker can separate them."
 
 
 def _names(names: Sequence[str]) -> str:
@@ -101,7 +103,7 @@ def _column_features(
     dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 ) -> list[Block]:
     curve_part = any(column.get("auc") for column in features)
-    head = ["feature", "type", "missing", "distinct", "distribution", "from, median, to"]
+    head = ["feature", "type", "missing", "distinct", "distribution", "minimum, median, maximum"]
     rows: list[list[Cell]] = []
     for column in features[:MAX_COLUMNS]:
         row: list[Cell] = [
@@ -114,17 +116,17 @@ def _column_features(
         ]
         rows.append([*row, document.interval(column.get("auc"), 3)] if curve_part else row)
     blocks: list[Block] = [
-        Table([*head, *(["AUC alone"] if curve_part else [])], rows),
+        Table([*head, *(["feature AUC"] if curve_part else [])], rows),
         *document.list_more(features, MAX_COLUMNS, " features"),
     ]
     if profile.rows < (dataset.rows or 0):
-        looked = f"{profile.rows:,} rows, drawn at random."
-        blocks.append(Paragraph(f"Distributions and AUCs were looked at in {looked}"))
+        looked = f"a random sample of {profile.rows:,} rows."
+        blocks.append(Paragraph(f"Distributions and AUCs are from {looked}"))
     if curve_part:
         blocks.append(
             Paragraph(
-                "AUC alone: how well the feature ranks the label by itself, with its interval; below ½ it ranks the "
-                "other way round, near 0 or 1 it has probably seen the label."
+                "The feature AUC shows how well the feature ranks the label without any other. 0.5 is random; below "
+                "0.5 the order is reversed. Values near 0 or 1 suggest that the feature is derived from the label."
             )
         )
     return blocks
@@ -195,8 +197,8 @@ def _origin(dataset: Dataset) -> Iterator[list[str]]:
         yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]
     for name, given in (
         ("declared categorical", dataset.reading["categorical"]),
-        ("left out", dataset.reading["drop"]),
-        ("taken for missing", dataset.reading["missing"]),
+        ("dropped", dataset.reading["drop"]),
+        ("treated as missing", dataset.reading["missing"]),
     ):
         if given:
             yield [name, _names(given)]

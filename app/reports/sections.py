@@ -53,9 +53,9 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
         yield ["dataset", model.dataset_id]
     else:
         yield ["dataset", document.version(model.dataset)]
-        yield ["SHA-256 of its content", model.dataset["sha256"]]
+        yield ["SHA-256 of the content", model.dataset["sha256"]]
     if dataset is None:
-        yield ["dataset is there", "no, it was deleted since"]
+        yield ["dataset available", "no, deleted"]
     else:
         yield ["uploaded", f"{document.moment(dataset.created_at)}, {document.size(dataset.bytes)}"]
         yield ["SHA-256 of the upload", dataset.upload_sha256]
@@ -71,23 +71,23 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
                 f"{document.count(dataset.pairs.pairs)} (SHA-256 {dataset.pairs.sha256})",
             ]
         for name, column in (
-            ("row weights", dataset.weight),
-            ("groups that stay together", dataset.group),
-            ("queries, within which rows are put in order", dataset.query),
+            ("weight column", dataset.weight),
+            ("group column", dataset.group),
+            ("query column", dataset.query),
         ):
             if column is not None:
                 yield [name, column]
         if (found := dataset.queries) is not None:
             sizes = f"{found['min_rows']:,} to {found['max_rows']:,} rows"
-            yield ["queries", f"{document.count(found['queries'])}, of {sizes}"]
+            yield ["queries", f"{document.count(found['queries'])} with {sizes} each"]
         if dataset.grades is not None:
             counts = (f"{each['grade']}: {each['rows']:,}" for each in dataset.grades)
-            yield ["rows of each grade", ", ".join(counts)]
+            yield ["rows by grade", ", ".join(counts)]
     if model.validation_dataset is not None:
         yield ["validation dataset", document.version(model.validation_dataset)]
-        yield ["SHA-256 of its content", model.validation_dataset["sha256"]]
+        yield ["SHA-256 of the content", model.validation_dataset["sha256"]]
     if model.label is not None and model.positive is None:
-        yield ["label", f"{model.label}: grades, the greater the better"]
+        yield ["label", f"{model.label}: grades, higher is better"]
     elif model.label is not None:
         yield [
             "label",
@@ -108,9 +108,9 @@ def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
     head = [
         "feature",
         "type",
-        "missing in training",
+        "has missing values",
         "categories",
-        *(["AUC alone"] if measured else []),
+        *(["feature AUC"] if measured else []),
     ]
     rows = []
     for feature in facts.model.features[:MAX_DATA_FEATURES]:
@@ -144,16 +144,16 @@ def training(facts: Facts) -> list[Block]:
     facts_of_it = [
         ["algorithm", model.algorithm],
         ["objective", document.objective(model.objective)],
-        ["the algorithm itself optimises", document.objective(model.optimised_for)],
+        ["optimized by the algorithm", document.objective(model.optimised_for)],
         [
             "parameters chosen by",
             document.objective(model.selected_by)
             if model.selected_by
-            else "nothing: they are as given",
+            else "none, parameters as given",
         ],
         ["validation", document.validation(model.validation)],
         ["seed", str(model.seed)],
-        ["time of the fit", f"{model.fit_seconds:.3g} s"],
+        ["fit time", f"{model.fit_seconds:.3g} s"],
     ]
     if (proof := model.monotone) is not None:
         kept = "; ".join(f"{name}: {direction}" for name, direction in proof["columns"].items())
@@ -161,7 +161,7 @@ def training(facts: Facts) -> list[Block]:
         facts_of_it.append(
             [
                 "monotone constraints",
-                f"{kept}. On the fitted model: {verdict}, by {proof['compared']:,} comparisons of its parts; "
+                f"{kept}. For the fitted model: {verdict}, by {proof['compared']:,} comparisons of its parts; "
                 f"{proof['missing']}",
             ]
         )
@@ -175,7 +175,7 @@ def _parameters(facts: Facts) -> Iterator[list[str]]:
     known = ALGORITHMS.get(facts.model.algorithm)
     meanings = {p.name: " ".join(p.doc.split()) for p in list_parameters(known)} if known else {}
     for name, value in facts.model.parameters.items():
-        if name == "members":  # of `auto`, told with its leaderboard
+        if name == "members":  # of `auto`, shown with its leaderboard
             continue
         yield [name, document.value(value), meanings.get(name, "")]
 
@@ -187,7 +187,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     aim = document.objective(facts.model.selected_by)
     yield Paragraph(
         f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
-        f"in {search['seconds']:.3g} s. The values are too optimistic for what was chosen by them."
+        f"in {search['seconds']:.3g} s. The values of the best candidates are too optimistic."
     )
     rows = [
         [
@@ -200,7 +200,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     yield Table(("candidate", "value", ""), rows)
     yield from document.list_more(search["candidates"], MAX_CANDIDATES)
     if folds := search["folds_chosen"]:
-        yield Paragraph("Each fold has chosen for itself, by the rows that it learnt from.")
+        yield Paragraph("Each fold chose its own parameters, using only its training rows.")
         yield Table(
             ("repeat", "fold", "chosen"),
             [[str(f["repeat"]), str(f["fold"]), document.settings(f["chosen"])] for f in folds],
@@ -220,15 +220,15 @@ def lineage(facts: Facts) -> Table:
     ]
     if job is not None:
         rows += [
-            ["handed in", document.moment(job.created_at)],
-            ["begun", document.moment(job.started_at)],
-            ["ended", document.moment(job.finished_at)],
+            ["submitted", document.moment(job.created_at)],
+            ["started", document.moment(job.started_at)],
+            ["finished", document.moment(job.finished_at)],
             ["attempt", f"{job.attempt} of at most {job.max_attempts}"],
         ]
     rows += [
         ["dataset", document.version(model.dataset) if model.dataset else model.dataset_id],
-        ["model made", document.moment(model.created_at)],
-        ["report by", f"Rankwright {__version__}"],
+        ["model created", document.moment(model.created_at)],
+        ["report created by", f"Rankwright {__version__}"],
     ]
     return Table((), rows)
 
@@ -250,7 +250,7 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
             rows.append([feature["name"], f"{value:.4g}", bar])
     part = "training" if found.part == "train" else "held-out"
     return [
-        Paragraph(f"{METHODS[found.method]} Measured on {part} rows."),
+        Paragraph(f"{METHODS[found.method]} Computed on {part} rows."),
         Table(["feature", *(labels or ("importance", ""))], rows),
         *document.list_more(features, MAX_FEATURES),
     ]
@@ -270,7 +270,7 @@ def baselines(found: ModelBaselines, beats: bool | None) -> list[Block]:
     """Return the section on baselines: each baseline on each window, and whether the model is significantly better."""
     blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
     if found.windows:
-        head = ["measure", "ranker", "area", "the model's less this one's", "p", "p, adjusted"]
+        head = ["measure", "ranker", "value", "difference", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
     if baseline_notes := [line for each in found.baselines if (line := _baseline_note(each))]:
         blocks.append(Items(baseline_notes))
@@ -280,25 +280,25 @@ def baselines(found: ModelBaselines, beats: bool | None) -> list[Block]:
 def _baseline_note(baseline: Baseline) -> str | None:
     """Return a sentence if a baseline failed or was fitted on a sample."""
     if baseline["failed"]:
-        return f"{baseline['algorithm']} could not be fitted: {baseline['failed']}"
+        return f"{baseline['algorithm']} could not be trained: {baseline['failed']}"
     rows, of_rows = baseline["rows"], baseline["of_rows"]
     if rows is not None and of_rows is not None and rows < of_rows:
-        return f"{baseline['algorithm']} was fitted on {rows:,} of {of_rows:,} rows"
+        return f"{baseline['algorithm']} was trained on a sample ({rows:,} of {of_rows:,} rows)"
     return None
 
 
 def _baselines_in_words(found: ModelBaselines, beats: bool | None) -> Iterator[str]:
     if found.skipped is not None:
-        yield f"None were fitted: {found.skipped}."
+        yield f"No baselines: {found.skipped}."
     if beats is None:
         return
-    yield "Simple benchmark models were fitted on the same divisions of the rows, and compared in pairs."
+    yield "Baselines were trained and compared with the model on the same splits. Differences are model minus baseline."
     decided_on = next((each for each in found.windows if "metric" in each), found.decided_on)
     measure, level = _measure(decided_on), 1.0 - found.level
     if beats:
-        yield f"By {measure} the model is better than each of them (adjusted p below {level:.2g})."
+        yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
-        yield f"By {measure} it is not shown to be better than every one of them: a plainer model may do as well."
+        yield f"By {measure}, there is no significant improvement over the baselines. A simpler model may do as well."
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -323,7 +323,7 @@ def _measure(compared: Mapping[str, Any]) -> str:
         return str(compared["metric"])
     fpr_min, fpr_max = compared["fpr_min"], compared["fpr_max"]
     whole = (fpr_min, fpr_max) == (0.0, 1.0)
-    return "AUC" if whole else f"partial AUC on {document.window(compared)}"
+    return "AUC" if whole else f"partial AUC ({document.window(compared)})"
 
 
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
@@ -331,19 +331,19 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 
     `microseconds` is the predicted cost of a row, where it was measured.
     """
-    cost = "" if microseconds is None else f" A row is scored in about {microseconds:.3g} µs."
+    cost = "" if microseconds is None else f" Scoring a row takes about {microseconds:.3g} µs."
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
         for each in found.members
     ]
     head = ["candidate", "value", "time", "result"]
     rows = [_candidate(each) for each in found.candidates[:MAX_BASELINES]]
-    note = "Values and areas are of the rows that compared the candidates: they are too optimistic for the best ones."
+    note = "Values are from the rows used to compare candidates and are too optimistic for the best ones."
     return [
         Paragraph(
-            f"The search took {found.seconds:.3g} s of {found.budget_seconds:.3g} s. It came to "
-            f"{len(members)} ranker{'s' if len(members) > 1 else ''}; of several the weighted mean rank is the score."
-            f"{cost}"
+            f"The search took {found.seconds:.3g} s of a budget of {found.budget_seconds:.3g} s and chose "
+            f"{len(members)} ranker{'s' if len(members) > 1 else ''}. The score of several rankers is their weighted "
+            f"mean rank.{cost}"
         ),
         Items(members),
         Table(head, rows),
@@ -353,7 +353,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 
 
 def _candidate(each: LeaderboardRow) -> list[str]:
-    rows = "" if each["rows"] in (0.0, 1.0) else f", from {each['rows']:.0%} of the rows"
+    rows = "" if each["rows"] in (0.0, 1.0) else f", {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",
         document.number(each["value"]),
@@ -372,28 +372,28 @@ def summary(facts: Facts) -> list[Block]:
 def _purpose(facts: Facts) -> Iterator[str]:
     model = facts.model
     if model.kind == DatasetKind.PREFERENCES:
-        yield "The model puts items in order, the better ones first, as the pairs that it has learnt from say."
+        yield "The model ranks items, better ones first. It was trained on pairs of items."
     elif model.kind == DatasetKind.GRADED:
         within = "" if model.query is None else f" within each {model.query}"
-        yield f"The model ranks rows by their {model.label}{within}: those of the greatest grades come first."
+        yield f"The model ranks rows by {model.label}{within}, highest grades first."
     elif model.labels is not None:
         names = ", ".join(label["name"] for label in model.labels)
-        yield f"The model ranks rows by each of {len(model.labels)} labels: {names}."
+        yield f"The model ranks rows separately for each of {len(model.labels)} labels: {names}."
     else:
-        yield f"The model ranks rows: those that probably have {model.label} = {model.positive} come first."
+        yield f"The model ranks rows so that those with {model.label} = {model.positive} come first."
     if facts.part is None:
-        yield "It was not judged."
+        yield "It was not validated."
         return
     rows = rows_of(model.validation, facts.part)
     if rows == "out-of-fold":
-        yield "Each row was judged by a ranker of its kind that had not learnt from it."
+        yield "It was cross-validated: each row was scored by a ranker trained without it."
     elif facts.part == "validation":
-        yield "It was judged on data that it had not learnt from."
+        yield "It was validated on held-out rows."
     metrics = facts.metrics[facts.part]
     if facts.curve_part is not None:
         auc = metrics["auc"]
         yield (
-            f"There a positive row has a higher score than a negative one with probability {auc['value']:.3f} "
+            f"On these rows, a positive row scores higher than a negative one with probability {auc['value']:.3f} "
             f"({auc['low']:.3f} to {auc['high']:.3f})."
         )
 
@@ -406,7 +406,7 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     if kind == DatasetKind.PREFERENCES:
         yield _tile("Pairs in order", metrics["pair_order"])
         yield Tile(
-            "Pairs judged",
+            "Pairs evaluated",
             document.count(metrics["pairs"]),
             f"of {metrics['items']:,} items, {rows}",
         )
@@ -422,7 +422,7 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     if (lists := metrics.get("lists")) is not None:
         for each in lists["metrics"]:
             if each["metric"] in _LIST_TILES:
-                yield _tile(f"{_LIST_TILES[each['metric']]} of a query, mean", each)
+                yield _tile(f"Mean {_LIST_TILES[each['metric']]} per query", each)
     if kind == DatasetKind.GRADED:
         if (order := metrics["order"]) is not None:
             yield _tile("C-index", order["c_index"])
@@ -433,7 +433,7 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
     yield _tile("AUC", metrics["auc"])
     yield _tile("Gini", metrics["gini"])
     if metrics["ks"] is not None:
-        yield Tile("KS", document.number(metrics["ks"]), "greatest difference of TPR and FPR")
+        yield Tile("KS", document.number(metrics["ks"]), "maximum of TPR − FPR")
     for found in metrics["pauc"]:
         yield _tile(f"Partial AUC, {document.window(found)}", found)
     if (named := metrics["metric"]) is not None:
@@ -453,13 +453,13 @@ def _tile(name: str, found: Json) -> Tile:
 def evaluation(facts: Facts) -> list[Block]:
     """Return the section with every figure and its interval, for each part."""
     if not facts.metrics:
-        return [Paragraph("There are none: the model was not judged.")]
+        return [Paragraph("No metrics, because the model was not validated.")]
     level = next(iter(facts.metrics.values()))["level"]
     head = ["", *(f"{rows_of(facts.model.validation, part)} rows" for part in facts.metrics)]
-    notes = [f"Intervals hold at a level of {level:.0%}."]
+    notes = [f"Values in parentheses are {level:.0%} confidence intervals."]
     if facts.out_of_fold is not None:
         aucs = ", ".join(document.number(fold["auc"]) for fold in facts.out_of_fold.fold_aucs)
-        notes.append(f"AUC fold by fold: {aucs}.")
+        notes.append(f"AUC by fold: {aucs}.")
     return [Table(head, list(_rows(facts))), Paragraph(" ".join(notes))]
 
 
@@ -472,11 +472,11 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
 
     if kind == DatasetKind.PREFERENCES:
         yield row("pairs in order", document.interval, "pair_order")
-        yield row("misranked, ties counted whole", document.number, "misrank_fraction")
+        yield row("pairs out of order (ties count as 1)", document.number, "misrank_fraction")
         yield row("tied pairs", document.number, "ties")
         yield row("pairs", document.count, "pairs")
         yield row("items", document.count, "items")
-        effective = "pairs that tell as much without a common item"
+        effective = "effective number of independent pairs"
         yield row(effective, lambda pairs: document.count(round(pairs)), "effective_pairs")
         return
     if kind == DatasetKind.MULTILABEL:
@@ -507,9 +507,9 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
 
 _LIST_TILES = {"auc": "AUC", "ndcg@10": "NDCG@10"}
 _ORDER = {
-    "c_index": "C-index: pairs of different grades in order",
+    "c_index": "C-index (fraction of pairs of different grades in order)",
     "mean_auc": "mean AUC of two grades",
-    "volume": "probability that one row of each grade are all in order",
+    "volume": "probability that one row of each grade is in order",
 }
 
 
@@ -525,7 +525,7 @@ def _list_rows(parts: list[Json]) -> Iterator[list[str]]:
         for found in measured:
             metrics = {each["metric"]: each for each in (found or {"metrics": []})["metrics"]}
             shown.append(document.interval(metrics.get(name)))
-        yield [f"{name} within queries, mean", *shown]
+        yield [f"mean {name} per query", *shown]
     if names:
         yield ["queries", *(document.count(found and found["queries"]) for found in measured)]
 
@@ -569,8 +569,8 @@ def document_of(facts: Facts) -> Document:
     found = warnings(facts)
     sections = []
     if window := list(facts.plots())[1:]:  # the whole curve is on the first pages
-        sections.append(Section("The curve of the objective's window", [Pictures(window)]))
-    sections.append(Section("How good it is", evaluation(facts)))
+        sections.append(Section("ROC curve in the window of the objective", [Pictures(window)]))
+    sections.append(Section("Metrics", evaluation(facts)))
     if facts.cutoffs:
         sections.append(Section("Operating points", _cutoffs(facts)))
     if facts.curve_part is not None:
@@ -579,20 +579,20 @@ def document_of(facts: Facts) -> Document:
         sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
     if facts.baselines is not None:
         compared = baselines(facts.baselines, model.beats_baselines)
-        sections.append(Section("Against simple benchmark models", compared))
+        sections.append(Section("Comparison with baselines", compared))
     if facts.leaderboard is not None:
         cost = facts.model.parameters.get("score_microseconds")
-        sections.append(Section("Leaderboard of auto", leaderboard(facts.leaderboard, cost)))
+        sections.append(Section("Candidates of auto", leaderboard(facts.leaderboard, cost)))
     sections += [Section("Data", data(facts)), Section("Training", training(facts))]
     if facts.importance is not None:
         labels = [label["name"] for label in model.labels or ()]
-        sections.append(Section("Importance of the features", importance(facts.importance, labels)))
+        sections.append(Section("Feature importance", importance(facts.importance, labels)))
     elif model.importance_job_id is not None:
-        pending = f"Not measured yet: it comes after the model, by {model.importance_job_id}."
-        sections.append(Section("Importance of the features", [Paragraph(pending)]))
+        pending = f"Not computed yet: job {model.importance_job_id} computes it after the training."
+        sections.append(Section("Feature importance", [Paragraph(pending)]))
     sections += [
         Section("Lineage", [lineage(facts)]),
-        Section("How to read it", [Items(list(_reading(facts)))]),
+        Section("How to read this report", [Items(list(_reading(facts)))]),
     ]
     return Document(
         title=f"Model report: {model.name}:{model.version}",
@@ -610,48 +610,48 @@ def _warnings_left(found: Sequence[str]) -> Iterator[Section]:
 
 
 def warnings(facts: Facts) -> list[str]:
-    """Return the warnings: the model's own, and others that a reader needs before trusting the figures."""
+    """Return the warnings: the model's own, and others that a reader needs before trusting the metrics."""
     return [*facts.model.warnings, *_cautions(facts)]
 
 
 def _cautions(facts: Facts) -> Iterator[str]:
     if facts.part is None:
-        yield "The model was not judged at all."
+        yield "The model was not validated."
     elif facts.part == "train":
-        yield "The figures are of rows that the model has learnt from: they are too optimistic, by an unknown amount."
+        yield "All metrics are from training rows and are too optimistic by an unknown amount."
     if facts.dataset is None:
-        yield "The dataset was deleted: its rows cannot be read any more."
+        yield "The dataset was deleted, so its rows are no longer available."
     if facts.profile is not None:
         leaks = [column["name"] for column in facts.profile.columns if column.get("leak")]
         if leaks:
             yield (
-                f"These features rank so well alone that they may contain the label: {', '.join(leaks[:10])}. "
-                "Leave out those that are not known when rows are scored."
+                "These features predict the label almost perfectly and may be derived from it: "
+                f"{', '.join(leaks[:10])}. Leave out those that are not known when rows are scored."
             )
         both = facts.profile.duplicates.get("rows_of_both_classes")
         if both:
             yield (
-                f"{both:,} rows of the dataset are equal in every feature to a row of the other class: no ranker can "
-                "tell them apart."
+                f"{both:,} rows of the dataset have the same features as a row of the other class, so no ranker can "
+                "separate them."
             )
     metrics = facts.metrics.get(facts.part or "", {})
     for name in ("positives", "negatives"):
         if 0 < metrics.get(name, _MIN_ROWS) < _MIN_ROWS:
             yield (
-                f"The model was judged on {metrics[name]} {name} only, so the intervals are wide: read these, not the "
-                "figures alone."
+                f"The model was validated on only {metrics[name]} {name}, so the intervals are wide. Rely on the "
+                "intervals, not on the values."
             )
     if facts.model.beats_baselines is False:
-        yield "The model is not shown to be better than simple benchmark models on the same rows."
+        yield "No significant improvement over the baselines on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]
         if gap > _OVERFIT and metrics["auc"]["high"] < train["auc"]["value"]:
-            yield f"The AUC on the training rows is higher by {gap:.3f}: the model has partly memorised them."
+            yield f"The AUC is {gap:.3f} higher on the training rows, so the model has partly memorized them."
 
 
 def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
-    head = ["asked for", "threshold", "FPR", "TPR", "precision", "lift", "at exactly this rate"]
+    head = ["cutoff", "threshold", "FPR", "TPR", "precision", "lift", "at exactly this rate"]
     rows = []
     for cutoff in facts.cutoffs:
         point = cutoff.point
@@ -674,15 +674,16 @@ def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
         )
     share = facts.cutoffs[0].point.prevalence
     note = (
-        "Rows with a score at or above the threshold are flagged. Precision and lift hold where "
-        f"{share:.2%} of the rows are positive, as here; GET …/operating-point takes another prevalence, and costs."
+        "Rows with a score at or above the threshold are flagged. Precision and lift assume that "
+        f"{share:.2%} of the rows are positive, as in this data. GET …/operating-point accepts another prevalence and "
+        "costs."
     )
     return [Table(head, rows), Paragraph(note)]
 
 
 def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
     """Return the gains table, average precision, and the curve of precision and recall."""
-    head = ["first rows", "rows", "positives", "precision", "recall", "lift"]
+    head = ["top", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
             f"{gain.share:.0%}",
@@ -702,9 +703,9 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     )
     share = curve_part.totals.prevalence
     note = (
-        f"Average precision: {document.interval(found.interval, 3)}; that of chance is {share:.3f}. All of this holds "
-        f"where {share:.2%} of the rows are positive, as here; GET …/gains takes another prevalence and other sizes. "
-        "Rows with equal scores at the end of a size are taken at random, and the figures are their mean."
+        f"Average precision: {document.interval(found.interval, 3)} (random: {share:.3f}). All values assume that "
+        f"{share:.2%} of the rows are positive, as in this data. GET …/gains accepts another prevalence and other "
+        "sizes. If rows with equal scores straddle the end of a size, the values are means over random choices of them."
     )
     metrics = facts.metrics[curve_part.part]
     plot = precision_recall_plot(curve_part, metrics)
@@ -714,20 +715,20 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
     """Return how scores become probabilities, how good these are, and the reliability diagram."""
     method = (
-        f"Probabilities are made of scores by the method {found.method}, learnt on {found.rows:,} rows that the ranker "
-        f"did not see, {found.positives:,} of them positive. They are for a population in which {found.prevalence:.2%} "
-        "of the rows are positive; prevalence= asks for another."
+        f"The calibration (method {found.method}) turns scores into probabilities. It was fitted on {found.rows:,} "
+        f"held-out rows, {found.positives:,} of them positive. Probabilities hold for data with {found.prevalence:.2%} "
+        "positives; pass prevalence= for another fraction."
     )
     evaluated = found.reliability
     if evaluated is None:
-        return [Paragraph(method), Paragraph("There were too few rows to judge them.")]
+        return [Paragraph(method), Paragraph("There are too few rows to test the probabilities.")]
     rows = []
     for name, score in (("Brier score", evaluated["brier"]), ("log loss", evaluated["log"])):
         parts = (score["score"], score["miscalibration"], score["discrimination"])
         values = (*parts, score["uncertainty"])
         rows.append([name, *("∞" if value is None else f"{value:.4f}" for value in values)])
     lines = [
-        f"{name}: {document.interval(interval, 2)}; {right} is right"
+        f"{name}: {document.interval(interval, 2)}; ideal: {right}"
         for name, interval, right in (
             ("calibration in the large, in log odds", evaluated["in_the_large"], 0),
             ("slope", evaluated["slope"], 1),
@@ -736,13 +737,13 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
     ]
     if (shape := evaluated.get("shape")) is not None:
         lines.append(
-            f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; 0 is right"
+            f"shape, in log odds: {shape['value']:.2f} [{shape['low']:.2f}, {shape['high']:.2f}]; ideal: 0"
         )
     if (periods := evaluated.get("periods")) is not None:
         levels = ", ".join(f"{each['value']:+.2f}" for each in periods["levels"])
         lines.append(f"level by time window, in log odds: {levels}")
     where = (
-        "Tested on the last time window, with a calibration fitted on the windows before"
+        "Tested on the last time window, with a calibration fitted on the earlier windows"
         if evaluated.get("later")
         else "Cross-fitted on these rows, which does not test later rows"
     )
@@ -756,39 +757,39 @@ def _reading(facts: Facts) -> Iterator[str]:
     level = facts.metrics[facts.part]["level"] if facts.part else 0.95
     if facts.model.kind == DatasetKind.PREFERENCES:
         yield (
-            "Pairs in order: the weighted share of pairs of which the better item has the higher score, ties counted "
-            "half. Half would be chance, 1 is perfect."
+            "Pairs in order: the weighted fraction of pairs in which the better item has the higher score. Ties count "
+            "half. 0.5 is random, 1 is perfect."
         )
     else:
         yield (
-            "AUC: the probability that a row drawn from the positives has a higher score than one drawn from the "
-            "negatives, ties counted half. Half is chance, 1 is perfect."
+            "AUC: the probability that a random positive row scores higher than a random negative row. Ties count "
+            "half. 0.5 is random, 1 is perfect."
         )
         yield (
-            "Partial AUC on a window of false positive rates: the mean share of the positives that is caught while so "
-            "few of the negatives are flagged. Chance is the middle of the window."
+            "Partial AUC: the mean true positive rate over a window of false positive rates. The value for random "
+            "scores is the midpoint of the window."
         )
     yield (
-        f"In brackets: an interval that holds the population's value with a probability of {level:.0%}, if the rows "
-        "that judged are a random sample of those to come. Two such intervals may overlap though the values differ; "
-        "ask for a comparison."
+        f"Intervals: a {level:.0%} confidence interval for the value on future rows, if the validation rows are a "
+        "random sample of them. Two intervals can overlap although the models differ significantly; run a comparison "
+        "to test the difference."
     )
     if facts.curve_part is not None:
         yield (
-            "The band holds the height of the curve at any one false positive rate with that probability. Where so few "
-            "negatives are flagged that no threshold for it is known, it reaches down to 0."
+            "Band: the same for the height of the curve at each false positive rate. It reaches down to 0 where so few "
+            "negatives are flagged that the threshold cannot be estimated."
         )
         yield (
-            "FPR and TPR of a cut say what its threshold, as it is, will do. “At exactly this rate” is what "
-            "the ranker can do at the rate asked for, with the uncertainty of where the threshold must be for that."
+            "Operating points: FPR and TPR are the rates of the given threshold. “At exactly this rate” is the other "
+            "rate at exactly the requested one. Its interval includes the uncertainty about the threshold."
         )
         if facts.model.validation["method"] == "cross_validation":
             yield (
-                "Areas are means over the folds. The curve is of the scores of all folds together, on the scale of the "
-                "ranker that is served. Its thresholds are approximate, for they were never tried on that ranker, "
-                "which has learnt from all rows. The band takes the scores for those of one ranker."
+                "Cross-validation: areas are means over the folds. The curve uses the scores of all folds, on the "
+                "scale of the final ranker. Thresholds are approximate, because the final ranker is trained on all "
+                "rows and was not validated itself. The band treats all scores as if one ranker had made them."
             )
     if facts.model.selected_by is not None:
-        yield "The rows by which a search has chosen are none of those that the figures come from."
+        yield "Search: the metrics come from rows that the search did not use."
     if facts.importance is not None:
-        yield "Importance says what the model uses, not what causes what. Figures of two methods cannot be compared."
+        yield "Importance shows what the model uses, not what causes the outcome. Do not compare values of two methods."

@@ -251,7 +251,7 @@ class BipartiteSplitData(SplitData):
         y, weight, group = self.train.y, self.train.weight, self.train.group
         reason = ranker.reads_shards()
         if cluster.get("is_lost"):
-            reason = "the previous attempt lost it, and this was the last attempt"
+            reason = "the previous attempt lost the cluster, and this is the last attempt"
         if reason is not None:
             message = f"the Dask cluster was not used for {type(ranker).__name__}: {reason}"
             warnings.warn(message, UserWarning, stacklevel=2)

@@ -195,8 +195,8 @@ class DaskHosts(Placement):
                 )
         if len(machines) > 1:
             self.notes.append(
-                "the machines of the cluster have different processors, which round sums differently: the "
-                "same seed may give a different model elsewhere"
+                "the cluster has different kinds of machines, which round sums differently: the same seed may give "
+                "another model elsewhere"
             )
         hosts = {
             address: self.client.submit(make_host, workers=[address], actor=True, **pinned)

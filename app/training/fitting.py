@@ -515,7 +515,7 @@ class FitContext:
             most = max(limit // BYTES_PER_MEASURED_ROW, MIN_MEASURED_ROWS)
         if math.isinf(self._ends):
             return _thin(
-                split_data, most, self.spec["seed"], outcome, "they did not all fit into memory"
+                split_data, most, self.spec["seed"], outcome, "not enough memory for all rows"
             )
         sample = split_data.sample("train", self.spec["seed"])
         assert sample is not None
@@ -523,7 +523,7 @@ class FitContext:
         n_rows, n_train = self.n_rows(), split_data.n_learnt
         left = self._seconds_left()
         n_scored = max(int(left / max(one, 1e-9)) - (n_rows - n_train), MIN_MEASURED_ROWS)
-        why = "the budget was too short to score all rows"
+        why = "no time left in the budget for all rows"
         return _thin(split_data, min(n_scored, most), self.spec["seed"], outcome, why)
 
     def measure_importance(
@@ -554,7 +554,7 @@ def _thin(
         return split_data
     thin = split_data.thinned(n_rows / n_train, seed)
     outcome["notes"].append(
-        f"the training metrics use {thin.n_learnt:,} of the {n_train:,} training rows: {why}"
+        f"the training metrics are from a sample ({thin.n_learnt:,} of {n_train:,} training rows): {why}"
     )
     return thin
 
@@ -615,7 +615,7 @@ def fit_members(
         notes = fold_stopped(notes)
     if clock() > until:
         notes.append(
-            "the last fit was stopped at the end of the budget: the same seed may give another model"
+            "the final fit was stopped at the end of the budget, so the same seed may give another model"
         )
     return ranker, seconds, notes
 

@@ -174,8 +174,8 @@ class PreferenceSplitData(SplitData):
             if min(len(train.rows), len(validation.rows)) < MIN_PAIRS_BY_PAIRS:
                 raise _too_few("pairs", train, validation, MIN_PAIRS_BY_PAIRS)
             notes = [
-                "split by pairs, because there are too few items to hold some out: the validation is on new pairs of "
-                "items that occur in training"
+                "split by pairs, because there are too few items to hold some out. The validation uses new pairs of "
+                "items that also occur in training"
             ]
         self.notes, self.train, self.validation = notes, train, validation
 

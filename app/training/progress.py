@@ -300,12 +300,14 @@ class Reporter:
     def notes(self) -> list[str]:
         """Return the warnings for the model's owner."""
         if self.is_cut_short:
-            return ["the fit was ended early by request: the ranker of its last step is served"]
+            return [
+                "the fit was stopped early on request: the model is the ranker of its last step"
+            ]
         if not self._is_search_cut:
             return []
         return [
-            f"the search was ended early by request, after {self.board.n_trials} trials: "
-            "the best candidate is served"
+            f"the search was stopped early on request after {self.board.n_trials} trials: the model is the best "
+            "candidate"
         ]
 
     def _what_runs(self, part: Part) -> RunningPart:
@@ -421,7 +423,7 @@ def _stop_of(part: Part, spec: TrainSpec) -> type[BaseException] | None:
 
 def leave_out(part: Part) -> TrialOutcome | BaselineOutcome:
     """Return the result of a trial or a baseline that was left out because its job ended early."""
-    why = "the search was ended before it, by request"
+    why = "the search was stopped early on request"
     if part["what"] != TRIAL:
         return {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
     return {

@@ -249,7 +249,7 @@ def compare_baselines(
         failed = None
         if not fitted:
             reasons = [each["result"]["failed"] for each in parts if each["result"]["failed"]]
-            failed = reasons[0] if reasons else "the budget had no time for it"
+            failed = reasons[0] if reasons else "no time left in the budget"
         of_first = (fitted or parts)[0]["result"] if parts else None
         described.append(
             {
@@ -275,8 +275,8 @@ def compare_baselines(
     if asked["algorithms"] and not described:
         budget = spec["algorithm"]["parameters"]["budget_seconds"]
         skipped = (
-            f"the search and the final fit used the whole budget of {budget:g} s. Train with a "
-            "longer budget to compare"
+            f"the search and the final fit used the whole budget of {budget:g} s. Set a longer budget to "
+            "compare with baselines"
         )
     held_out = _bipartite(data).held_out_rows(plan.folds) if scores else None
     objective = without_count(spec["objective"], spec.get("evaluated_rows"))
@@ -306,7 +306,7 @@ def _note_monotone(proof: MonotoneProof | None) -> list[str]:
     if proof is None or proof["verdict"] == "proven":
         return []
     return [
-        f"the monotone constraints are {proof['verdict'].replace('_', ' ')} on the fitted model"
+        f"the monotone constraints are {proof['verdict'].replace('_', ' ')} for the fitted model"
     ]
 
 
@@ -317,7 +317,7 @@ def _search_notes(selection: SearchRecord | None, finished: Sequence[Finished]) 
     notes = dict.fromkeys(
         note for each in trials_for_served(finished) for note in each["result"]["notes"]
     )
-    return [f"to choose {', '.join(selection['chosen'])}: {note}" for note in notes]
+    return [f"in the search for {', '.join(selection['chosen'])}: {note}" for note in notes]
 
 
 def _note_empty(names: list[str]) -> list[str]:
@@ -325,7 +325,7 @@ def _note_empty(names: list[str]) -> list[str]:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
     features_have = counted(len(names), "feature has", "features have")
-    return [f"{features_have} no value in the training rows: {shown}"]
+    return [f"{features_have} no values in the training rows: {shown}"]
 
 
 def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
@@ -336,10 +336,9 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
     if not repeated:
         return []
     return [
-        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal "
-        "in every feature to a training row, so the metrics are too optimistic unless future rows "
-        "also repeat training rows. If a column identifies which rows belong together, set it as the "
-        "group: such rows then stay on one side of a split"
+        f"{repeated:,} of the {n_held_out:,} validation rows ({repeated / n_held_out:.1%}) are equal in every feature "
+        f"to a training row: the metrics are too optimistic unless future rows also repeat training rows. If a column "
+        f"identifies related rows, set it as the group to keep them on one side of a split"
     ]
 
 

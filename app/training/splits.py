@@ -296,8 +296,8 @@ def note_kinds(table: Table) -> str | None:
     if not has_few_kinds(hash_rows(first)) or not has_few_kinds(hash_rows(table)):
         return None
     return (
-        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times: equal rows may therefore be "
-        "on both sides of the split"
+        f"the table has fewer than {MIN_DISTINCT_ROWS} distinct rows, each many times, so duplicates may be on both "
+        "sides of the split"
     )
 
 

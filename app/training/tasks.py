@@ -339,7 +339,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         # Of the job alone: the model has its importance soon, and no other reader is to be warned.
         messages = [
             *warnings,
-            f"the budget had no time to measure the importance of the features: job {later} measures it afterwards",
+            f"no time left in the budget for the feature importance: job {later} computes it afterwards",
         ]
     progress = result.get("progress") or {}
     job = job_repository.find(session, claim.owner, claim.job_id)

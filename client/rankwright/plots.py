@@ -123,7 +123,7 @@ class Plot:
     marks_name: str = ""
     cursor: tuple[float, float | None] | None = None
     labels: tuple[str, str] = (FPR, TPR)
-    diagonal: str = "chance"
+    diagonal: str = "random"
     chance: Points | None = None
 
     def legend(self) -> list[tuple[str, str]]:
@@ -184,7 +184,7 @@ def precision_recall(
         title,
         [Line(name, points)],
         labels=("Recall", "Precision"),
-        diagonal=f"chance: the prevalence, {prevalence:.4g}",
+        diagonal=f"random (prevalence {prevalence:.4g})",
         chance=[(0.0, prevalence), (1.0, prevalence)],
         **more,
     )
@@ -192,7 +192,7 @@ def precision_recall(
 
 def gains(points: Points, title: str = "Gains", name: str = "", **more: Any) -> Plot:
     """Describe the recall by the share of the list that is worked off, from its top."""
-    labels = ("Share of the list", "Recall")
+    labels = ("Fraction of the list", "Recall")
     return Plot(title, [Line(name, points)], labels=labels, **more)
 
 
@@ -201,8 +201,8 @@ def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any
     return Plot(
         title,
         [Line(name, points)],
-        labels=("Weight of a missed positive: prevalence and cost", "Expected cost"),
-        diagonal="all rows flagged, or none",
+        labels=("Weight of a false negative (prevalence and cost)", "Expected cost"),
+        diagonal="flag all rows or none",
         chance=[(0.0, 0.0), (0.5, 0.5), (1.0, 0.0)],
         y=Axis(0.0, 0.5),
         **more,
@@ -210,14 +210,14 @@ def cost_curve(points: Points, title: str = "Costs", name: str = "", **more: Any
 
 
 def cost_of_cutoffs(
-    points: Points, what: str = "Cost of a row", title: str = "Cost", name: str = "", **more: Any
+    points: Points, what: str = "Cost per row", title: str = "Cost", name: str = "", **more: Any
 ) -> Plot:
     """Describe the mean cost of a row by the share of the list that is flagged, from none to all of it."""
     return Plot(
         title,
         [Line(name, points)],
-        labels=("Share of the list", what),
-        diagonal="rows flagged at random",
+        labels=("Fraction of the list", what),
+        diagonal="random",
         chance=[points[0], points[-1]],
         y=Axis(0.0, 1.05 * max(y for _, y in points) or 1.0),
         **more,
@@ -238,15 +238,15 @@ def reliability(
     return Plot(
         title,
         [Line(name, points)],
-        band=Band(f"where it lies if the probabilities are right, {level:.0%}", consistent),
+        band=Band(f"{level:.0%} consistency band", consistent),
         labels=("Probability", "Fraction of positives"),
-        diagonal="right probabilities",
+        diagonal="perfect calibration",
         **more,
     )
 
 
 def histogram(
-    positives: Bins, negatives: Bins, title: str = "Scores of each class", **more: Any
+    positives: Bins, negatives: Bins, title: str = "Scores by class", **more: Any
 ) -> Plot:
     """Describe the fraction of each class in bins of the score, as two outlines."""
     return Plot(

@@ -472,7 +472,7 @@ class Booster(ContributionRanker):
                 "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
             )
         if self._chooses(data):
-            message = f"n_rounds was set to {DEFAULT_ROUNDS}, because one query cannot be held out to choose it"
+            message = f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
             warn(message)
         self._fit_data(data, callback)
 
@@ -525,7 +525,9 @@ class Booster(ContributionRanker):
         except InvalidData as error:
             if self.early_stopping_rounds is not None:
                 raise
-            warn(f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen: {error}")
+            warn(
+                f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen on held-out rows: {error}"
+            )
             self._fit_data(rows, callback)
             return
         first = copy(self)

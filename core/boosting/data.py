@@ -128,7 +128,8 @@ class ClassRows(NamedTuple):
             validation_mask = draw_part(self.positive, fraction, seed)
             if validation_mask is not None:
                 warn(
-                    "early stopping held out copies of training rows, because all rows of a class are equal"
+                    "early stopping holds out duplicates of training rows, because all rows of a class are equal: the "
+                    "number of rounds may be too high"
                 )
         if validation_mask is None:
             raise InvalidData(

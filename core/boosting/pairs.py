@@ -140,8 +140,8 @@ class ListedPairs(NamedTuple):
                     "early stopping requires pairs of at least 3 items, got pairs of 2"
                 )
             warn(
-                "early stopping has held out pairs, because there are too few items to hold some out: it "
-                "estimates the order of new pairs of known items"
+                "early stopping holds out pairs instead of items, because there are too few items: it measures the "
+                "order of new pairs of known items"
             )
             validation = _draw_mask(len(units), fraction, rng)[number]
             training = ~validation

@@ -311,9 +311,10 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         self.gap_ = gap if self._has_gap() else None
         self._take_fit(sample, w)
         if fitted is not None and not fitted.solution.converged:
-            message = f"the solver stopped after max_iter = {self.max_iter} iterations"
+            message = f"the solver did not converge in max_iter = {self.max_iter} iterations"
             if self.gap_ is not None:
-                message += f", up to {self.gap_:.3g} above the minimum"
+                message += f" (objective at most {self.gap_:.3g} above the minimum)"
+            message += ". Increase max_iter or tol"
             warn(message, SupportConvergenceWarning)
         if (departure := self._describe_departure(is_proven)) is not None:
             warn(departure, SupportWarning)
@@ -321,37 +322,34 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _describe_departure(self, is_proven: bool) -> str | None:
         """Return a message that says which other objective was minimised, and why; None if it was the window's own."""
         low, high = self._window()
-        message = f"for false positive rates {low:g} to {high:g} "
+        aim = f"the SVM objective for FPR {low:g} to {high:g}"
         if (low, high) == TOP:
-            message = "for the highest negative alone "
+            aim = "the SVM objective for the highest negative"
+        constant = "All rows therefore have the same score. Use a wider window, more features or another algorithm"
         if not self.collapsed_:
             if not self._w.any():
                 return (
-                    f"{message}nothing is better than constant scores by more than tol · C to the "
-                    f"anchored objective with C = {self.C_:g}. The scores are constant"
+                    f"no linear score improves {aim} by more than the tolerance, even combined with the AUC "
+                    f"(C = {self.C_:g}). {constant}"
                 )
             if self.anchor_cost_ is None or self._anchor() != "auto":
                 return None
-            message += (
-                "the window's own risk did not rank the validation rows, or all rows, better "
-                "than the machine for the whole AUC"
-            )
+            message = f"optimizing only {aim} did not rank the rows better than an SVM for the AUC"
         elif is_proven:
-            message += (
-                "constant scores are the optimum whatever C: "
-                "no linear score lifts the mean of the positives above that of its highest negatives"
+            message = (
+                f"no linear score improves {aim}, whatever C is: for every linear score, the highest negatives score "
+                "on average at least as high as the positives"
             )
         else:
-            message += "nothing better than constant scores was found"
+            message = f"the solver found no linear score that improves {aim}"
         if self.critical_fpr_ is not None:
-            message += f"; with fpr_max from {self.critical_fpr_:.3g} on one does"
-            if self._window() == TOP:
-                message += " for pauc_svm"
+            with_svm = " with pauc_svm" if (low, high) == TOP else ""
+            message += f". Windows with fpr_max of {self.critical_fpr_:.3g} or more can be optimized{with_svm}"
         if self.anchor_cost_ is None:
-            return f"{message}. The scores are constant"
+            return f"{message}. {constant}"
         return (
-            f"{message}. The scores are those of the window's risk (C = {self.C_:g}) anchored at "
-            f"the machine for the whole AUC (C = {self.anchor_cost_:g})"
+            f"{message}. The ranker therefore optimizes it together with the AUC (C = {self.C_:g} for the window, "
+            f"{self.anchor_cost_:g} for the AUC)"
         )
 
     def _fit_design(

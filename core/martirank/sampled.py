@@ -328,7 +328,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         if stream is None:
             if self.noise_rate is None:
                 warn(
-                    "noise_rate is None, and cannot be estimated from rows that are not kept: 0 is used"
+                    "noise_rate is None and cannot be estimated in partial_fit, which keeps no rows: 0 is used. Set "
+                    "noise_rate"
                 )
             labels = y if classes is None else classes
             self.classes_, _ = self._check_target(

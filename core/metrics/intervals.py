@@ -667,15 +667,15 @@ def missing_test_warning(
     where = "in the window" if windowed else ""
     where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
     words = (
-        f"differences of {name} have no p-values: there are {scarcer:.2g} effective {kind} "
-        f"{where + ', ' if where else ''}but at least {least} are needed"
+        f"differences of {name} have no p-values: they need at least {least} independent {kind}"
+        f"{' ' + where if where else ''}, but there are {scarcer:.2g}"
     )
     if scarcer == 0.0:
         return words
     needed, of_all = (
         math.ceil(n * least / scarcer - 1e-6) for n in (effective[scarce], sum(effective))
     )
-    return f"{words}; that takes about {needed:,} {kind}, or {of_all:,} rows like these"
+    return f"{words}. About {needed:,} {kind}, or {of_all:,} rows like these, are enough"
 
 
 def rows_inside(
@@ -687,7 +687,7 @@ def rows_inside(
 
 def area_name(window: Window) -> str:
     """Return what messages call the area over a window."""
-    return "the AUC" if window == WHOLE else f"the partial AUC over [{window[0]:g}, {window[1]:g}]"
+    return "the AUC" if window == WHOLE else f"the partial AUC (FPR {window[0]:g} to {window[1]:g})"
 
 
 def _area_warning(
@@ -707,9 +707,9 @@ def _area_warning(
     count, worth = rows[scarce], effective[scarce]
     known = f"{count:,} {kind}"
     if not has_enough(worth, count):
-        known += f" (effective number {worth:.1f})"
+        known += f" (equivalent to {worth:.1f} independent ones)"
     if scarce == 1 and window != WHOLE:
-        known += f", with {n:.2g} of them in the window,"
+        known += f" ({n:.2g} of them in the window)"
     # With so many rows, the area itself is UNSEEN_ROWS of them away from 0 and 1, and the interval reaches far enough:
     # its width falls with the root of their number.
     factor = UNSEEN_ROWS / (distance * n) if near else 1.0
@@ -717,7 +717,7 @@ def _area_warning(
         factor = max(factor, (unseen / reach) ** 2)
     needed = math.ceil(count * factor)
     return (
-        f"the interval of {area_name(window)} may miss the true value: {known} are too few; about {needed:,} {kind} "
+        f"the interval of {area_name(window)} may miss the true value: {known} are too few. About {needed:,} {kind} "
         "are needed"
     )
 

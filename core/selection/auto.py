@@ -290,7 +290,7 @@ class Auto:
         families = [c for c in families if c.algorithm not in left_out]
         self._note = Note(
             NoteKind.LEFT_OUT,
-            "these algorithms were left out, because they cannot keep monotone constraints: "
+            "these algorithms were not tried, because they do not support monotone constraints: "
             + ", ".join(left_out),
         )
         self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
@@ -322,8 +322,8 @@ class Auto:
         cost = total_cost(found.members, self._cost)
         if cost > self._max_cost:
             text = (
-                f"no candidate is predicted to score a row in {self._max_cost:g} µs: the chosen one needs about "
-                f"{cost:.2g} µs"
+                f"no candidate is expected to score a row within {self._max_cost:g} µs. The fastest one was chosen; it "
+                f"takes about {cost:.2g} µs"
             )
             notes += (Note(NoteKind.NO_BOUND, text),)
         return replace(found, notes=notes, score_microseconds=cost)
@@ -476,10 +476,10 @@ class Auto:
             "n_rounds": n_rounds,
             "learning_rate": min(DEFAULT_LEARNING / n_rounds, RATES[-1]),
         }
-        reason = "the budget had no time to try any: fitted on all rows, with as many rounds as it allows"
+        reason = "no time to compare candidates: fitted on all rows with as many rounds as the budget allows"
         note = (
-            f"the budget of {self._budget:g} s was too short to compare candidates: boosted trees are fitted without a "
-            "comparison. Set a longer budget"
+            f"the budget of {self._budget:g} s was too short to compare candidates, so boosted trees were fitted "
+            "without a comparison. Set a longer budget"
         )
         return _uncompared(candidate.algorithm, parameters, reason, note)
 
@@ -487,15 +487,15 @@ class Auto:
         """Return the choice of the simplest ranker, for rows that cannot be split."""
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
-            why = f"the rarer class has {rows} to learn from, fewer than {MIN_RARE}"
+            why = f"the rarer class has only {rows}, fewer than {MIN_RARE}"
         else:
             why = (
-                "all rows are alike, or no part of them can be held out with both classes, and with whole groups, on "
-                "both sides"
+                "all rows are equal, or the rows cannot be split so that both sides have both classes and no group is "
+                "divided"
             )
         note = (
-            f"{why}. So no candidates were compared, and {PLAINEST} was fitted, the simplest algorithm. "
-            "Treat its scores as a guess until there are more rows"
+            f"{why}. Candidates were therefore not compared, and {PLAINEST} was fitted as the simplest algorithm. Do "
+            "not rely on its scores until you have more rows"
         )
         return _uncompared(
             PLAINEST, self._constraints, "the simplest algorithm, fitted without a comparison", note
@@ -701,13 +701,13 @@ class Auto:
         if ended := ended + ([] if is_complete else [LAST_FITS.name]):
             text = (
                 f"the budget ended before these phases of the search were complete: {', '.join(ended)}. A longer "
-                "budget tries more; the same seed may give another model"
+                "budget tries more candidates. The same seed may give another model"
             )
             note = Note(NoteKind.ENDED, text, tuple(ended))
         elif hurried:
             text = (
-                f"with more time, trials of these phases would have been others: {', '.join(hurried)}. The same seed "
-                "may give another model"
+                f"the time left influenced the trials of these phases: {', '.join(hurried)}. The same seed may give "
+                "another model"
             )
             note = Note(NoteKind.HURRIED, text, tuple(hurried))
         else:
@@ -771,11 +771,11 @@ class Auto:
             members.append(replace(member, parameters={**member.parameters, **run}))
         note = Note(
             NoteKind.LONGER,
-            "the best candidate was still improving when its time was up: it is fitted with as many rounds as the "
+            "the best candidate was still improving at its time limit, so it is fitted with as many rounds as the "
             "budget allows",
         )
         if rows < 1.0:
-            text = f"the budget was too short to learn from all rows: the model learns from {100 * rows:.2g} % of them"
+            text = f"the budget was too short for all rows: the model is trained on {100 * rows:.2g} % of them"
             note = Note(NoteKind.FEWER_ROWS, text)
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 

@@ -281,12 +281,12 @@ def finish(
     notes: tuple[Note, ...] = ()
     if (copies := len(chosen) - len(single)) > 0:
         text = (
-            f"{copies} of the {len(chosen)} rankers in the mean rank {'is' if copies == 1 else 'are'} fitted like "
-            "another one, but with another random seed: a mean of more rankers varies less"
+            f"{copies} of the {len(chosen)} rankers in the mean rank {'is' if copies == 1 else 'are'} another ranker "
+            "refitted with a different random seed, which makes the mean more stable"
         )
         notes = (Note(NoteKind.COPIES, text),)
     if (why := history.trees_failed()) is not None:
-        text = f"all boosted trees failed, so the choice is among the other algorithms: {why}"
+        text = f"all boosted trees failed, so only the other algorithms were compared: {why}"
         notes = (Note(NoteKind.NO_TREES, text), *notes)
     return Chosen(tuple(chosen), board, notes), own, is_complete
 
@@ -399,7 +399,9 @@ def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> 
     gap = _gap_in_words(decision.gap_in_se[k])
     near = decision.gap_in_se[k] <= MAX_MEMBER_GAP and k not in decision.weights
     return (
-        f"{gap}; left out: the budget has no time for it, or it scores too slowly" if near else gap
+        f"{gap}; not included, because the budget has no time for it or it scores too slowly"
+        if near
+        else gap
     )
 
 
@@ -520,11 +522,11 @@ def _fill_board(
         row = LeaderboardRow(candidate.algorithm, candidate.parameters)
         row = replace(row, seconds=history.seconds(candidate.name))
         if not tried:
-            row = replace(row, state="untried", reason="the budget had no time for it")
+            row = replace(row, state="untried", reason="no time left in the budget")
         elif failure := next((one.failed for one in tried if one.failed), None):
             row = replace(row, state="failed", reason=failure, rows=tried[0].trial.rows)
         else:  # overwritten below, unless it was too slow to be tried on all folds
-            row = replace(row, state="untried", reason="the budget had no time for all folds")
+            row = replace(row, state="untried", reason="no time left in the budget for all folds")
         rows[candidate.name] = row
     for result in results:
         rows[result.candidate.name] = replace(

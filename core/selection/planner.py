@@ -575,7 +575,7 @@ def fit_chosen(
     except StopFit:
         if not is_late:
             raise
-        message = "the fit had nothing to keep when its time was up: it was given more time"
+        message = "the fit had nothing to keep at its time limit, so the limit was extended"
         warn(message)
         ranker = make_ranker(chosen)
         fit(ranker, callback)

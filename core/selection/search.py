@@ -619,7 +619,7 @@ def conclude(
                     row,
                     value=float(np.mean([one.values[step] for one in tried])),
                     auc=float(np.mean([one.aucs[step] for one in tried])),
-                    reason=left.get(k, "another is better"),
+                    reason=left.get(k, "lower value than the chosen candidate"),
                 )
                 if k not in left:
                     open_rows.append(len(rows))
@@ -631,7 +631,7 @@ def conclude(
         )
     winner = open_rows[choose([rows[k].value or 0.0 for k in open_rows])]
     rows[winner] = replace(
-        rows[winner], state="chosen", reason="the greatest value; of equal ones the simplest"
+        rows[winner], state="chosen", reason="highest value; the simplest candidate wins ties"
     )
     return Chosen((Member(space.algorithm, rows[winner].parameters),), tuple(rows))
 

@@ -24,8 +24,8 @@ function watch(form) {
     const chosen = form.elements.namedItem("file").files[0];
     if (!chosen || chosen.size <= Number(form.dataset.most) || !form.reportValidity()) return;
     hold(event, (checked) => show("done", make("p", {}, checked
-      ? "The columns and the first rows fit the model. The others were not checked: the file is long. Nothing was stored."
-      : "The file is too long to be checked here. “Score” sends it: the worker checks it before it scores a row.")));
+      ? "The columns and the first rows fit the model. The rest of the file is too long to check here. Nothing was stored."
+      : "The file is too long to check here. Choose “Score” to upload it; the worker checks it before scoring.")));
   }, true);
   form.addEventListener("refused", (event) => { if (tell(event.detail)) event.preventDefault(); });
 
@@ -66,14 +66,14 @@ function watch(form) {
     const parts = [];
     if (unknown.length) {
       const many = unknown.length >= MANY;
-      parts.push(make("p", {}, make("strong", {}, `${columns(unknown, many)} that the model does not use: `), names(unknown)));
+      parts.push(make("p", {}, make("strong", {}, `${columns(unknown, many)} not used by the model: `), names(unknown)));
       parts.push(make("p", { class: "actions" }, offer("Ignore", "ignore", many ? ["*"] : unknown), ...(many ? [] : [offer("Keep", "keep", unknown)])));
     }
-    if (missing.length) parts.push(make("p", {}, make("strong", {}, `${columns(missing)} that the model needs, and the table does not have: `), names(missing), ". Add them to the table. A cell may be empty."));
-    if (not_there.length) parts.push(make("p", {}, make("strong", {}, `${columns(not_there)} named in this form, and not in the table: `), names(not_there), "."));
+    if (missing.length) parts.push(make("p", {}, make("strong", {}, `${columns(missing)} missing from the table: `), names(missing), ". Add them to the table. Cells may be empty."));
+    if (not_there.length) parts.push(make("p", {}, make("strong", {}, `${columns(not_there)} named in this form but not in the table: `), names(not_there), "."));
     if (wrong.size) {
       const lines = [...wrong].map(([, found]) => make("li", {}, found[0].detail, place(found)));
-      parts.push(make("p", {}, make("strong", {}, `${columns([...wrong.keys()])} of another type:`)), make("ul", {}, ...lines));
+      parts.push(make("p", {}, make("strong", {}, `${columns([...wrong.keys()])} with the wrong type:`)), make("ul", {}, ...lines));
     }
     show("problem", make("p", {}, make("strong", {}, "The table does not fit the model.")), ...parts);
     return true;
@@ -81,7 +81,7 @@ function watch(form) {
 
   function offer(verb, field, list) {
     const [next, go] = again ?? ["score", () => form.requestSubmit()];
-    const button = make("button", { type: "button" }, `${verb} ${list.length === 1 && list[0] !== "*" ? "it" : "them"}, and ${next}`);
+    const button = make("button", { type: "button" }, `${verb} ${list.length === 1 && list[0] !== "*" ? "it" : "them"} and ${next}`);
     button.addEventListener("click", () => {
       const input = form.elements.namedItem(field);
       input.value = [input.value.trim(), ...list.map((name) => name === "*" ? name : quote(name))].filter(Boolean).join(",");

@@ -30,7 +30,7 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   // What the API says of a mistake is shown in the place that asked.
   if (event.detail.xhr.status >= 400 && event.detail.xhr.status < 500) event.detail.shouldSwap = true;
 });
-document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service does not answer. Trying again …"; });
+document.addEventListener("htmx:sendError", () => { clearTimeout(waiting); busy.textContent = "The service is not responding. Retrying …"; });
 
 // Lists: how many are chosen, and all of a page at once.
 const chosen_of = (form) => [...form.elements].filter((each) => each.type === "checkbox");
@@ -38,7 +38,7 @@ const count_chosen = () => {
   const form = document.getElementById("chosen");
   if (!form) return;
   const boxes = chosen_of(form), count = boxes.filter((each) => each.checked).length;
-  form.querySelector("[data-count]").textContent = count ? `${count} chosen` : "";
+  form.querySelector("[data-count]").textContent = count ? `${count} selected` : "";
   const all = document.querySelector("[data-all]");
   if (!all) return;
   all.hidden = false;
@@ -137,7 +137,7 @@ document.addEventListener("click", async (event) => {
   const word = button.firstElementChild;
   word.textContent = copied ? "Copied" : "Not copied";
   clearTimeout(waiting);
-  busy.textContent = copied ? "Copied" : "The browser did not allow to copy. Select the text instead.";
+  busy.textContent = copied ? "Copied" : "The browser blocked copying. Select and copy the text instead.";
   setTimeout(() => { word.textContent = "Copy"; busy.textContent = ""; }, 2000);
 });
 
@@ -173,7 +173,7 @@ function follow(part) {
   stream.onerror = () => {
     refresh();  // it may be the end of the job, or of the session
     clearTimeout(lost);
-    lost = setTimeout(() => { if (!ended()) busy.textContent = "The connection is lost. Trying again …"; }, 1500);
+    lost = setTimeout(() => { if (!ended()) busy.textContent = "Connection lost. Retrying …"; }, 1500);
     if (stream.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
     document.removeEventListener("htmx:afterSettle", stop);
     document.removeEventListener("visibilitychange", hide);
@@ -262,7 +262,7 @@ function restore(forms) {
         const words = document.createElement("p");
         words.className = "done";
         words.setAttribute("role", "status");
-        words.textContent = "You are signed in again. Nothing was sent; the form has what you had typed." + (files ? " Choose the file again, because browsers do not keep it." : "");
+        words.textContent = "You are signed in again. Nothing was sent, and your entries are kept." + (files ? " Choose the file again, because browsers do not keep it." : "");
         const title = document.querySelector("h1");
         (title?.closest(".head") ?? title)?.after(words);
         words.scrollIntoView({ block: "nearest" });
@@ -288,7 +288,7 @@ if (finder) {
       palette = document.createElement("dialog");
       palette.className = "palette";
       palette.ariaLabel = "Find";
-      palette.innerHTML = '<form role="search"><input type="search" aria-label="Part of a name" placeholder="Page, model or dataset" autocomplete="off" spellcheck="false" maxlength="100"></form><div></div>';
+      palette.innerHTML = '<form role="search"><input type="search" aria-label="Search by name" placeholder="Page, model or dataset" autocomplete="off" spellcheck="false" maxlength="100"></form><div></div>';
       document.body.append(palette);
       palette.addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(look, 120); });
       palette.addEventListener("submit", (sent) => { sent.preventDefault(); sent.stopPropagation(); palette.querySelector("a")?.click(); });

@@ -131,7 +131,7 @@ class Panel {
     }
     const threshold = this.table.thresholds[this.index];
     const shown = this.card.querySelector("[data-threshold]");
-    shown.textContent = threshold === null ? "flag nothing" : number(threshold);
+    shown.textContent = threshold === null ? "flag none" : number(threshold);
     shown.dataset.threshold = threshold === null ? "" : String(threshold);
     const [positives, negatives] = this.table.classes;
     // What is left of a sum is the difference of rounded numbers, so that all add up.
@@ -139,7 +139,7 @@ class Panel {
     const counts = { tp, fn: Math.round(positives) - tp, fp, tn: Math.round(negatives) - fp };
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
-      `${threshold === null ? "flag nothing" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
+      `${threshold === null ? "flag none" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
     // An alias that has the cut is named before anything else.
     const places = Object.keys(this.table.places).filter((name) => this.table.places[name] === this.index);
     const aliases = places.filter((name) => name.startsWith("@"));
@@ -156,7 +156,7 @@ class Panel {
       first.href = address;
     }
     const verdict = document.querySelector("[data-verdict]");
-    if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cut below");
+    if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cutoff below");
     for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
     for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
   }
@@ -172,18 +172,18 @@ class Panel {
     const positives = this.table.prevalence * rows, caught = Math.round(tpr * positives);
     const flagged = Math.round(this.of(this.index, "flagged")[0] * rows);
     return [
-      `${count(flagged)} flagged · ${count(caught)} caught · ${count(Math.round(positives) - caught)} missed`,
-      `Of ${count(rows)} rows as those of the data. About ${count(positives)} of them have ${this.card.dataset.positive}; ` +
-        `${count(flagged - caught)} of the flagged ones have not.`,
+      `${count(flagged)} flagged · ${count(caught)} found · ${count(Math.round(positives) - caught)} missed`,
+      `Per ${count(rows)} rows (about ${count(positives)} with ${this.card.dataset.positive}). ` +
+        `${count(flagged - caught)} of the flagged rows are false positives.`,
     ];
   }
 
   // The same words as the page's own.
   verdict(which) {
-    if (this.table.thresholds[this.index] === null) return `${which} flags no row.`;
+    if (this.table.thresholds[this.index] === null) return `${which} flags no rows.`;
     const percent = (share, digits) => share === null ? "–" : `${(100 * share).toFixed(digits)} %`;
     const [caught, low, high] = this.of(this.index, "tpr").map((share) => percent(share, 0));
-    return `${which} flags the ${percent(this.of(this.index, "flagged")[0], 1)} of the rows with the highest scores, and catches ` +
+    return `${which} flags the top ${percent(this.of(this.index, "flagged")[0], 1)} of the rows and finds ` +
       `${caught} (${low} to ${high}) of the positives.`;
   }
 
@@ -282,7 +282,7 @@ class Panel {
     const threshold = this.table.thresholds[index];
     const percent = (name) => { const [value] = this.of(index, name); return value === null ? "–" : `${(100 * value).toFixed(1)} %`; };
     const [cost] = this.of(index, "cost");
-    this.hint.textContent = `${threshold === null ? "Flag nothing" : `Threshold ${number(threshold, 4)}`}: flags ${percent("flagged")} of the rows, catches ${percent("tpr")} of the positives, flags ${percent("fpr")} of the negatives, precision ${percent("precision")}${cost === null ? "" : `, cost ${number(cost)} a row`}`;
+    this.hint.textContent = `${threshold === null ? "Flag none" : `Threshold ${number(threshold, 4)}`}: flags ${percent("flagged")} of the rows, TPR ${percent("tpr")}, FPR ${percent("fpr")}, precision ${percent("precision")}${cost === null ? "" : `, cost per row ${number(cost)}`}`;
     this.hint.hidden = false;
     const { offsetWidth: width, offsetHeight: height } = this.hint;
     this.hint.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 8))}px`;
@@ -319,7 +319,7 @@ class Panel {
       if (!problem) this.replace(table);  // with wrong costs it is without them
     } catch (error) {
       if (error.name === "AbortError") return;
-      problem = "The service does not answer. Try again.";
+      problem = "The service is not responding. Try again.";
     } finally {
       clearTimeout(late);
       busy.textContent = "";
@@ -351,7 +351,7 @@ class Panel {
     const { capacity, cost } = table.places, asked = this.capacity();
     const most = asked !== null && capacity !== undefined && cost !== undefined ? this.of(cost, "flagged")[0] * asked.rows : 0;
     this.card.querySelector("[data-exceeded]").textContent = most <= (asked?.review ?? 0) + 1e-6 ? "" :
-      `The cut with the lowest cost flags about ${count(most)} of ${count(asked.rows)} rows, more than the ` +
+      `The lowest-cost cutoff flags about ${count(most)} of ${count(asked.rows)} rows, more than the ` +
       `${count(asked.review)} that you can review.`;
     if (fitted && capacity !== undefined) this.go(capacity, capacity === cost ? "cost" : "capacity");
     else this.go(cost ?? (same >= 0 ? same : near));

@@ -18,7 +18,7 @@ class Picker {
 
   build() {
     const { id } = this.select;
-    this.field = make("input", { id: `${id}-find`, type: "text", autocomplete: "off", spellcheck: false, maxLength: 255, placeholder: "Type a part of the name" });
+    this.field = make("input", { id: `${id}-find`, type: "text", autocomplete: "off", spellcheck: false, maxLength: 255, placeholder: "Search by name" });
     for (const [name, value] of Object.entries({ role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": `${id}-list` })) this.field.setAttribute(name, value);
     for (const name of ["aria-describedby", "aria-invalid"]) if (this.select.hasAttribute(name)) this.field.setAttribute(name, this.select.getAttribute(name));
     this.list = make("ul", { id: `${id}-list`, className: "picker-list", hidden: true });
@@ -103,7 +103,7 @@ class Picker {
         found = await answer.text();
       } catch (error) {
         if (error.name === "AbortError") return;
-        this.list.replaceChildren(this.note("The service does not answer. Type again to ask once more."));
+        this.list.replaceChildren(this.note("The service is not responding. Type again to retry."));
         this.expand();
         return;
       }

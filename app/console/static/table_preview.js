@@ -51,12 +51,12 @@ async function preview(form, part, file) {
   part("hint").hidden = true;
   form.elements.namedItem("decimal").setCustomValidity("");
   if (!table || !table.names.length) {
-    summary.textContent = `${file.name}, ${size(file.size)}. There is no preview of this format here. Name the label's column below. What counts as positive can be chosen when the table is read: its page lists the values.`;
+    summary.textContent = `${file.name}, ${size(file.size)}. This format has no preview. Enter the label column below. After the upload you can choose the positive values on the dataset page.`;
     ask(form, null);
     return;
   }
   const whole_file = table.whole;
-  summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns; the types are guesses from ${whole_file ? "its" : "the first"} ${table.rows.length.toLocaleString("en")} rows.`;
+  summary.textContent = `${file.name}, ${size(file.size)}: ${table.names.length} columns. Types are guessed from ${whole_file ? "all" : "the first"} ${table.rows.length.toLocaleString("en")} rows.`;
   list("columns", table.names);
   const fields = Object.fromEntries(NOTATION.map((each) => [each, form.elements.namedItem(each)]));
   const said = () => Object.fromEntries(NOTATION.map((each) => [each, fields[each].value]));
@@ -133,10 +133,10 @@ const POSITIVE = new Set([
 function guess_positive(counts) {  // the value, why, and whether there is no doubt
   const two = [...counts.keys()], numbers = two.map(Number);
   const usual = numbers.every(Number.isFinite) ? two.filter((_, at) => numbers[at] === 1 && numbers[1 - at] <= 0) : two.filter((value) => POSITIVE.has(value.toLowerCase()));
-  if (two.length === 2 && usual.length === 1) return [usual[0], `“${usual[0]}” is the usual word for them, so it is ticked.`, true];
+  if (two.length === 2 && usual.length === 1) return [usual[0], `“${usual[0]}” usually means positive, so it is selected.`, true];
   const [rarer, next] = two.toSorted((a, b) => counts.get(a) - counts.get(b));
   if (two.length !== 2 || counts.get(rarer) === counts.get(next)) return [null, "", false];
-  return [rarer, `“${rarer}” is the rarer value: often it is the one.`, false];
+  return [rarer, `“${rarer}” is the rarer value, which is often the positive one.`, false];
 }
 
 // Fill in the step for a column of the label: its name, its values with their rows, the rows that have one, and where they were counted.
@@ -150,8 +150,8 @@ function ask(form, column) {
   note.textContent = "";
   step.querySelector("[data-label-values]").replaceChildren();
   if (!fits) {
-    if (kind === "bipartite" && n === 1) note.textContent = `Only “${[...column.counts.keys()][0]}” is in “${column.name}” ${column.where}. Write the value that you want to catch, or leave this empty: the page of the dataset lists all values.`;
-    if (kind === "bipartite" && n > MAX_VALUES) note.textContent = `“${column.name}” has ${n.toLocaleString("en")} different values ${column.where}. Is it the right column? A label mostly has two.`;
+    if (kind === "bipartite" && n === 1) note.textContent = `“${column.name}” has only the value “${[...column.counts.keys()][0]}” ${column.where}. Enter the positive value, or leave this empty and choose it on the dataset page.`;
+    if (kind === "bipartite" && n > MAX_VALUES) note.textContent = `“${column.name}” has ${n.toLocaleString("en")} different values ${column.where}. Is this the right column? A label usually has two values.`;
     return;
   }
   if (step.dataset.of !== column.name) { if (step.dataset.of !== undefined) field.value = ""; step.dataset.of = column.name; }
@@ -163,7 +163,7 @@ function ask(form, column) {
     const box = make("input", { type: "checkbox", id: `v-${at}`, "data-value": value, "data-count": count });
     box.checked = wanted.has(value);
     const share = percent(count / column.rows);
-    const mark = value === guessed && !certain ? [" ", make("span", { class: "badge" }, "the rarer one")] : [];
+    const mark = value === guessed && !certain ? [" ", make("span", { class: "badge" }, "rarer")] : [];
     return make("tr", {}, make("td", { class: "wrap" }, box, " ", make("label", { for: `v-${at}` }, value), ...mark), make("td", { class: "n" }, count.toLocaleString("en")), make("td", { class: "n" }, share));
   }));
   step.querySelector("[data-label-column]").textContent = column.name;
@@ -179,9 +179,9 @@ function watch(step, field) {
     const ticked = boxes.filter((box) => box.checked), share = ticked.reduce((sum, box) => sum + Number(box.dataset.count), 0) / total;
     const words = ticked.map((box) => box.dataset.value);
     if (field) field.value = words.length > 1 ? words.map(quote).join(",") : words[0] ?? "";
-    boxes[0].setCustomValidity(!ticked.length ? "Tick the values of the rows that you want to catch." : ticked.length === boxes.length ? "Leave a value without a tick: those rows are the others." : "");
+    boxes[0].setCustomValidity(!ticked.length ? "Select at least one positive value." : ticked.length === boxes.length ? "Leave at least one value unselected: its rows are the negatives." : "");
     warning.hidden = !(share > 0.5) || ticked.length === boxes.length;
-    warning.textContent = `${percent(share)} of the rows have ${words.length > 1 ? "one of the ticked values" : `“${words[0]}”`}. Mostly the rarer rows are to be caught. Do you want these at the top of the list?`;
+    warning.textContent = `${percent(share)} of the rows are positive (${words.length > 1 ? "one of the selected values" : `“${words[0]}”`}). The rarer value is usually the positive one. Check that these rows should rank at the top.`;
   };
   for (const box of boxes) box.onchange = tell;
   tell();
@@ -198,7 +198,7 @@ function names_of(text) {  // of a list with commas, in which a name may stand i
 const LIST = new Set(["labels", "drop", "categorical", "numeric"]);
 const quote = (name) => /[",]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
 const USES = ["feature", "label", "weight", "group", "query", "leave out", "categories", "numbers", "item"];
-const WORDS = { feature: "feature", label: "label", weight: "weights", group: "groups", query: "queries", "leave out": "leave out", categories: "feature, as words", numbers: "feature, as numbers", item: "item's name" };
+const WORDS = { feature: "feature", label: "label", weight: "weight", group: "group", query: "query", "leave out": "drop", categories: "feature, as category", numbers: "feature, as number", item: "item" };
 
 function row_of(body, column) {
   const select = make("select", { "aria-label": `Use ${column.name} as` }, ...USES.map((use) => make("option", { value: use }, WORDS[use])));
@@ -210,8 +210,8 @@ function row_of(body, column) {
 }
 
 function tell_type(row, column) {
-  row.cells[1].textContent = column.type + (column.gaps ? `, ${column.gaps} gaps` : "");
-  row.querySelector("option").textContent = !column.name ? "left out: no name" : column.identifier ? "left out: nearly every row differs" : WORDS.feature;
+  row.cells[1].textContent = column.type + (column.gaps ? `, ${column.gaps} missing` : "");
+  row.querySelector("option").textContent = !column.name ? "ignored: no name" : column.identifier ? "ignored: nearly all values are unique" : WORDS.feature;
 }
 
 // Numbers and dates that are read only if somebody says how they are written: one click says it.
@@ -227,36 +227,36 @@ function hint(place, columns, fields, tell) {
   const suits = all.filter((way) => odd.every((each) => each.fits(way)));
   for (const [ways, found] of suits.length ? [[unique(suits), odd]] : odd.map((each) => [each.notations, [each]])) {
     const such = found[0].notations.length < 2 && found.find((each) => each.notations[0].thousands) || found[0];
-    const buttons = ways.map((way) => choose(ways.length > 1 ? `${such.example} is ${plain(such.example, way)}` : `Read them so: ${spelled(way)}`, way));
-    const look = ways.length > 1 ? `In ${named(found)} a mark may stand between thousands or before decimals` : `These look like numbers with ${marks(ways[0])}: ${named(found)}`;
+    const buttons = ways.map((way) => choose(ways.length > 1 ? `${such.example} is ${plain(such.example, way)}` : `Use ${spelled(way)}`, way));
+    const look = ways.length > 1 ? `${named(found)}: the separator may mark thousands or decimals` : `${named(found)}: numbers seem to have ${marks(ways[0])}`;
     place.append(make("p", {}, `${look}, such as ${such.example}. `, ...buttons.flatMap((each) => [each, " "])));
   }
   const undecided = columns.filter((each) => each.orders.length && !each.order);
   if (undecided.length) {
     const text = undecided[0].slashed, orders = [...new Set(undecided.flatMap((each) => each.orders))];
     const buttons = orders.flatMap((order) => [choose(`${text} is ${day(text, order)}`, { dates: order }), " "]);
-    place.append(make("p", {}, `${named(undecided)} ${undecided.length > 1 ? "have" : "has"} dates such as ${text}, and the values do not show which number is the day. Unless you say it, they are read as words. `, ...buttons));
+    place.append(make("p", {}, `${named(undecided)} ${undecided.length > 1 ? "have" : "has"} dates such as ${text}, in which the day is ambiguous. Choose the order, or they are read as text. `, ...buttons));
   }
   place.hidden = !place.childElementCount;
   const unsaid = odd.length > 0 && !fields.decimal.value, fold = fields.decimal.closest("details");
-  fields.decimal.setCustomValidity(unsaid ? `Numbers have ${marks(all[0])}: choose here how they are written, or the point if they are no numbers.` : "");
+  fields.decimal.setCustomValidity(unsaid ? `Some columns have ${marks(all[0])}. Choose the decimal separator here, or choose the point if they are not numbers.` : "");
   if (unsaid && fold) fold.open = true;  // else the browser cannot show what is asked
 }
 
 // Letters are never guessed by the service: here they are shown as Windows has them, and one click says so.
 function ask_letters(place, encoding, names) {
   const name = names.find((each) => /[^ -~]/.test(each)), fold = encoding.closest("details");
-  const button = make("button", { type: "button" }, "Read the letters as Windows-1252");
+  const button = make("button", { type: "button" }, "Read as Windows-1252");
   button.addEventListener("click", () => { encoding.value = "windows-1252"; encoding.onchange(); });
-  place.prepend(make("p", {}, `The letters of this file are not UTF-8. They are shown as Windows-1252${name ? `, such as “${name}”` : ""}. `, button));
+  place.prepend(make("p", {}, `This file is not encoded in UTF-8. The preview shows it as Windows-1252${name ? `, such as “${name}”` : ""}. `, button));
   place.hidden = false;
-  encoding.setCustomValidity("The letters are not UTF-8: choose what they are.");
+  encoding.setCustomValidity("The file is not UTF-8. Choose its encoding.");
   if (fold) fold.open = true;
 }
 
 const unique = (ways) => [...new Map(ways.map((each) => [JSON.stringify(each), each])).values()];
-const spelled = ({ decimal, thousands }) => `${decimal} for decimals${thousands ? `, ${thousands} between thousands` : ""}`;
-const marks = ({ decimal, thousands }) => [decimal === "comma" && "a decimal comma", thousands && "marks between thousands"].filter(Boolean).join(" and ");
+const spelled = ({ decimal, thousands }) => `${decimal} as decimal separator${thousands ? `, ${thousands} as thousands separator` : ""}`;
+const marks = ({ decimal, thousands }) => [decimal === "comma" && "a decimal comma", thousands && "thousands separators"].filter(Boolean).join(" and ");
 const plain = (text, { decimal, thousands }) => {
   const bare = thousands ? text.replace(new RegExp(MARKS[thousands], "g"), "") : text;
   return decimal === "comma" ? bare.replace(",", ".") : bare;
@@ -376,11 +376,11 @@ function guess(values, said) {
   const [only_day, only_month] = ["day_first", "month_first"].map((order, at, both) => distinct.some((value) => SLASHED[order].test(value) && !SLASHED[both[1 - at]].test(value)));
   let orders = [["day_first", day_first], ["month_first", month_first]].filter(([, each]) => each > 0.9).map(([order]) => order);
   if (orders.length === 2 && only_day !== only_month) orders = [only_day ? "day_first" : "month_first"];
-  let type = "words";
+  let type = "text";
   if (!known.length) type = "empty";
   else if (known.every((value) => /^(true|false)$/i.test(value))) type = "true or false";
   else if (iso) type = "dates";
-  else if (ways.length) type = `numbers with ${ways.length > 1 ? "a mark" : marks(ways[0])}`;
+  else if (ways.length) type = `numbers with ${ways.length > 1 ? "a separator" : marks(ways[0])}`;
   else if (share((value) => NUMBER.test(value) || own.test(value)) > 0.9) type = "numbers";
   else if (known.length >= 20 && distinct.length > 0.9 * known.length) type = "identifiers";
   return { type, gaps: values.length - known.length, values: distinct, counts, identifier: type === "identifiers", notations: ways, example: odd.find((value) => ways.length === 1 && ways[0].thousands && new RegExp(MARKS[ways[0].thousands]).test(value)) ?? odd[0], fits, orders, slashed };
@@ -393,7 +393,7 @@ function settle_dates(columns, said) {
   for (const column of columns) {
     column.order = column.orders.includes(order) ? order : "";
     if (!column.order) continue;
-    column.type = order === "day_first" ? "dates, the day first" : "dates, the month first";
+    column.type = order === "day_first" ? "dates, day first" : "dates, month first";
     column.identifier = false;
   }
 }

@@ -44,7 +44,7 @@ function prepare(form) {
     request.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) tell(event.loaded / event.total, `Uploading: ${size(event.loaded)} of ${size(event.total)}`);
     });
-    request.upload.addEventListener("load", () => tell(null, only_check ? "Checking …" : "The service stores the file …"));
+    request.upload.addEventListener("load", () => tell(null, only_check ? "Checking …" : "Storing the file …"));
     const ended = (words) => {
       under_way = null;
       rest(true);
@@ -56,12 +56,12 @@ function prepare(form) {
       ended();
       if (new URL(request.responseURL).pathname !== new URL(address, location).pathname || request.getResponseHeader("x-session-changed")) { window.come_back(); return; }  // the session has ended, or is another
       let answer;
-      try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service sent an answer that cannot be read", detail: "" }; }
+      try { answer = JSON.parse(request.responseText); } catch { answer = { title: "The service sent an invalid response", detail: "" }; }
       if (request.status >= 400) refuse(answer);
       else if (only_check) praise(answer);
       else location.assign(form.dataset.leads + encodeURIComponent(answer.id));
     });
-    request.addEventListener("error", () => ended("The connection ended before the answer. Nothing of the upload was stored. Try again."));
+    request.addEventListener("error", () => ended("The connection was lost. Nothing was stored. Try again."));
     request.addEventListener("abort", () => ended("Stopped. Nothing was stored."));
     request.send(body);
   }
@@ -81,11 +81,11 @@ function prepare(form) {
     const errors = answer.errors || [];
     const marked = errors.filter((each) => mark(each.parameter, each.detail));
     const all = marked.length && marked.length === errors.length;
-    const said = all ? `What to mend stands below ${marked.map((each) => `“${label_of(each.parameter)}”`).join(", ")}.` : answer.detail || "";
+    const said = all ? `See the message below ${marked.map((each) => `“${label_of(each.parameter)}”`).join(", ")}.` : answer.detail || "";
     const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), said));
     if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
       const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
-      box.append(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "What is wrong"))), make("tbody", {}, ...rows)));
+      box.append(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
     } else if (errors.length > 1 && !all) {
       box.append(make("ul", {}, ...errors.slice(0, 20).map((each) => make("li", {}, each.detail))));
     }
@@ -128,13 +128,13 @@ function prepare(form) {
   function praise(answer) {
     const words = [`${answer.rows.toLocaleString("en")} rows`];
     if (!answer.columns) {  // rows to score
-      const unread = answer.ignored?.length ? ` Columns that are not read: ${answer.ignored.join(", ")}.` : "";
-      show([{ detail: `The file can be used: ${words[0]}.${unread} Nothing was stored.` }], "done");
+      const unread = answer.ignored?.length ? ` Ignored columns: ${answer.ignored.join(", ")}.` : "";
+      show([{ detail: `The file is valid: ${words[0]}.${unread} Nothing was stored.` }], "done");
       return;
     }
     if (answer.positives !== null) words.push(`${answer.positives.toLocaleString("en")} positives`);
     const types = answer.columns.map((each) => `${each.name} (${each.role === "feature" ? each.type : each.role})`);
-    show([{ detail: `The file can be used: ${words.join(", ")}. Nothing was stored.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");
+    show([{ detail: `The file is valid: ${words.join(", ")}. Nothing was stored.` }, { detail: types.join(", ") }, ...answer.warnings.map((each) => ({ detail: `${each.column}: ${each.detail}` }))], "done");
     document.getElementById("columns")?.replaceChildren(...answer.columns.map((each) => make("option", { value: each.name })));
   }
 
@@ -165,16 +165,16 @@ function prepare(form) {
 
 // --- files that are no table, refused before a byte is sent ---------------------------------------
 
-const SAVE = "Save the sheet as CSV, and choose that file.", UNPACK = "Unpack it, and choose the table in it.";
+const SAVE = "Save the sheet as CSV and choose that file.", UNPACK = "Unpack it and choose the table inside.";
 const FOREIGN = [  // the first bytes, as Latin letters; what the service says of them is in app/ingest/csv.py
   ["PK\x05\x06", "is an empty ZIP archive", SAVE],
-  ["\xd0\xcf\x11\xe0", "is a spreadsheet or another document of old Office", SAVE],
-  ["%PDF", "is a PDF", "Save the table as CSV, and choose that file."],
-  ["\x89PNG", "is a picture", "Save the table as CSV, and choose that file."],
-  ["\xff\xd8\xff", "is a picture", "Save the table as CSV, and choose that file."],
+  ["\xd0\xcf\x11\xe0", "is a spreadsheet or another document of an old Office format", SAVE],
+  ["%PDF", "is a PDF", "Save the table as CSV and choose that file."],
+  ["\x89PNG", "is a picture", "Save the table as CSV and choose that file."],
+  ["\xff\xd8\xff", "is a picture", "Save the table as CSV and choose that file."],
   ["7z\xbc\xaf", "is a 7z archive", UNPACK],
   ["Rar!", "is a RAR archive", UNPACK],
-  ["\xfd7zXZ\0", "is compressed with xz", "Unpack it, or compress it with gzip or zstd, and choose that file."],
+  ["\xfd7zXZ\0", "is compressed with xz", "Unpack it or compress it with gzip or zstd, and choose that file."],
 ];
 
 const MAX_HEADER = 1 << 18;  // a longer file has more than a header
@@ -199,7 +199,7 @@ async function find_foreign(file) {  // what is wrong with it, and what to do; n
     lines = new TextDecoder({ 0xff: "utf-16le", 0xfe: "utf-16be" }[bytes[0]] ?? "utf-8").decode(bytes).split(/\r\n|\r|\n/).filter((line) => line.trim());
   } catch { return null; }  // the service says what it is
   if (!lines.length) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
-  return lines.length === 1 && !/^\s*[[{]/.test(lines[0]) && !lines[0].includes("\0") ? `“${file.name}” has a header line and no rows. Choose a file with rows below the header.` : null;
+  return lines.length === 1 && !/^\s*[[{]/.test(lines[0]) && !lines[0].includes("\0") ? `“${file.name}” has a header line but no rows. Choose a file with rows below the header.` : null;
 }
 
 // --- small things --------------------------------------------------------------------------------

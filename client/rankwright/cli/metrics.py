@@ -52,7 +52,7 @@ KINDS = {
     "precision_recall": "Precision and recall",
     "gains": "Gains",
     "cost": "Costs",
-    "histogram": "Scores of each class",
+    "histogram": "Scores by class",
 }
 
 

@@ -48,7 +48,7 @@ def test_a_table_is_uploaded_by_a_plain_form(service: Service, ours: PlainBrowse
     service.work()
     text = ours.get(page).text
     assert "hx-trigger" not in text
-    for words in ("by hand", "ready", "score 1", "Train on this", "First rows", "AUC alone"):
+    for words in ("by hand", "ready", "score 1", "Train on this", "First rows", "Feature AUC"):
         assert words in text
     assert "by hand" in ours.get("/console/datasets").text
 
@@ -68,13 +68,13 @@ def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: PlainBrow
 def test_a_form_without_a_file_is_told_so(ours: PlainBrowser) -> None:
     answer = ours.post("/console/datasets", name="empty")
     assert answer.status_code == 422
-    assert "it is empty" in answer.text
+    assert "the form must contain a file" in answer.text
 
 
 def test_a_plain_form_has_the_bound_of_a_body_and_a_streamed_one_that_of_an_upload(
     service: Service, ours: PlainBrowser
 ) -> None:
-    assert "at most 100.0 kB" in ours.get("/console/datasets/new").text
+    assert "limited to 100.0 kB" in ours.get("/console/datasets/new").text
     large = ("large.csv", table(6000))
     assert len(large[1]) > 100_000
     answer = ours.post("/console/datasets", large, label="left")
@@ -165,14 +165,14 @@ def test_pairs_are_uploaded(service: Service, ours: PlainBrowser) -> None:
     answer = ours.post("/console/datasets", ("i.csv", items), kind="preferences", item="item")
     service.work()
     page = answer.headers["location"]
-    assert " no pairs yet" in ours.get(page).text
+    assert "No pairs yet" in ours.get(page).text
     pairs = "better,worse\n" + "".join(f"i{n + 1},i{n}\n" for n in range(19))
     assert ours.post(f"{page}/pairs", ("p.csv", pairs)).status_code == 303
     service.work()
     assert "19 pairs of 20" in ours.get(page).text
     assert ours.post(f"{page}/pairs", ("p.csv", "better,worse\nx,y\n")).status_code == 303
     service.work()
-    assert "What is wrong" in ours.get(page).text
+    assert "<th>Error</th>" in ours.get(page).text
 
 
 def test_a_dataset_is_deleted_but_not_while_a_job_uses_it(
@@ -200,7 +200,7 @@ def test_a_key_that_reads_sees_no_buttons(
     page = f"/console/datasets/{dataset_id}"
     for path in ("/console/datasets", "/console/datasets/new", page):
         text = reader.get(path).text
-        for words in ("Try a sample", "Upload</button>", "Train on this", "Delete</button>"):
+        for words in ("Use a sample", "Upload</button>", "Train on this", "Delete</button>"):
             assert words not in text, (path, words)
     for path in ("/console/datasets", f"{page}/versions", f"{page}/pairs"):
         answer = reader.post(path, ("a.csv", table()), label="left")
@@ -294,9 +294,9 @@ def test_all_columns_of_a_wide_table_are_reached_searched_and_sorted(
     page.get_by_role("link", name="Last").click()
     page.get_by_text("401 to 401 of 401 columns").wait_for()
     expect(found).to_have_count(1)
-    page.get_by_label("Part of a name").fill("c39")
+    page.get_by_label("Search by name").fill("c39")
     page.get_by_text("1 to 10 of 10 columns").wait_for()
-    page.get_by_label("Order").select_option("name")
+    page.get_by_label("Sort by").select_option("name")
     expect(found).to_have_text([f"c{k}" for k in range(390, 400)])
     window.check()
 
@@ -308,7 +308,7 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     page = window.sign_in(service.key())
     sent: list[str] = []
     page.on("request", lambda asked: sent.append(f"{asked.method} {asked.url}"))
-    sheet, table_ = "Save the sheet as CSV, and choose that file.", "Save the table as CSV"
+    sheet, table_ = "Save the sheet as CSV and choose that file.", "Save the table as CSV"
     cases = [
         ("people.XLSB", b"a,b\n1,2\n", "is a spreadsheet", sheet),
         ("people.csv", b"PK\x05\x06" + b"\0" * 18, "is an empty ZIP archive", sheet),
@@ -319,19 +319,19 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
         ("people.txt", b"\x89PNG\r\n\x1a\n", "is a picture", table_),
         ("people.csv", b"7z\xbc\xaf\x27\x1c\0\4", "is a 7z archive", "Unpack it"),
         ("people.csv", b"\n \n", "is empty", "Choose a file with a header line and rows."),
-        ("people.csv", b"a,b,c", "has a header line and no rows", "rows below the header"),
-        ("people.gz", gzip.compress(b"a,b,c\r\n"), "has a header line and no rows", "rows below"),
+        ("people.csv", b"a,b,c", "has a header line but no rows", "rows below the header"),
+        ("people.gz", gzip.compress(b"a,b,c\r\n"), "has a header line but no rows", "rows below"),
     ]
     window.open("/console/datasets/new")
     sent.clear()
-    preview = page.get_by_role("region", name="What is in the file")
+    preview = page.get_by_role("region", name="Preview")
     for name, content, what, how in cases:
         page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": content})
         said = page.get_by_role("alert")
         said.get_by_text(f"“{name}” {what}").wait_for()
         assert how in said.inner_text()
         assert not preview.is_visible()
-        for button in ("Upload", "Check without keeping"):
+        for button in ("Upload", "Check only"):
             page.get_by_label("Name", exact=True).fill("people")
             page.get_by_label("Label", exact=True).fill("b")
             page.get_by_role("button", name=button, exact=True).click()
@@ -365,7 +365,7 @@ def test_the_preview_says_what_the_service_will_do(
     window.open("/console/datasets/new")
     file = {"name": "de.csv", "mimeType": "text/csv", "buffer": GERMAN.encode()}
     page.set_input_files("#file", file)
-    part = page.get_by_role("region", name="What is in the file")
+    part = page.get_by_role("region", name="Preview")
 
     def told() -> dict[str, tuple[str, str]]:
         rows = [row.locator("td") for row in part.locator("tbody tr").all()]
@@ -379,18 +379,20 @@ def test_the_preview_says_what_the_service_will_do(
 
     hint = part.get_by_role("status")
     expect(hint).to_contain_text(
-        "These look like numbers with a decimal comma and marks between thousands: “Betrag”, “Summe”, such as 1.000,5."
+        "“Betrag”, “Summe”: numbers seem to have a decimal comma and thousands separators, such as 1.000,5."
     )
-    expect(hint).to_contain_text("“Frist” has dates such as 09/01/2026, and the values do not show")
+    expect(hint).to_contain_text(
+        "“Frist” has dates such as 09/01/2026, in which the day is ambiguous"
+    )
     before = told()
     assert before["Betrag"][0].endswith(" decimal comma")
     assert before["Betrag"][1] == "feature"
     assert before["am"] == ("dates", "feature")
-    assert before["Frist"] == ("words", "feature")
+    assert before["Frist"] == ("text", "feature")
     assert before["Schaden-Nr"][0] == "identifiers"
-    assert before["Schaden-Nr"][1].startswith("left out: ")
-    assert before["Ort"] == ("words", "feature")
-    assert before[""] == ("empty, 300 gaps", "left out: no name")
+    assert before["Schaden-Nr"][1].startswith("ignored: ")
+    assert before["Ort"] == ("text", "feature")
+    assert before[""] == ("empty, 300 missing", "ignored: no name")
     page.get_by_label("Use Alter as").select_option("leave out")
     window.check()
     # It is asked before anything is sent.
@@ -401,12 +403,12 @@ def test_the_preview_says_what_the_service_will_do(
     expect(page.locator("#f-decimal")).to_be_focused()
     assert page.url.endswith("/new")
     page.get_by_role(
-        "button", name="Read them so: comma for decimals, point between thousands"
+        "button", name="Use comma as decimal separator, point as thousands separator"
     ).click()
     expect(hint).not_to_contain_text("decimal comma")
     after = told()
     assert after["Betrag"] == after["Summe"] == ("numbers", "feature")
-    assert after["Alter"][1] == "leave out"
+    assert after["Alter"][1] == "drop"
     page.get_by_role("combobox", name="Label", exact=True).fill("Betrug")
     page.get_by_role("combobox", name="Label", exact=True).blur()
     page.get_by_role("checkbox", name="ja").check()
@@ -415,13 +417,13 @@ def test_the_preview_says_what_the_service_will_do(
     service.work()
     made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
     assert made["dialect"] == {"decimal": "comma", "thousands": "point"}
-    out = {name for name, (_, use) in after.items() if use.startswith("left out") and name}
+    out = {name for name, (_, use) in after.items() if use.startswith("ignored") and name}
     assert out == {each["name"] for each in made["columns"] if each["role"] == "identifier"}
     types = {each["name"]: each["type"] for each in made["columns"]}
     assert (types["Summe"], types["am"], types["Frist"]) == ("numeric", "datetime", "categorical")
     page.get_by_text("no value shows which number is the day").wait_for()
     window.check()
-    page.get_by_role("button", name="Read again with dates, day first: 3 April").click()
+    page.get_by_role("button", name="Read again, dates with day first: 3 April").click()
     page.get_by_text("A worker is reading the table").wait_for()
     service.work()
     made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
@@ -438,22 +440,24 @@ def test_the_preview_says_what_the_service_will_do(
         window.open("/console/datasets/new")
         page.set_input_files("#file", file)
         part.wait_for()
-        expect(page.locator("#namesake")).to_contain_text("is called so already: de:1 of 20")
-        page.get_by_role("button", name="Read them so").click()
+        expect(page.locator("#namesake")).to_contain_text(
+            "A dataset with this name exists: de:1 uploaded 20"
+        )
+        page.locator("[data-hint]").get_by_role("button").click()
         field = page.locator(f"#f-{name}")
         page.locator("details", has=field).evaluate_all(
             "folds => folds.forEach((each) => each.open = true)"
         )
         field.fill(value)
         page.get_by_role("checkbox", name="ja").check()
-        page.get_by_role("button", name="Check without keeping").click()
+        page.get_by_role("button", name="Check only").click()
         said = page.locator(f"#e-f-{name}")
         expect(said).to_contain_text(words)
         expect(field).to_be_focused()
         expect(field).to_have_attribute("aria-describedby", f"e-f-{name}")
         window.check()
         field.fill("")
-        page.get_by_role("button", name="Check without keeping").click()
+        page.get_by_role("button", name="Check only").click()
         expect(said).to_have_count(0)
 
 
@@ -476,16 +480,16 @@ def test_the_rows_to_catch_are_chosen_before_the_upload(
     window.open("/console/datasets/new")
     file = {"name": "gone.csv", "mimeType": "text/csv", "buffer": YES_AND_NO.encode()}
     page.set_input_files("#file", file)
-    step = page.get_by_role("region", name="Which rows do you want to catch?")
+    step = page.get_by_role("region", name="Which rows are positive?")
     step.get_by_label("ja").wait_for()
     rows = step.get_by_role("row").all_inner_texts()
     assert [row.split() for row in rows[1:]] == [
         ["nein", "180", "86", "%"],
-        ["ja", "the", "rarer", "one", "30", "14", "%"],
+        ["ja", "rarer", "30", "14", "%"],
     ]
     window.check()
     # No value is certain, so one must be ticked; not all can be; and most of the rows are asked about.
-    warning = step.get_by_text("86 % of the rows have “nein”. Mostly the rarer rows")
+    warning = step.get_by_text("86 % of the rows are positive (“nein”)")
     upload = page.get_by_role("button", name="Upload", exact=True)
     upload.click()
     step.get_by_label("nein").check()
@@ -520,7 +524,7 @@ def test_the_rows_to_catch_are_chosen_before_the_upload(
     numbers = "a,price\n" + "".join(f"{n % 5},{n}.5\n" for n in range(300))
     file = {"name": "prices.csv", "mimeType": "text/csv", "buffer": numbers.encode()}
     page.set_input_files("#file", file)
-    page.get_by_text("“price” has 300 different values in the file. Is it the right").wait_for()
+    page.get_by_text("“price” has 300 different values in the file. Is this the right").wait_for()
     expect(step).to_be_hidden()
     window.check()
 
@@ -554,7 +558,7 @@ def test_a_stored_table_is_read_again_from_its_page(
         page.get_by_label(letter, exact=True).check()
     if script:
         window.check()
-    page.get_by_role("button", name="Read the table with this answer").click()
+    page.get_by_role("button", name="Read the table").click()
     shown = made()
     assert (shown["status"], shown["name"]) == ("ready", "letters")
     positive = shown["positive"]
@@ -562,24 +566,24 @@ def test_a_stored_table_is_read_again_from_its_page(
     assert (shown["drop"], shown["categorical"]) == (["w"], ["x"])
 
     # Rows are repeated: the column of what belongs together is asked for.
-    page.get_by_label("Rows that belong together").first.select_option("z")
-    page.get_by_role("button", name="Read again with it").click()
+    page.get_by_label("Group column").first.select_option("z")
+    page.get_by_role("button", name="Read again with this group").click()
     shown = made()
     assert (shown["group"], shown["positive"], shown["drop"]) == ("z", positive, ["w"])
-    assert page.get_by_role("button", name="Read again with it").count() == 0
+    assert page.get_by_role("button", name="Read again with this group").count() == 0
 
     # Any field, with what is filled in kept when it is refused.
-    page.get_by_text("Read this table again in another way").click()
+    page.get_by_text("Read this table again with other options").click()
     again = page.locator("#read-again")
-    again.get_by_label("Values to catch").fill("A,Q,?")
+    again.get_by_label("Positive values").fill("A,Q,?")
     again.get_by_label("Name", exact=True).fill("another name")
     again.get_by_role("button", name="Read again").click()
     shown = made()
     assert (shown["status"], shown["name"]) == ("invalid", "another name")
     assert "positive must be one" in page.content()
-    page.get_by_text("Read this table again in another way").click()
-    again.get_by_label("Values to catch").fill("Q")
-    again.get_by_label("Rows that belong together").fill("")
+    page.get_by_text("Read this table again with other options").click()
+    again.get_by_label("Positive values").fill("Q")
+    again.get_by_label("Group column").fill("")
     if script:
         window.check()
     again.get_by_role("button", name="Read again").click()
@@ -597,7 +601,7 @@ def test_a_stored_table_is_read_again_from_its_page(
     page.get_by_label("ja", exact=True).check()
     if script:
         window.check()
-    page.get_by_role("button", name="Read again with this answer").click()
+    page.get_by_role("button", name="Read again with these values").click()
     assert made()["positive"] == "ja"
     assert "is a guess" not in page.content()
 
@@ -615,8 +619,8 @@ def test_a_model_with_repeated_rows_leads_to_the_group(
     window = visit(service, width=390, script=False)
     page = window.sign_in(service.key())
     window.open(f"/console/models/{job['output']['id']}")
-    page.get_by_role("link", name="Read the table again with another group").click()
-    field = page.locator("#read-again").get_by_label("Rows that belong together")
+    page.get_by_role("link", name="Set a group column").click()
+    field = page.locator("#read-again").get_by_label("Group column")
     expect(field).to_be_visible()
     assert field.input_value() == "unique"
     assert dataset_id in page.url
@@ -641,23 +645,23 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
             {},
             {"method": "holdout", "time_column": None},
             "together",
-            "Copies do not flatter the figures",
+            "This does not bias the metrics",
         ),
         (
             named,
             {},
             {"method": "holdout", "time_column": "day"},
             "time",
-            "whose copy was learnt from before",
+            "may duplicate a training row",
         ),
         (
             named,
             {"group": "b"},
             {"method": "cross_validation", "folds": 3},
             "groups",
-            "Copies in two of them may stand",
+            "Duplicates with different values may be",
         ),
-        (few, {}, {"method": "holdout"}, "few_kinds", "Copies stand on both sides of a split"),
+        (few, {}, {"method": "holdout"}, "few_kinds", "Duplicates are on both sides of a split"),
         (few, {}, {"method": "none"}, None, ""),
     ):
         dataset_id = service.upload(client, content, **fields)
@@ -673,12 +677,12 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
         ).text
         assert "Ready to train" in checked
         assert words in checked
-        assert ("another row" in checked or "only 14 different rows" in checked) == (
+        assert ("another row" in checked or "only 14 distinct rows" in checked) == (
             where is not None
         )
         if where not in ("time", None):
             assert words in page
-        button = '<button name="group" value="kunde_id">Read again with kunde_id (41 values)<'
+        button = '<button name="group" value="kunde_id">Group by kunde_id (41 values)<'
         assert (button in page) == (where in ("together", "time"))
 
 
@@ -726,9 +730,9 @@ def test_what_cannot_be_read_again_is_said(
 ) -> None:
     page = f"/console/datasets/{dataset_id}"
     for fields, words in (
-        ({"ticks": "yes"}, "tick the values of the rows"),
-        ({"label": "left", "positive": "yes"}, "change a field"),
-        ({"group": "age", "label": "age", "name": NASTY}, "each column can have only one role"),
+        ({"ticks": "yes"}, "select at least one positive value"),
+        ({"label": "left", "positive": "yes"}, "change at least one"),
+        ({"group": "age", "label": "age", "name": NASTY}, "each role needs a column of its own"),
         ({"decimal": "dot", "drop": "age"}, "decimal must be one of"),
     ):
         answer = ours.post(f"{page}/read", **fields)
@@ -769,23 +773,23 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     page = window.sign_in(service.key())
     window.open("/console/datasets/new")
     page.set_input_files("#file", bad)
-    page.get_by_role("button", name="Check without keeping").click()
-    page.get_by_role("cell", name="1 value, but the header has 2").wait_for()
+    page.get_by_role("button", name="Check only").click()
+    page.get_by_role("cell", name="1 value where the header has 2").wait_for()
     window.check()
     page.set_input_files("#file", guesses)
     page.get_by_text("guesses.csv, ").wait_for()
-    step = page.get_by_role("region", name="Which rows do you want to catch?")
+    step = page.get_by_role("region", name="Which rows are positive?")
     for label, value, why in (
         ("rare", "0", "“0” is the rarer value"),
-        ("word", "yes", "“yes” is the usual word for them, so it is ticked"),
+        ("word", "yes", "“yes” usually means positive, so it is selected"),
         ("text", "zz", "“zz” is the rarer value"),
-        ("sick", "malignant", "is the usual word"),
+        ("sick", "malignant", "usually means positive"),
     ):
         page.get_by_label("Label", exact=True).fill(label)
         page.get_by_label("Label", exact=True).blur()
         step.get_by_text(why).wait_for()
         box = step.get_by_label(value, exact=True)
-        assert box.is_checked() == ("usual word" in why)
+        assert box.is_checked() == ("usually means positive" in why)
     window.check()
     page.set_input_files("#file", good)
     page.get_by_label(f"Use {NASTY} as").select_option("leave out")
@@ -815,7 +819,7 @@ def test_words_among_numbers_are_mended_by_one_click(service: Service, ours: Pla
     assert warning["code"] == "words_among_numbers"
     missing = warning["suggestion"]["missing"]
     assert f'<input type="hidden" name="missing" value="{escape(missing)}">' in page.text
-    assert " only 3 rows " in page.text
+    assert " only 3 positive rows" in page.text
     answer = ours.post(f"/console/datasets/{dataset_id}/read", missing=missing)
     assert answer.status_code == 303, answer.text
     service.work()

@@ -137,11 +137,11 @@ def test_what_is_not_there_and_what_is_refused_are_pages(
         expect(page.get_by_role("alert")).to_contain_text(words)
         expect(
             page.get_by_role("navigation", name="Main")
-            .or_(page.get_by_role("link", name="To the start"))
+            .or_(page.get_by_role("link", name="Go to Home"))
             .first
         ).to_be_visible()
         window.check()
-    page.get_by_role("link", name="To the start").click()
+    page.get_by_role("link", name="Go to Home").click()
     page.wait_for_url(re.compile("/console$"))
 
 
@@ -154,10 +154,10 @@ def test_a_key_is_not_made_twice_by_loading_again(world: World, visit: Callable[
     page = window.sign_in(world.secret)
     window.open("/console/keys")
     page.get_by_label("Name").fill("once")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     expect(page.get_by_label("Secret", exact=True)).to_have_value(re.compile("^rw_"))
     page.reload()
-    expect(page.get_by_role("heading", level=1)).to_have_text("A key’s secret is shown once")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The secret is shown only once")
     page.go_back()
     page.go_forward()
     assert made() == 1

@@ -153,22 +153,23 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
         window = visit(service, width=width, dark=dark)
         page = window.sign_in(service.key())
         window.open(f"/console/jobs/{job_id}")
-        tiles = page.get_by_role("region", name="How good the model is").locator(".tile")
+        tiles = page.get_by_role("region", name="Metrics").locator(".tile")
         for tile, title, of, chance in zip(
             tiles.all_inner_texts(),
             ("AUC", "Partial AUC, FPR "),
             (metrics["auc"], area),
-            ("0.500", "0.200"),
+            ("0.5", "0.2"),
             strict=True,
         ):
             assert tile.strip().startswith(title)
             shown = [f"{of[end]:.3f}" for end in ("value", "low", "high")]
-            assert re.findall(r"\d\.\d{3}", tile) == [*shown, chance]
+            assert re.findall(r"\d\.\d{3}", tile) == shown
+            assert tile.strip().endswith(f"random: {chance}")
         rows = page.locator("[aria-label='Candidates by value'] tbody tr")
         assert rows.locator("td:first-child").all_inner_texts() == [
             f"{each['value']:.4f}" for each in board
         ]
-        chart = page.get_by_role("region", name="The search")
+        chart = page.get_by_role("region", name="Search progress")
         dots = chart.locator("circle title").all_text_contents()
         assert [each.split()[0] for each in dots] == [f"{value:.4f}" for value in told]
         assert "too optimistic" in chart.inner_text()
@@ -182,10 +183,10 @@ def test_a_job_that_ends_the_same_way_again_has_no_retry(
     job_id = client.get(f"/v1/datasets/{bad}").json()["job_id"]
     page = (window := visit(service)).sign_in(service.key())
     window.open(f"/console/jobs/{job_id}")
-    page.get_by_text("The same bytes would fail again").wait_for()
+    page.get_by_text("The same file would fail again").wait_for()
     assert page.get_by_role("button", name="Retry").count() == 0
     for code, words in (
-        ("file_not_found", "once the file can be read again"),
+        ("file_not_found", "is readable, then retry"),
         ("internal", "Retry the job. If it fails again"),
     ):
         lost = hand_in(name=code)
@@ -265,7 +266,7 @@ def test_cancel_and_retry(ask: Callable[..., httpx.Response], hand_in: Any) -> N
     assert "nothing to keep" in refused.text
     assert ask(f"{page}/retry", {}).status_code == 409
     assert ask(f"{page}/cancel", {}).headers["location"] == page
-    assert "It was cancelled" in ask(page).text
+    assert "The job was cancelled" in ask(page).text
     again = ask(f"{page}/retry", {}).headers["location"]
     assert again != page
     assert f'<a href="{page}">an earlier job</a>' in ask(again).text
@@ -390,10 +391,10 @@ def test_a_page_follows_its_job_and_cancels_another(
     window.check()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_text("It was cancelled").wait_for()
+    page.get_by_text("The job was cancelled").wait_for()
     window.open(f"/console/jobs/{first}")
     with service.at_work():
-        page.get_by_role("link", name="The model").wait_for()
+        page.get_by_role("link", name="View model").wait_for()
     assert page.locator("#busy").inner_text() == ""
     window.check()
     window.open("/console/jobs")
@@ -418,7 +419,7 @@ def test_an_expired_session_leads_to_sign_in_and_back(
     page.get_by_label("API key").fill(secret)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"**/console/jobs/{job_id}")
-    page.get_by_text("It was cancelled").wait_for()
+    page.get_by_text("The job was cancelled").wait_for()
 
 
 def test_a_live_page_outlives_a_restart_of_the_service(
@@ -433,10 +434,10 @@ def test_a_live_page_outlives_a_restart_of_the_service(
         page = window.sign_in(secret)
         window.open(f"/console/jobs/{job_id}")
         page.get_by_text("Waiting for a worker").wait_for()
-    page.get_by_text(re.compile("The connection is lost|does not answer")).wait_for()
+    page.get_by_text(re.compile("Connection lost|not responding")).wait_for()
     port = int(before.url.rpartition(":")[2])
     with running(settings, port) as after:
         after.client(after.key()).post(f"/v1/jobs/{job_id}/cancel")
-        page.get_by_text("It was cancelled").wait_for()
+        page.get_by_text("The job was cancelled").wait_for()
         assert page.locator("#busy").inner_text() == ""
         page.goto("about:blank")  # or the stream would hold up the end

@@ -245,7 +245,7 @@ def test_from_a_link_to_an_alias_that_moves(
         """From the first page to a dataset, with an answer to which rows are to be caught."""
         at.click(link("Upload a table"))
         at.give(page.get_by_label("Drop a file here, or choose one"), file)
-        step = page.get_by_role("region", name="Which rows do you want to catch?")
+        step = page.get_by_role("region", name="Which rows are positive?")
         if scripts and file.suffix == ".csv":  # which a browser reads by itself
             columns = page.get_by_role("region", name="Columns of the file")
             assert "date" in columns.get_by_role("row", name="since").inner_text()
@@ -260,7 +260,7 @@ def test_from_a_link_to_an_alias_that_moves(
         at.wait(step)
         step.get_by_label("nein", exact=True).uncheck()
         at.click(step.get_by_label("ja", exact=True))
-        at.click(button("Read again with this answer"))
+        at.click(button("Read again with these values"))
         at.wait(link("Train on this"))
 
     page.goto(
@@ -273,47 +273,45 @@ def test_from_a_link_to_an_alias_that_moves(
     with service.at_work():
         # The table: its repeated rows lead to the group, which keeps them on one side.
         upload(as_workbook(customers(1500, 1), tmp_path / "may.xlsx"))
-        repeated = page.locator(".tile").filter(has_text="Repeated rows")
+        repeated = page.locator(".tile").filter(has_text="Duplicate rows")
         assert int(repeated.locator("dd").inner_text().split()[0]) >= 150  # and a few by chance
         look()
         at.click(
             button(
-                "Read again with customer (1,500 values)",
-                page.get_by_role("region", name="Repeated rows"),
+                "Group by customer (1,500 values)",
+                page.get_by_role("region", name="Duplicate rows"),
             )
         )
-        at.wait(page.get_by_text("Rows of one customer stay on one side of a split"))
+        at.wait(page.get_by_text("Rows with the same customer stay on the same side of a split"))
         dataset = api.get(f"/v1/datasets/{shown_id()}").json()
         assert (dataset["positive"], dataset["group"]) == ("ja", "customer")
 
         # A model, and what it is worth in words.
         at.click(link("Train on this"))
-        at.choose(page.get_by_label("Algorithm", exact=True), "Boosted trees that rank (RankBoost)")
+        at.choose(page.get_by_label("Algorithm", exact=True), "Boosted ranking trees (RankBoost)")
         if not scripts:
-            at.click(button("Show the fields that go with these"))
+            at.click(button("Update the form"))
         at.wait(page.get_by_text("rankboost: ", exact=False).first)
-        at.write(page.get_by_label("Name of the model"), "leavers")
+        at.write(page.get_by_label("Model name"), "leavers")
         if scripts:
             at.wait(page.get_by_text("Ready to train"))
             look()
         at.click(button("Train"))
-        at.wait(link("The model"))
+        at.wait(link("View model"))
         look()
-        at.click(link("The model"))
+        at.click(link("View model"))
         verdict = page.get_by_role("region", name="Verdict")
         at.wait(verdict)
         first = shown_id()
         model = f"/v1/models/{first}"
-        expect(verdict).to_contain_text(
-            re.compile(r"AUC 0\.\d{3} .* rows that it has not learnt from")
-        )
+        expect(verdict).to_contain_text(re.compile(r"AUC 0\.\d{3} .* held-out rows"))
         cutoffs = api.get(f"{model}/operating-points", params={"points": 300}).json()["points"][1:]
         top = [cutoff for cutoff in cutoffs if cutoff["flagged"]["value"] <= 0.01][-1]
         look()
 
         # What errors cost, and what can be reviewed, which chooses the cut; the alias keeps the share.
-        at.write(page.get_by_label("Cost of a false alarm"), "1")
-        at.write(page.get_by_label("Cost of a missed positive"), "8")
+        at.write(page.get_by_label("Cost of a false positive"), "1")
+        at.write(page.get_by_label("Cost of a false negative"), "8")
         if scripts:
             at.wait(page.locator('[data-figure="cost"]'))
         at.write(page.get_by_label("I can review"), "10")
@@ -325,27 +323,27 @@ def test_from_a_link_to_an_alias_that_moves(
         expect(threshold).to_have_attribute("data-threshold", repr(top["threshold"]))
         share = f"{100 * top['flagged']['value']:.1f} %"
         caught, low, high = (f"{100 * top['tpr'][name]:.0f} %" for name in ("value", "low", "high"))
-        expect(verdict).to_contain_text(f"flags the {share} of the rows with the highest scores,")
-        expect(verdict).to_contain_text(f"catches {caught} ({low} to {high}) of the positives")
+        expect(verdict).to_contain_text(f"flags the top {share} of the rows and finds")
+        expect(verdict).to_contain_text(f"finds {caught} ({low} to {high}) of the positives")
         asked = {"threshold": top["threshold"], "cost_false_positive": 1, "cost_false_negative": 8}
         cutoff = api.get(f"{model}/operating-point", params=asked).json()
         cost = page.locator('[data-figure="cost"] span').first
         expect(cost).to_have_text(f"{cutoff['cost']['value']:.3f}")
-        at.write(page.get_by_label("Live name that flags by it"), "champion")
-        at.choose(page.get_by_label("Later versions keep"), "its share of the validation rows")
+        at.write(page.get_by_label("Alias", exact=True), "champion")
+        at.choose(page.get_by_label("Later versions keep"), "the share of flagged rows")
         at.write(page.get_by_label("Reason", exact=True), "Two people call back.")
         at.write(page.get_by_label("Approved by"), "Head of sales")
-        at.click(button("Save as cut"))
-        at.wait(page.get_by_text("Saved. leavers@champion flags scores of at least"))
+        at.click(button("Save cutoff"))
+        at.wait(page.get_by_text("Saved. leavers@champion flags scores of"))
         look()
         alias = api.get("/v1/models/leavers/aliases/champion").json()
         assert alias["model_id"] == first
         assert alias["guarantee"]["flagged"] == top["flagged"]["value"]
         assert alias["cutoff"]["threshold"] == top["threshold"]
         assert (alias["memo"]["review"], alias["memo"]["cost_false_negative"]) == (10, 8)
-        at.click(link("Read the report, with this cut first"))
+        at.click(link("Open the report"))
         for words in (
-            "May it be used?",
+            "Ready for use?",
             "Two people call back.",
             "Head of sales",
             "10 of 1,000 rows",
@@ -358,7 +356,7 @@ def test_from_a_link_to_an_alias_that_moves(
         for name, value in (("since", "2019-05-01"), ("bill", "120.5"), ("calls", "9")):
             at.write(page.get_by_label(name, exact=True), value)
         at.click(button("Score"))
-        at.wait(page.get_by_text(re.compile("^Flagged: at or above the cut .* of champion")))
+        at.wait(page.get_by_text(re.compile("^Flagged: at or above the cutoff of champion")))
         look()
         if hands is not Mouse and not LONG_FORM:
             return
@@ -366,8 +364,8 @@ def test_from_a_link_to_an_alias_that_moves(
         own = page.locator("form[data-upload]")
         (rows := tmp_path / "june.csv").write_text(customers(400, 2))
         at.give(own.get_by_label("Table", exact=True), rows)
-        at.write(own.get_by_label("Keep columns"), "customer")
-        at.write(own.get_by_label("Reasons for each row"), "2")
+        at.write(own.get_by_label("Columns to keep"), "customer")
+        at.write(own.get_by_label("Reasons per row"), "2")
         at.click(button("Score", own))
         at.wait(link("Download CSV"))
         batch = api.get(f"/v1/batch-scores/{shown_id()}").json()
@@ -404,7 +402,7 @@ def test_from_a_link_to_an_alias_that_moves(
             )
         at.pick("Dataset", "june-known", page)
         at.click(button("Evaluate"))
-        at.wait(page.get_by_role("heading", name="What has changed"))
+        at.wait(page.get_by_role("heading", name="Changes since validation"))
         found = api.get(f"/v1/evaluations/{shown_id()}").json()
         assert (found["dataset_id"], found["seen"], found["drift"]["changed"]) == (
             later,
@@ -412,7 +410,9 @@ def test_from_a_link_to_an_alias_that_moves(
             True,
         )
         expect(page.get_by_text(found["drift"]["summary"])).to_be_visible()
-        expect(page.get_by_text("The cut of leavers@champion: planned ")).to_be_visible()
+        expect(
+            page.get_by_text("The cutoff of leavers@champion was planned to flag ")
+        ).to_be_visible()
         look()
 
         # Its probabilities are learnt anew from that month.
@@ -428,14 +428,14 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("Retrain"))
         at.pick("Dataset", "june-known", page)
         if not scripts:
-            at.click(button("Show the fields that go with these"))
+            at.click(button("Update the form"))
         expect(page.get_by_label("Algorithm", exact=True)).to_have_value("rankboost")
-        expect(page.get_by_label("Name of the model")).to_have_value("leavers")
+        expect(page.get_by_label("Model name")).to_have_value("leavers")
         if scripts:
             at.wait(page.get_by_text("Ready to train"))
         at.click(button("Train"))
-        at.wait(link("The model"))
-        at.click(link("The model"))
+        at.wait(link("View model"))
+        at.click(link("View model"))
         at.wait(verdict)
         second = shown_id()
         july = service.upload(
@@ -457,13 +457,13 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("leavers:2"))
         at.click(link("History and files"))
         if not scripts:
-            at.click(link("Live names of this model"))
+            at.click(link("Aliases of this model"))
         page.once("dialog", lambda dialog: dialog.accept())
         at.click(button("Point champion here"))
         title = page.get_by_role("heading", level=1)
         at.wait(title.filter(has_text="leavers:2").filter(has_text="leavers@champion"))
         if scripts:
-            at.wait(page.get_by_text("leavers@champion points to version 2, this one"))
+            at.wait(page.get_by_text("leavers@champion points to version 2 (this version)"))
         look()
         alias = api.get("/v1/models/leavers/aliases/champion").json()
         assert (alias["model_id"], alias["guarantee"]["flagged"]) == (
@@ -492,10 +492,10 @@ def test_from_a_link_to_an_alias_that_moves(
         ):
             text = reader.read(path)
             for word in (
-                "Save as cut",
+                "Save cutoff",
                 "Retrain",
-                "Delete the chosen",
-                "Make live name",
+                "Delete selected",
+                "Create alias",
                 "Upload a table",
             ):
                 assert word not in text, (path, word)
@@ -548,7 +548,7 @@ def test_a_running_job_is_cancelled_from_its_page(
     page.get_by_text("cancelling", exact=True).first.wait_for()
     assert not page.get_by_role("button", name="Cancel").is_visible()
     db.writing(queue.fail, claim, None, state=JobState.CANCELLED)  # as its worker does
-    page.get_by_text("It was cancelled").wait_for()
+    page.get_by_text("The job was cancelled").wait_for()
     page.get_by_role("button", name="Retry").wait_for()
 
 
@@ -649,15 +649,15 @@ def test_names_that_users_choose_are_text_on_every_page(
     # Names that have a form of their own are refused in words, and kept as they were entered.
     window.expect("status of 422|status of 404")
     window.open(f"{model}/history")
-    page.get_by_label("New live name").fill("<>")
-    page.get_by_role("button", name="Make live name").click()
+    page.get_by_label("New alias").fill("<>")
+    page.get_by_role("button", name="Create alias").click()
     page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()
-    assert page.get_by_label("New live name").input_value() == "<>"
+    assert page.get_by_label("New alias").input_value() == "<>"
     window.open("/console/train?" + urlencode({"name": "<>", "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
-        "link", name="“Name of the model” must begin with a small letter"
+        "link", name="“Model name” must begin with a small letter"
     ).wait_for()
-    assert page.get_by_label("Name of the model").input_value() == "<>"
+    assert page.get_by_label("Model name").input_value() == "<>"
     window.open("/console/models?" + urlencode({"name": SCRIPT}))
     page.get_by_role("alert").filter(has_text="name must begin with a small letter").wait_for()
 
@@ -698,7 +698,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     fresh.sign_in_by_form(secret)
     heavy = Scales(fresh)
     page = fresh.open(f"/console/models/{model_id}")
-    page.get_by_text("thresholds; ask below for any other").wait_for()
+    page.get_by_text("thresholds; use “Look up a cutoff” for any other").wait_for()
     assert "250,000" in page.inner_text("#curve")
     page.get_by_role("heading", name="The first rows of the list").wait_for()
     assert 30_000 < heavy.weigh() <= 90_000

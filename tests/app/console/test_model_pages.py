@@ -201,7 +201,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     hint = page.locator("[data-hint]")
     hint.wait_for()
     told = re.fullmatch(
-        r"Threshold \S+: flags ([\d.]+) % of the rows, catches ([\d.]+) % .*", hint.inner_text()
+        r"Threshold \S+: flags ([\d.]+) % of the rows, TPR ([\d.]+) %, .*", hint.inner_text()
     )
     assert told is not None
     assert abs(float(told[1]) - 50) < 10
@@ -226,7 +226,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     page.get_by_label("I can review").fill("30")
     page.get_by_label("of", exact=True).fill("400")
     expect(page.locator("[data-why-shown]")).to_have_text(
-        "The best cut with no more rows than you can review"
+        "The best cutoff for your review capacity"
     )
     cutoff, _ = shown_cutoff()
     few = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
@@ -247,10 +247,10 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     assert first is not None
     assert first.endswith("&top=30")
     # The address has the cut and what was typed: a reload, and another reader without scripts, see the same.
-    page.get_by_label("Cost of a false alarm").fill("1")
-    page.get_by_label("Cost of a missed positive").fill("6")
+    page.get_by_label("Cost of a false positive").fill("1")
+    page.get_by_label("Cost of a false negative").fill("6")
     page.locator('[data-figure="cost"]').wait_for()
-    page.locator('[data-picture="cost"]').get_by_text("Cost of a row").wait_for()
+    page.locator('[data-picture="cost"]').get_by_text("Cost per row").wait_for()
     drag(page, "gains", (0.5, 0.5), (0.3, 0.6))
     cutoff, _ = shown_cutoff()
     page.wait_for_url(re.compile(re.escape(f"cutoff={cutoff['threshold']!r}")))
@@ -312,9 +312,9 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     curve = world.ask("operating-points", first, points=300)["points"]
     threshold = next(cutoff["threshold"] for cutoff in curve if cutoff["flagged"]["value"] > 0.25)
     page = window.open(f"/console/models/{first}?cutoff={threshold}&{terms}")
-    button = page.get_by_role("button", name="Save as cut")
+    button = page.get_by_role("button", name="Save cutoff")
     assert page.evaluate(HIDDEN_BY, button.element_handle()) == []
-    alias = page.get_by_label("Live name that flags by it")
+    alias = page.get_by_label("Alias", exact=True)
 
     def shown() -> tuple[str, ...]:
         """What the panel has: the cut, and what was typed."""
@@ -325,14 +325,14 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert shown() == before
     # A name that cannot be one is told at its field, and all else stays.
     alias.fill("Bad Alias!")
-    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
+    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
     button.click()
     page.get_by_text("the alias must begin with a small letter (a to z) or a digit").wait_for()
     assert alias.input_value() == "Bad Alias!"
     assert alias.get_attribute("aria-invalid") == "true"
     assert page.get_by_label("Later versions keep").input_value() == "flagged"
     assert shown() == before
-    assert page.get_by_role("button", name="Make live name").count() == 0
+    assert page.get_by_role("button", name="Create alias").count() == 0
     assert page.locator("[data-why-shown]").inner_text() == why
     alias.fill("a" * 64)
     button.click()
@@ -345,7 +345,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     page.get_by_label("Reason", exact=True).fill("Few <b>reviewers</b>")
     page.get_by_label("Approved by").fill("Board")
     button.click()
-    page.get_by_text(f"Saved. {name}@live flags scores of at least {threshold:.6g}.").wait_for()
+    page.get_by_text(f"Saved. {name}@live flags scores of {threshold:.6g} or more.").wait_for()
     assert shown() == before
     kept = world.api.get(address).json()
     assert (kept["model_id"], kept["guarantee"]["threshold"]) == (first, threshold)
@@ -358,7 +358,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         "cost_false_negative": 6,
         "prevalence": None,
     }
-    report = page.get_by_role("link", name="Read the report, with this cut first")
+    report = page.get_by_role("link", name="Open the report")
     assert report.get_attribute("href").endswith(f"/console/models/{first}/download/report.html")
     row = {"age": 44.5, "member": True, NASTY: None}
     scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
@@ -366,30 +366,30 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     cutoff = world.ask("operating-point", first, threshold=threshold)
     for reached in (first, f"{name}@live", f"{name}:1"):
         page = window.open(f"/console/models/{reached}")
-        assert page.locator("[data-why-shown]").inner_text() == f"The cut of {name}@live"
+        assert page.locator("[data-why-shown]").inner_text() == f"The cutoff of {name}@live"
         assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(threshold)
         verdict = page.get_by_role("region", name="Verdict").inner_text()
         flagged = f"{100 * cutoff['flagged']['value']:.1f} %"
-        assert f" {name}@live flags the {flagged} " in verdict
+        assert f" {name}@live flags the top {flagged} " in verdict
         link = page.locator(".model-head").get_by_role("link", name="Score a file")
         assert f"model={name}%40live" in link.get_attribute("href")
     # As a share of the rows it is kept by the next version, at that version's own threshold.
-    alias = page.get_by_label("Live name that flags by it")
+    alias = page.get_by_label("Alias", exact=True)
     assert alias.input_value() == "live"
-    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
+    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
     stale = visit(world.service, script=script)
     stale.expect("412")
     stale.sign_in(world.service.key())
     other = stale.open(f"/console/models/{second}")
-    page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text("later versions flag at most").wait_for()
+    page.get_by_role("button", name="Save cutoff").click()
+    page.get_by_text("Later versions flag at most").wait_for()
     found = world.api.get(address).json()
     assert found["guarantee"]["flagged"] == cutoff["flagged"]["value"]
     assert found["cutoff"]["threshold"] == threshold
     # Who has seen an earlier one is told, and nothing is changed.
-    other.get_by_label("Live name that flags by it").fill("live")
-    other.get_by_role("button", name="Save as cut").click()
-    other.get_by_text("Somebody changed the alias after you opened the page").wait_for()
+    other.get_by_label("Alias", exact=True).fill("live")
+    other.get_by_role("button", name="Save cutoff").click()
+    other.get_by_text("Somebody changed this alias after you opened the page").wait_for()
     assert world.api.get(address).json() == found
     # Of two aliases, each has its cut; one that lies between two scores flags the same rows.
     lower = curve[-2]["threshold"] + 1e-9
@@ -398,14 +398,14 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     page = window.open(f"/console/models/{first}")
     assert "objective" not in page.locator("[data-why-shown]").inner_text()
     for each, own in (("wide", lower), ("live", threshold)):
-        page.get_by_role("link", name=f"The cut of {name}@{each}").click()
-        expect(page.locator("[data-why-shown]")).to_have_text(f"The cut of {name}@{each}")
+        page.get_by_role("link", name=f"The cutoff of {name}@{each}").click()
+        expect(page.locator("[data-why-shown]")).to_have_text(f"The cutoff of {name}@{each}")
         assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(own)
     # The share of a cut that flags all rows is none; an alias that flags none is named as such; an old page is refused.
     page = window.open(f"/console/models/{first}?cutoff={curve[-1]['threshold']}")
-    page.get_by_label("Later versions keep").select_option("its share of the validation rows")
-    page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text("This cut flags all of the validation rows: keep its threshold").wait_for()
+    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
+    page.get_by_role("button", name="Save cutoff").click()
+    page.get_by_text("This cutoff flags all of the validation rows. Keep the threshold").wait_for()
     body = {"model_id": first, "guarantee": {"fpr": 1e-6, "confidence": 0.99}}
     never = world.api.put(f"/v1/models/{name}/aliases/never", json=body)
     if never.is_success:
@@ -419,12 +419,12 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     assert "nothing was saved" in old.text
     # A cut that flags nothing is none.
     page = window.open(f"/console/models/{first}?cutoff=none")
-    page.get_by_role("button", name="Save as cut").click()
-    page.get_by_text("This cut flags nothing").wait_for()
+    page.get_by_role("button", name="Save cutoff").click()
+    page.get_by_text("This cutoff flags no rows").wait_for()
     assert world.api.get(address).json() == found
 
 
-ERRORS = ("false alarm", "missed positive")
+ERRORS = ("false positive", "false negative")
 
 
 def test_what_is_typed_wrongly_is_told_at_its_field(
@@ -452,7 +452,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
             wrong = "true" if words else None
             assert each.locator(f"#{name}").get_attribute("aria-invalid") == wrong
 
-    few = "The number of rows that you can review must be a whole number above 0 without marks, such as 1000, got "
+    few = "The number of rows to review must be a whole number above 0 without separators, such as 1000, got "
     for wrong in ("abc", "-5", "0", "1e13", "1.000", "12,5"):
         cutoff = fill(review=wrong, rows="400")
         told("review", f"{few}'{wrong}'.")
@@ -461,31 +461,31 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     fill(review="500", rows="400")
     told(
         "review",
-        "You can review at most the rows that come: make one number smaller, or the other greater.",
+        "The number of rows to review must not exceed the number of rows per day.",
     )
     page.get_by_role("slider").press("ArrowRight")
     page.wait_for_url(re.compile("cutoff="))
     assert "review" not in page.url
     assert "rows" not in page.url
     fill(cost_false_positive="x", cost_false_negative="-1")
-    told("cost_false_positive", "The cost of a false alarm must be 0 or a number above 0, got 'x'.")
+    told("cost_false_positive", "The cost of a false positive must be 0 or more, got 'x'.")
     told(
         "cost_false_negative",
-        "The cost of a missed positive must be 0 or a number above 0, got '-1'.",
+        "The cost of a false negative must be 0 or more, got '-1'.",
     )
     assert "cost" not in page.url
     fill(cost_false_positive="5,50", cost_false_negative="1")
     told(
         "cost_false_positive",
-        "The cost of a false alarm must be 0 or a number above 0, got '5,50'. "
+        "The cost of a false positive must be 0 or more, got '5,50'. "
         "Write 5.50: a decimal point, not a comma.",
     )
     for each in (page, other):  # no figure of a cost that is not on the page
         expect(each.locator('[data-figure="cost"]')).to_be_hidden()
     fill(review="50")
-    told("rows", "Enter how many rows come, too.")
+    told("rows", "Also enter how many rows you get per day.")
     fill(cost_false_positive="2")
-    told("cost_false_negative", "Enter this cost, too: one cost alone says nothing.")
+    told("cost_false_negative", "Enter both costs.")
     told("cost_false_positive", "")
     # What costs least may be more than can be reviewed: then the best of what can be is shown, and it is said.
     asked: dict[str, Any] = {"cost_false_positive": 1, "cost_false_negative": 30}
@@ -496,7 +496,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     within = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
     best = min(within, key=lambda each: each["cost"]["value"])
     words = (
-        f"The cut with the lowest cost flags about {400 * cheapest['flagged']['value']:,.0f} of 400 rows, more than "
+        f"The lowest-cost cutoff flags about {400 * cheapest['flagged']['value']:,.0f} of 400 rows, more than "
         "the 30 that you can review."
     )
     for each in (page, other):
@@ -505,7 +505,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
             "data-threshold", repr(best["threshold"])
         )
         expect(each.locator("[data-why-shown]")).to_have_text(
-            "The best cut with no more rows than you can review"
+            "The best cutoff for your review capacity"
         )
     window.check("#curve")
     # Without costs nothing is said of them; another fraction of positives chooses another cut, on both pages.
@@ -551,7 +551,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     assert second["threshold"] < first["threshold"]
     assert f"FPR {second['fpr']['value']:.3f}" in slider.get_attribute("aria-valuetext")
     page.keyboard.press("Home")
-    page.get_by_text("flag nothing", exact=True).wait_for()
+    page.get_by_text("flag none", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
     # By a finger on the curve: the mark comes to where it is.
     drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
@@ -567,9 +567,9 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     }
     for label, value in zip(
         (
-            "Cost of a false alarm",
-            "Cost of a missed positive",
-            "Fraction of positives among future rows",
+            "Cost of a false positive",
+            "Cost of a false negative",
+            "Fraction of positives in future rows",
         ),
         terms.values(),
         strict=True,
@@ -582,21 +582,21 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     cheapest = world.ask("operating-point", **terms)
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
-    page.get_by_label("Fraction of positives among future rows").fill("7")
+    page.get_by_label("Fraction of positives in future rows").fill("7")
     page.get_by_text("The fraction of positives must be a number between 0 and 1").wait_for()
     expect(page.locator('[data-figure="cost"]')).to_be_hidden()  # as on the page without a script
-    page.get_by_label("Fraction of positives among future rows").fill("0.05")
+    page.get_by_label("Fraction of positives in future rows").fill("0.05")
     expect(page.locator("#e-prevalence")).to_be_empty()
     # The logarithmic picture has the same mark.
     page.get_by_role("link", name="Log FPR").click()
     assert page.locator('[data-picture="log"] .cut').is_visible()
     assert not page.locator('[data-picture="linear"]').is_visible()
-    page.get_by_role("heading", name="The first rows of the list").wait_for()
+    page.get_by_role("heading", name="Gains").wait_for()
     window.settle()
     window.check()
     # One cut exactly, at the costs that were typed.
-    page.get_by_text("Ask for one threshold exactly").click()
-    page.get_by_label("Cut", exact=True).select_option("that costs least")
+    page.get_by_text("Look up a cutoff").click()
+    page.get_by_label("Cutoff", exact=True).select_option("with the lowest cost")
     page.get_by_role("button", name="Show", exact=True).first.click()
     page.get_by_role("row", name="Cost of flagging all").wait_for()
     assert f"{cheapest['cost']['value']:.4f}" in page.locator("#curve").inner_text()
@@ -638,10 +638,10 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     page.set_viewport_size({"width": 390, "height": 900})
     window.check()
     page.get_by_role("link", name="Explain").click()
-    page.locator("#importance").get_by_text("As a table").wait_for()
+    page.locator("#importance").get_by_text("Show as table").wait_for()
     window.settle()
     page.locator("#dependence").get_by_label("Feature").select_option("member")
-    page.locator("#dependence").get_by_text("same value of member").wait_for()
+    page.locator("#dependence").get_by_text("after member is set").wait_for()
     window.settle()
     window.check()
 
@@ -652,17 +652,17 @@ def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any])
     page = window.open(world.page)
     top = page.locator("#top")
     top.get_by_label("Rate").fill("0.1")
-    top.get_by_label("With confidence").fill("0.9")
-    top.get_by_label("First rows").fill("10")
+    top.get_by_label("Confidence", exact=True).fill("0.9")
+    top.get_by_label("Top rows").fill("10")
     top.get_by_role("button", name="Show").click()
-    top.get_by_text("future rows then have an FPR of at most 0.1").wait_for()
+    top.get_by_text("Guarantee for future rows: FPR ≤ 0.1").wait_for()
     assert page.url.endswith(world.page)  # the part alone was loaded anew
     cutoff = world.ask("operating-point", fpr=0.1, confidence=0.9)
     assert f"{cutoff['threshold']:.6g}" in top.inner_text()
     window.check("#top")
     page.get_by_role("link", name="Validation", exact=True).click()
     page.locator("#calibration").get_by_role("heading", name="History").wait_for()
-    page.get_by_role("heading", name="Beside simple benchmark models").wait_for()
+    page.get_by_role("heading", name="Comparison with baselines").wait_for()
     window.settle()
     window.check()
 
@@ -673,8 +673,8 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     window.expect("412")
     window.sign_in(world.service.key())
     page = window.open(f"/console/models/{first}/history")
-    page.get_by_label("New live name").fill("live")
-    page.get_by_role("button", name="Make live name").click()
+    page.get_by_label("New alias").fill("live")
+    page.get_by_role("button", name="Create alias").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     page = window.open(f"/console/models/{second}/history")
     move = page.get_by_role("button", name="Point live here")
@@ -684,7 +684,7 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
     page.on("dialog", lambda dialog: dialog.accept())
     move.click()
-    page.get_by_text("Somebody changed the alias after you opened the page").wait_for()
+    page.get_by_text("Somebody changed this alias after you opened the page").wait_for()
     assert "revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
     page.get_by_role("button", name="Point live here").click()
@@ -702,7 +702,7 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     verdict = page.get_by_role("region", name="Verdict")
     assert f"AUC {auc['value']:.3f} (" in verdict.inner_text()
     assert f"({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
-    answers = {True: "yes", False: "no", None: "not known"}
+    answers = {True: "yes", False: "no", None: "unknown"}
     shown = verdict.locator(".checks li").all_inner_texts()
     for each, item in zip(world.ask("checks")["checks"], shown, strict=True):
         assert item.startswith(answers[each["passed"]])
@@ -712,20 +712,20 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
         page.get_by_role("slider").press(key)
         page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
         threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
-        words = "The cut below flags no row."
+        words = "The cutoff below flags no rows."
         if threshold:
             cutoff = world.ask("operating-point", threshold=threshold)
             caught, low, high = (
                 f"{100 * cutoff['tpr'][end]:.0f} %" for end in ("value", "low", "high")
             )
             words = (
-                f"The cut below flags the {100 * cutoff['flagged']['value']:.1f} % of the rows with the highest "
-                f"scores, and catches {caught} ({low} to {high}) of the positives."
+                f"The cutoff below flags the top {100 * cutoff['flagged']['value']:.1f} % of the rows and "
+                f"finds {caught} ({low} to {high}) of the positives."
             )
         assert words in verdict.inner_text()
     # What was judged comes before what is to be known beside it, and before the curve.
     assert verdict.bounding_box()["y"] < page.locator("#curve").bounding_box()["y"]
-    page.get_by_role("heading", name="The first rows of the list").wait_for()
+    page.get_by_role("heading", name="Gains").wait_for()
     page.evaluate("scrollTo(0, 1500)")
     assert page.evaluate("scrollY") > 1000
     for part in (
@@ -736,8 +736,8 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     tabs = page.get_by_role("navigation", name="Parts of the page")
     for name, tab, words in (
         ("Explain", "explain", "Partial dependence"),
-        ("Validation", "validation", "Limits for future rows"),
-        ("History and files", "history", "Where it comes from"),
+        ("Validation", "validation", "Lower bounds for future rows"),
+        ("History and files", "history", "Origin"),
     ):
         tabs.get_by_role("link", name=name).click()
         page.get_by_role("heading", name=words).wait_for()
@@ -804,9 +804,9 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: 
     heads = re.findall(r"(?s)<th scope=.col.[^>]*>(.*?)</th>", page.text)
     titles = [re.sub("<[^>]+>|▼", "", head).strip() for head in heads]
     assert [
-        title for title in titles if title in ("Model", "Aimed at", "AUC", "Gini", "Trained")
+        title for title in titles if title in ("Model", "Objective", "AUC", "Gini", "Trained")
     ] == [
-        *("Model", "Aimed at", "AUC"),
+        *("Model", "Objective", "AUC"),
     ]
     text = text_of(page)
     assert "FPR 0 to 0.2" in text
@@ -825,19 +825,19 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"cutoff": NASTY}, "The cut must be a score, got '<script>"),
-        ({"cutoff": "nan"}, "The cut must be a score, got 'nan'"),
-        ({"cutoff": "1e999"}, "The cut must be a score, got '1e999'"),
+        ({"cutoff": NASTY}, "The cutoff must be a score, got '<script>"),
+        ({"cutoff": "nan"}, "The cutoff must be a score, got 'nan'"),
+        ({"cutoff": "1e999"}, "The cutoff must be a score, got '1e999'"),
         (
             {"review": "0", "rows": "5"},
-            "must be a whole number above 0 without marks, such as 1000, got '0'",
+            "must be a whole number above 0 without separators, such as 1000, got '0'",
         ),
         (
             {"review": "5", "rows": NASTY},
-            "of rows that come must be a whole number above 0 without marks, such as 1000, got '<scr",
+            "of rows per day must be a whole number above 0 without separators, such as 1000, got '<scr",
         ),
-        ({"review": "5"}, "Enter how many rows come, too."),
-        ({"rows": "5"}, "Enter how many rows you can review, too."),
+        ({"review": "5"}, "Also enter how many rows you get per day."),
+        ({"rows": "5"}, "Also enter how many rows you can review."),
     ],
 )
 def test_what_a_panel_cannot_show_is_told_and_kept(
@@ -872,7 +872,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     }
     assert "holdout, fraction 0.25" in tabs["history"]
     assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["validation"]
-    assert "by chance 0.100" in tabs["validation"]  # of the partial area up to an FPR of 0.2
+    assert "random: 0.1" in tabs["validation"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):
         assert f'href="{world.page}/{tab}"' in page.text
     for part in PARTS:
@@ -902,10 +902,10 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         ({"by": "fpr", "at": "0,5"}, "“Value” must be a number, got '0,5'. Write 0.5: a decimal"),
         ({"by": "tpr", "at": ""}, "“Value” must not be empty"),
         ({"by": "threshold", "at": "1e999"}, "“Value” must be a finite number, got '1e999'"),
-        ({"by": "cost"}, "Enter both costs under “What errors cost”"),
-        ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "above 0, got '-1'"),
-        ({"cost_false_positive": NASTY}, f"above 0, got {NASTY!r}"),
-        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must be above 0"),
+        ({"by": "cost"}, "enter both costs under “Cost of errors”"),
+        ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "must be 0 or more, got '-1'"),
+        ({"cost_false_positive": NASTY}, f"must be 0 or more, got {NASTY!r}"),
+        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must cost something"),
         ({"prevalence": "1"}, "between 0 and 1, such as 0.05, got '1'"),
     ],
 )
@@ -937,9 +937,9 @@ def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) 
         warnings = world.api.get(f"/v1/models/{model_id}").json()["warnings"]
         said = [each for each in warnings if "are equal in every feature" in each]
         assert len(said) == copied
-        verdict = text_of(ours.get(f"/console/models/{model_id}")).partition("Choose a cut")[0]
+        verdict = text_of(ours.get(f"/console/models/{model_id}")).partition("Choose a cutoff")[0]
         for each in said:
-            assert f"{each.partition(':')[0]} : the AUC " in verdict
+            assert f"{each.partition(':')[0]}.  The AUC " in verdict
         assert ("too optimistic" in verdict) == copied
 
 
@@ -973,14 +973,14 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         text_of(ours.get(f"{world.page}/top", **asked, metric="two_way:0.3,0.4")).split()
     )
     cutoff = world.ask("operating-point", tpr=0.6, confidence=0.9)
-    assert f" at least {cutoff['threshold']:.6g}" in page
-    assert f" may miss {cutoff['guarantee']['errors']}" in page
+    assert f" scores of {cutoff['threshold']:.6g} or more" in page
+    assert f" may miss up to {cutoff['guarantee']['errors']}" in page
     (own,) = world.ask("gains", count=10)["rows"]
     for metric in (own["precision"], own["recall"]):
         assert f"{metric['value']:.3f} {metric['low']:.3f} to {metric['high']:.3f}" in page
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
     metrics = world.ask("metrics", metric=[*names, "ndcg", "pauc:0,0.2"])["metrics"]
-    assert " the first 1 %" in page
+    assert " the top 1 %" in page
     for each in metrics:
         value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
         assert f"{in_words(each['metric'])} {value}" in page
@@ -988,10 +988,10 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
     for wrong, words in (
         ({"limit": "0.0001"}, "needs 29,956 negatives"),
         ({"limit": "0,01"}, "“Rate” must be a number, got &#39;0,01&#39;. Write 0.01: a decimal"),
-        ({"limit": "0.1", "confidence": NASTY}, "“With confidence” must be a number"),
-        ({"count": "0"}, "“First rows” must be greater"),
-        ({"count": "1" * 400}, "“First rows” must be"),
-        ({"metric": NASTY}, "“Another figure” must be"),
+        ({"limit": "0.1", "confidence": NASTY}, "“Confidence” must be a number"),
+        ({"count": "0"}, "“Top rows” must be greater"),
+        ({"count": "1" * 400}, "“Top rows” must be"),
+        ({"metric": NASTY}, "“Another metric” must be"),
     ):
         answer = ours.get(f"{world.page}/top", **wrong)
         assert answer.status_code == 200
@@ -1029,7 +1029,7 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
     world.service.work()
     assert "calibration" in ours.get(sent.headers["location"]).text
     after = ours.get(page)
-    assert "is version 2, " in text_of(after)
+    assert "Calibration version 2 " in text_of(after)
     assert NASTY[:60] not in after.text
     bare = world.train(validation={"method": "none"}, name="bare")
     assert "without validation" in text_of(ours.get(f"/console/models/{bare}/calibration"))
@@ -1045,7 +1045,7 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
         assert text_of(fragment).strip() in text_of(page)
     assert NASTY in text_of(ours.get(f"{world.page}/importance"))
     chosen = text_of(ours.get(f"{world.page}/dependence", feature=NASTY))
-    assert f"same value of {NASTY}" in chosen
+    assert f"after {NASTY} is set" in chosen
     assert WORD in chosen
     assert "feature 'no' is unknown" in text_of(ours.get(f"{world.page}/dependence", feature="no"))
     assert "logistic" in text_of(ours.get(f"{world.page}/baselines"))
@@ -1089,7 +1089,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(
         name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, baselines=True
     )
-    assert "What auto tried" in text_of(ours.get(f"/console/models/{model_id}/history"))
+    assert "Candidates of auto" in text_of(ours.get(f"/console/models/{model_id}/history"))
     page = ours.get(f"/console/models/{model_id}/leaderboard")
     candidates = world.ask("leaderboard", model_id)["candidates"]
     assert page.text.count('class="badge chosen"') == sum(
@@ -1101,7 +1101,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
         # What is nearly as good, or better, than the best alone is told so that a minus is no riddle.
         assert not re.search(r"-\d", each["reason"] or "")
     tried = sum(each["state"] != "untried" for each in candidates)
-    assert f"{tried} candidates were tried" in text
+    assert f"auto tried {tried} candidates" in text
     assert ("not tried" in text) == (tried < len(candidates))
     # Whether simple benchmark models are worse is not known where there was no time for them, or nobody asked.
     baselines = world.ask("baselines", model_id)
@@ -1109,7 +1109,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     evaluated = text_of(ours.get(f"/console/models/{model_id}/baselines"))
     assert baselines["skipped"] in evaluated
     unasked = ours.get(f"/console/models/{world.second}/baselines").text
-    assert '/retrain">Train it again<' in unasked
+    assert '/retrain">retrain it<' in unasked
     structure = ours.get(f"/console/models/{model_id}/structure")
     assert structure.status_code == 200
     assert world.ask("structure", model_id)["type"] in text_of(structure)
@@ -1184,7 +1184,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
         form = ours.get(f"{address}/score").text
         shown = re.findall(r'name="f\d+" value="([^"]*)"', form)
         assert shown == ["2026-01-01", "1000,5"]
-        assert ": 1.234,56." in html.unescape(form)
+        assert "for example 1.234,56." in html.unescape(form)
         scored = ours.post(f"{address}/score", f0=shown[0], f1=shown[1])
         assert scored.status_code == 200
         same = ours.post(f"{address}/score", f0=shown[0], f1="1.000,5")
@@ -1239,13 +1239,13 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     )
     assert 0 < first_share != second_share < 1
     before = ours.get(f"{page}/aliases").text
-    told = f"Here it flags {percent(first_share)} of the rows, in place of {percent(second_share)}"
+    told = f"It flags {percent(first_share)} of the rows here, instead of {percent(second_share)}"
     assert told in before
-    assert f" flags {percent(first_share)} of the rows (until now" in before  # it is asked
+    assert f" flag {percent(first_share)} of the rows (now" in before  # it is asked
     assert f'href="{page}?cutoff=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
-    assert f" was {percent(second_share)} of the " in after
+    assert f": {percent(second_share)} flagged" in after
     # Back, here again with the share in place of the threshold, and back with the threshold.
     kept = []
     for at, (where, keep) in enumerate(
@@ -1261,7 +1261,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "guarantee": {"fpr": 0.2}})
-    assert " of at most 0.2." in text_of(ours.get(f"{second}/aliases"))
+    assert "(guarantees FPR ≤ 0.2)" in text_of(ours.get(f"{second}/aliases"))
     world.api.delete(careful, headers={"If-Match": '"1"'})
     remove = f"{second}/aliases/champion/remove"
     for revision in ("1", "", "x"):
@@ -1269,7 +1269,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
         assert answer.status_code == (412 if revision == "1" else 422)
         assert "points to version 2" in re.sub(r"\s+", " ", text_of(answer))
     assert ours.post(remove, revision="2").status_code == 303
-    assert "churn has no live name yet" in text_of(ours.get(f"{second}/aliases"))
+    assert "No aliases yet" in text_of(ours.get(f"{second}/aliases"))
     assert ours.post(remove, revision="2").status_code == 404
     assert ours.post(f"{second}/aliases", alias="champion").status_code == 303
     assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))
@@ -1286,7 +1286,7 @@ def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
     reader = Browser(world.service, scopes=["read"])
     page = reader.get(world.page).text + reader.get(f"{world.page}/history").text
     aliases = reader.get(f"{world.page}/aliases").text
-    for words in ("Delete", f"{world.page}/score", "Make live name", "Point "):
+    for words in ("Delete", f"{world.page}/score", "Create alias", "Point "):
         assert words not in page + aliases
     for part, fields in (("aliases", {"alias": "x"}), ("delete", {}), ("score", {"f0": "1"})):
         assert reader.post(f"{world.page}/{part}", **fields).status_code == 403, part
@@ -1353,7 +1353,7 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     text = text_of(ours.get("/console/models/films"))
     assert "Pairs in order" in text
     lineage = text_of(ours.get("/console/models/films/history"))
-    assert "aimed at pair order" in re.sub(r"\s+", " ", lineage)
+    assert "objective: pair order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
     service.train(api, world.dataset_id, name="unjudged", validation={"method": "none"})

@@ -62,8 +62,8 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     for metric in (difference["value"], difference["low"], difference["high"]):
         assert f"{metric:.4f}" in page
     assert "FPR 0 to 0.2" in page
-    assert "a model has 0.500" in page
-    assert "a model has 0.100" in page
+    assert "Random scores: 0.500" in page
+    assert "Random scores: 0.100" in page
     assert page.count("<svg") == 6
     assert "Settings that differ" in page
     assert place in browser.read("/console/comparisons")
@@ -82,14 +82,14 @@ def test_a_comparison_says_what_is_caught_of_so_many_rows(world: World) -> None:
     (metric,) = world.client.get(path).json()["result"]["metrics"]
     assert metric["metric"] == "precision@15%"
     best = max(each["value"] for each in metric["values"])
-    assert "Where 30 of 200 rows can be reviewed" in page
-    assert f"catches {30 * best:,.0f} positives among them" in page
+    assert "If you can review 30 of 200 rows" in page
+    assert f"finds the most positives: {30 * best:,.0f}" in page
     # Without the numbers in the address, so many of a hundred.
-    assert "Where 100 of 667 rows can be reviewed" in browser.read(place.partition("?")[0])
+    assert "If you can review 100 of 667 rows" in browser.read(place.partition("?")[0])
     for capacity, rows in (("30", ""), ("0", "9"), ("3", "2"), ("1.5", "9"), ("x", "9")):
         bad = browser.post("/console/comparisons", **asked | {"capacity": capacity}, rows=rows)
         assert bad.status_code == 422
-        assert "what can be reviewed must be two whole numbers above 0" in bad.text
+        assert "must be two whole numbers above 0" in bad.text
         assert f'value="{capacity}"' in bad.text
 
 
@@ -105,7 +105,7 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
     assert (live["alias"], live["evaluation_id"], live["next_step"]) == ("live", None, "evaluate")
     page = world.browser().read("/console")
     assert f"about {1000 * live['flagged']:.0f} of 1,000 rows" in page
-    assert "Evaluate it on newer rows" in page
+    assert "Evaluate on newer rows" in page
     # An evaluation on new rows that finds nothing leaves nothing to do.
     other = world.service.upload(world.client, table(seed=9))
     sent = {"model": f"{name}@live", "dataset_id": other}
@@ -119,10 +119,10 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
     )
     evaluation = world.browser().read(f"/console/evaluations/{made['id']}")
     assert (
-        f"The cut of {name}@live: planned {1000 * point['flagged']['value']:.0f} of 1,000 rows, now "
+        f"The cutoff of {name}@live was planned to flag {1000 * point['flagged']['value']:.0f} of 1,000 rows and now "
         in evaluation
     )
-    assert "Then and now" in evaluation
+    assert "Training and now" in evaluation
     # An older version is compared first.
     now = world.client.get(address)
     moved = body | {"model_id": world.models[0]}
@@ -144,7 +144,7 @@ def test_a_scorecard_has_a_page(world: World) -> None:
     assert "/scorecard" in browser.read(f"/console/models/{model}/explain")
     card = world.client.get(f"/v1/models/{model}/scorecard?pdo=40").json()
     page = browser.read(f"/console/models/{model}/scorecard?pdo=40")
-    assert f"The points of a row are {card['base_points']:.1f} plus those of its values" in page
+    assert f"starting from {card['base_points']:.1f}." in page
     for each in card["characteristics"]:
         for one in each["attributes"]:
             assert f"{one['odds_ratio']:.3f}" in page
@@ -185,13 +185,13 @@ def test_each_error_of_an_evaluation_stands_at_its_field(
     window = visit(world.service)
     page = window.sign_in(world.service.key())
     window.open(f"/console/evaluations?model={world.models[0]}&dataset_id={unread}")
-    page.get_by_label("A false positive costs").fill("5,5")
+    page.get_by_label("Cost of a false positive").fill("5,5")
     page.get_by_label("Partial AUC up to FPR").fill("half")
     window.expect("status of 422|status of 409")
     page.get_by_role("button", name="Evaluate").click()
     page.get_by_role("alert").wait_for()
     for label, words in (
-        ("A false positive costs", "got '5,5'. Write 5.5: a decimal point, not a comma"),
+        ("Cost of a false positive", "got '5,5'. Write 5.5: a decimal point, not a comma"),
         ("Partial AUC up to FPR", "got 'half'"),
     ):
         field = page.get_by_label(label)
@@ -200,7 +200,7 @@ def test_each_error_of_an_evaluation_stands_at_its_field(
         expect(page.get_by_text(words)).to_have_count(1)
         expect(page.get_by_role("alert").get_by_role("link", name=label)).to_be_visible()
     window.check()
-    page.get_by_label("A false positive costs").fill("")
+    page.get_by_label("Cost of a false positive").fill("")
     page.get_by_label("Partial AUC up to FPR").fill("")
     page.get_by_role("button", name="Evaluate").click()
     dataset = page.get_by_role("combobox", name="Dataset", exact=True)
@@ -230,9 +230,9 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     made = world.client.get(place.replace("/console", "/v1")).json()
     assert f"{made['metrics']['auc']['value']:.3f}" in page
     assert page.count("<h2>By ") == page.count("<h2>By age</h2>") == 1  # its name says: protected
-    assert "by chance 0.025" in page  # the partial AUC up to FPR 0.05
+    assert "random: 0.025" in page  # the partial AUC up to FPR 0.05
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
-    assert "Area over time" in over_time
+    assert "AUC over time" in over_time
     bad = browser.post("/console/evaluations", model="nothing", dataset_id=other)
     assert (bad.status_code, "nothing" in bad.text) == (404, True)
 
@@ -276,12 +276,12 @@ def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]
     window = visit(service)
     window.sign_in(service.key())
     page = window.open(f"/console/evaluations?model_id={model_id}")
-    picture = page.get_by_role("img", name="Area over time, on new rows")
+    picture = page.get_by_role("img", name="AUC over time on new rows")
     hints = picture.locator("circle title").all_text_contents()
     assert len(hints) == 2
     for hint, dataset_id in zip(hints, months, strict=True):
         assert f": {found[dataset_id]:.4g}, " in hint
-    expect(page.get_by_text("One evaluation is left out: the model has seen")).to_be_visible()
+    expect(page.get_by_text("Excluded: 1 evaluation on rows")).to_be_visible()
     rows = page.get_by_role("row").filter(has_text="aged:1")
     assert rows.filter(has_text="used to train").count() == 1
     window.check()
@@ -301,17 +301,17 @@ def test_an_evaluation_by_groups(world: World) -> None:
     page = browser.read(f"/console/evaluations/{made['id']}")
     groups = world.client.get(f"/v1/evaluations/{made['id']}").json()["groups"]
     assert "<h2>By region</h2>" in page
-    assert " was asked for, " in page
+    assert "Requested cutoff" in page
     assert "&lt;b&gt;n&lt;/b&gt;" in page
     assert "<em>no value</em>" in page
     assert "at least 10 " in page
-    assert "Own cut, equal tpr" in page
+    assert "Cutoff of the group, equal tpr" in page
     for test in groups["tests"]:
         assert test["words"] in page
     for one in groups["groups"][:2]:
         assert f"{one['auc']['value']:.3f}" in page
     assert "Worst AUC: " in page
-    assert "really the worst" in page
+    assert "truly the worst" in page
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
     for group in groups["groups"]:
         assert f"{group['calibration']['predicted']:.3f}" in page
@@ -326,8 +326,8 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
             guaranteed
         )
-    assert "Check whether a cutoff " in guaranteed
-    assert "Slope, 1 is right" in guaranteed
+    assert "Ask whether a cut " in guaranteed
+    assert "Slope (ideal: 1)" in guaranteed
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
     assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)
@@ -353,9 +353,9 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     page = browser.read(place)
     amounts = world.client.get(place.replace("/console", "/v1")).json()["amounts"]
     assert "<h2>Value by balance</h2>" in page
-    assert "Caught by 10 %" in page
+    assert "Caught in top 10 %" in page
     assert f"{amounts['values'][0]['area']['value']:.3f}" in page
-    assert "that cut, on rows that did not choose it" in page
+    assert "lowest-cost cutoff (held-out)" in page
     assert "by probability" in page
     assert f"{amounts['costs']['least']['held_out']['cost']['value']:.3f}" in page
     fixed = {"model": world.models[0], "dataset_id": other, "false_negative": "5", "review": "1"}
@@ -372,7 +372,7 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     made = world.client.post("/v1/comparisons", json=body).json()
     world.service.work()
     page = browser.read(f"/console/comparisons/{made['id']}")
-    assert "Cost, on rows that did not choose the cut" in page
+    assert "Cost (held-out)" in page
 
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
@@ -394,9 +394,9 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert world.client.delete(path).status_code == 204
 
     listed = browser.read(f"/console/evaluations?model_id={model_id}")
-    assert "Only those of gone:1" in listed
-    assert "Area over time" in listed
-    assert "The dashed line" not in listed
+    assert "Showing evaluations of gone:1 (deleted)" in listed
+    assert "AUC over time" in listed
+    assert "Dashed: value at validation" not in listed
     for page in (listed, browser.read("/console/evaluations")):
         assert "the rows have" in page
         assert page.count("gone:1</a>") == 2
@@ -404,8 +404,8 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     assert "the rows have" in shown
     page = browser.read(made.headers["location"])
     for text in (shown, page):
-        assert "the model (deleted)" in text
-        assert "the dataset (deleted)" in text
+        assert "model (deleted)" in text
+        assert "dataset (deleted)" in text
         assert f'href="/console/models/{model_id}"' not in text
     assert "<h2>ROC curve " in page
 
@@ -427,15 +427,18 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     [
         ("models/{model}?alias=nix", "has no alias 'nix': it"),
         ("models/{model}?scale=nix", "scale must be one of linear, log, got 'nix'"),
-        ("models?nome=x", "'nome' is not a parameter of this page: it was not used. Did you mean"),
-        ("train?dataset_id=nix", "There is no dataset 'nix': it is not chosen."),
+        ("models?nome=x", "'nome' is not a parameter of this page and was ignored. Did you mean"),
+        ("train?dataset_id=nix", "There is no dataset 'nix': it was not selected."),
         ("train?dataset_id={dataset}&algorithm.nix=3", "'algorithm.nix' is not a parameter of"),
-        ("evaluations?model=nix", "There is no model 'nix': it is not chosen."),
-        ("evaluations?model_id=nix", "There is no model 'nix': the evaluations of all models"),
-        ("comparisons?models=nix", "There is no model 'nix': it is not chosen."),
-        ("batch-scores?dataset_id=nix", "There is no dataset 'nix': it is not chosen."),
+        ("evaluations?model=nix", "There is no model 'nix': it was not selected."),
+        (
+            "evaluations?model_id=nix",
+            "There is no model 'nix'. Showing the evaluations of all models",
+        ),
+        ("comparisons?models=nix", "There is no model 'nix': it was not selected."),
+        ("batch-scores?dataset_id=nix", "There is no dataset 'nix': it was not selected."),
         ("audit?day=nix", "'day' is not a parameter of this page"),
-        ("jobs/{job}?events_after=x", "events_after must be the number of an event, got 'x'"),
+        ("jobs/{job}?events_after=x", "events_after must be an event number, got 'x'"),
     ],
 )
 def test_what_a_page_cannot_use_of_its_address_is_said(world: World, path: str, words: str) -> None:
@@ -508,8 +511,8 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
         ("later:210", "later:210 "),
         ("oldest@l", "oldest@live"),
         ("liv", "oldest@live"),
-        ("nothing", "Nothing has this"),
-        ("", "There are more"),
+        ("nothing", "No matches"),
+        ("", "Type to see more"),
     ):
         assert words in plain.read(f"/console/pick/models?find_models={sought}")
     everything = plain.read("/console/pick/models")
@@ -536,10 +539,10 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     expect(page.get_by_role("listbox")).to_have_count(0)
     expect(model).to_have_value("")
     model.press_sequentially("oldest@")
-    options.filter(has_text="oldest@live, now version 1").wait_for()
+    options.filter(has_text="oldest@live, version 1").wait_for()
     expect(model).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("Enter")
-    expect(model).to_have_value("oldest@live, now version 1")
+    expect(model).to_have_value("oldest@live, version 1")
     dataset = page.get_by_role("combobox", name="Dataset", exact=True)
     dataset.press_sequentially("first")
     options.filter(has_text="first table:1").click()
@@ -666,7 +669,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     def sign_in_again() -> None:
         page.get_by_label("API key").fill(secret)
         page.get_by_role("button", name="Sign in").click()
-        page.get_by_text("the form has what you had typed").wait_for()
+        page.get_by_text("your entries are kept").wait_for()
 
     window = visit(service)
     window.expect("status of 40[13]|htmx:")  # what is under way when the page goes
@@ -675,19 +678,19 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     window.open(f"/console/train?dataset_id={world.dataset_id}")
     page.get_by_label("Algorithm", exact=True).select_option("treerank")
     page.locator("#train strong", has_text="treerank").wait_for()
-    page.get_by_label("Judge the model on").select_option("cross_validation")
+    page.get_by_label("Validate on").select_option("cross_validation")
     page.get_by_label("Folds", exact=True).wait_for()
-    page.get_by_text("Parameters: ").click()
-    page.get_by_label("Most splits from root to leaf").fill("7")
+    page.get_by_text("Parameters (").click()
+    page.get_by_label("Maximum depth").fill("7")
     end_sessions()
-    page.get_by_label("Name of the model").fill("kept-through-it")
+    page.get_by_label("Model name").fill("kept-through-it")
     page.get_by_label("API key").wait_for()
     sign_in_again()
-    expect(page.get_by_label("Most splits from root to leaf")).to_have_value("7")
+    expect(page.get_by_label("Maximum depth")).to_have_value("7")
     assert page.url.endswith(f"/console/train?dataset_id={world.dataset_id}")
-    assert page.get_by_label("Name of the model").input_value() == "kept-through-it"
+    assert page.get_by_label("Model name").input_value() == "kept-through-it"
     assert page.get_by_label("Algorithm", exact=True).input_value() == "treerank"
-    assert page.get_by_label("Judge the model on").input_value() == "cross_validation"
+    assert page.get_by_label("Validate on").input_value() == "cross_validation"
     page.get_by_text("Ready to train.").wait_for()
 
     # A plain form.
@@ -695,7 +698,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.get_by_label("Name").fill("of the night")
     page.locator("input[value=score]").check()
     end_sessions()
-    page.get_by_role("button", name=re.compile("Make")).click()
+    page.get_by_role("button", name=re.compile("Create")).click()
     sign_in_again()
     assert page.get_by_label("Name").input_value() == "of the night"
     assert page.locator("input[value=score]").is_checked()
@@ -706,9 +709,9 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
         [{"name": "rankwright_session", "value": token, "domain": "127.0.0.1", "path": "/console"}]
     )
     page.get_by_label("Name").fill("of the day")
-    page.get_by_role("button", name=re.compile("Make")).click()
+    page.get_by_role("button", name=re.compile("Create")).click()
     page.get_by_role("link", name="Back to the form").click()
-    page.get_by_text("the form has what you had typed").wait_for()
+    page.get_by_text("your entries are kept").wait_for()
     assert page.get_by_label("Name").input_value() == "of the day"
     page.reload()
     assert page.get_by_label("Name").input_value() == ""
@@ -775,7 +778,7 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
     assert secret is not None
     # Loaded again it makes no other key, and shows none; nor does it in another session, or with what somebody made up.
     n_keys = len(world.client.get("/v1/keys").json()["data"])
-    assert "shown once" in browser.read("/console/keys/made")
+    assert "shown only once" in browser.read("/console/keys/made")
     session = other.client.cookies["rankwright_session"]
     for made_up in (note, f"{'0' * 64}.e30=", ".", "é"):
         cookies = f"rankwright_session={session}; rankwright_note={made_up}"
@@ -857,10 +860,10 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     expect(page.get_by_text(f"DELETE /v1/keys/{{key_id}}, /v1/keys/{made}")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_label("About", exact=True).select_option("Datasets")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(rows).to_have_count(2)
-    page.get_by_label("Part of an id").fill(dataset_id)
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_label("ID or model name").fill(dataset_id)
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(rows).to_have_count(1)
     page.get_by_role("link", name=dataset_id).click()
     page.get_by_role("link", name="Train on this").wait_for()
@@ -870,19 +873,19 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
     assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 7
     for query, words in (
-        ("since=soon", "“From day (UTC)” must be a day such as 2026-01-31"),
-        ("until=9999-12-31", "“To day (UTC)” must be a day"),
-        (f"resource={'x' * 256}", "“Part of an id, or of a model’s name” must have at most"),
+        ("since=soon", "“From (UTC)” must be a day such as 2026-01-31"),
+        ("until=9999-12-31", "“To (UTC)” must be a day"),
+        (f"resource={'x' * 256}", "“ID or model name” must have at most"),
     ):
         assert words in plain.read(f"/console/audit?{query}", 422)
 
 
 def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:
-    assert "Workers heard from" in world.browser().read("/console/health")
+    assert "Active workers" in world.browser().read("/console/health")
     world.service.key("theirs")  # now there are other owners
     plain = world.browser("read").read("/console/health")
-    assert "Parts" in plain
-    assert "Workers heard from" not in plain
+    assert "Components" in plain
+    assert "Active workers" not in plain
 
 
 PAGES = ("/console", "/console/comparisons", "/console/evaluations", "/console/batch-scores")
@@ -966,10 +969,10 @@ def test_models_are_found_by_a_part_of_their_name_and_by_tag(
     window.sign_in(service.key(owner))
     page = window.open("/console/models")
     rows = page.locator("tbody tr")
-    page.get_by_label("Part of the name").fill("RAUD")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_label("Search by name").fill("RAUD")
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(rows).to_have_count(20)
-    expect(page.get_by_label("Part of the name")).to_have_value("RAUD")
+    expect(page.get_by_label("Search by name")).to_have_value("RAUD")
     expect(rows.filter(has_text="fraud")).to_have_count(20)
     window.check()
     rows.first.get_by_role("link", name="team: risk: old", exact=True).click()
@@ -977,10 +980,10 @@ def test_models_are_found_by_a_part_of_their_name_and_by_tag(
     expect(page.get_by_label("Tag", exact=True)).to_have_value("team:risk: old")
     expect(rows).to_have_count(20)
     page.get_by_label("Tag", exact=True).fill("team")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(rows).to_have_count(40)
-    page.get_by_label("Part of the name").fill("churn3")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_label("Search by name").fill("churn3")
+    page.get_by_role("button", name="Search", exact=True).click()
     expect(rows).to_have_count(5)  # 3, 30, 33, 36 and 39
     page.get_by_role("link", name="Show all").click()
     expect(rows).to_have_count(50)
@@ -1073,13 +1076,13 @@ class TestNeedsAttention:
         page = window.open("/console")
         under_way = page.locator("#running")
         expect(under_way.get_by_text("job number")).to_have_count(10)
-        expect(page.get_by_text("None of the newest 50 jobs has ended yet.")).to_be_visible()
+        expect(page.get_by_text("None of the newest 50 jobs has finished yet.")).to_be_visible()
         # Only this card is asked for again, without all that the page is made of.
         with page.expect_response(re.compile("/console/under-way$")) as answered:
             for job in jobs:
                 change(db, job.id, state="succeeded", finished_at=3.0)
         assert len(answered.value.text()) < 8000
-        expect(under_way.get_by_text("Nothing runs.")).to_be_visible()
+        expect(under_way.get_by_text("No jobs running.")).to_be_visible()
         window.check()
 
     def test_more_of_them_than_a_page_holds(self, world: World) -> None:
@@ -1400,17 +1403,17 @@ class TestLists:
         expect(page.get_by_role("columnheader", name="Model", exact=True)).to_have_attribute(
             "aria-sort", "ascending"
         )
-        expect(page.get_by_text("By name, from A to Z")).to_be_visible()
+        expect(page.get_by_text("By name, A to Z")).to_be_visible()
         page.get_by_role("link", name="Model", exact=True).press("Enter")
         expect(names).to_have_text(["d:1", "c:1", "b:1", "a:1"])
         window.check()
 
-        page.get_by_label("Choose all on this page").check()
-        expect(page.get_by_text("4 chosen")).to_be_visible()
-        page.get_by_label("Choose b:1").uncheck()
-        page.get_by_label("Choose d:1").uncheck()
-        page.get_by_role("button", name="Delete the chosen").click()
-        expect(page.get_by_text("2 are in the trash")).to_be_visible()
+        page.get_by_label("Select all on this page").check()
+        expect(page.get_by_text("4 selected")).to_be_visible()
+        page.get_by_label("Select b:1").uncheck()
+        page.get_by_label("Select d:1").uncheck()
+        page.get_by_role("button", name="Delete selected").click()
+        expect(page.get_by_text("Moved 2 items to the trash")).to_be_visible()
         expect(names).to_have_text(["d:1", "b:1"])
         window.check()
         page.get_by_role("link", name="trash", exact=True).click()
@@ -1425,7 +1428,7 @@ class TestLists:
 
         for name in ("a:1", "c:1"):
             page.get_by_label(f"Choose {name}").check()
-        page.get_by_role("button", name="Compare the chosen").click()
+        page.get_by_role("button", name="Compare selected").click()
         page.wait_for_url("**/comparisons?*")
         assert "csrf" not in page.url
         chips = page.locator(".chips li")
@@ -1433,8 +1436,8 @@ class TestLists:
         expect(chips).to_have_count(2)
 
         window.open("/console/models")
-        page.get_by_label("Choose a:1").check()
-        page.get_by_role("button", name="Delete the chosen").click()
+        page.get_by_label("Select a:1").check()
+        page.get_by_role("button", name="Delete selected").click()
         expect(names).to_have_count(3)
         assert sorted(names.all_inner_texts()) == ["b:1", "c:1", "d:1"]
         page.get_by_role("button", name="Restore it").click()
@@ -1471,9 +1474,9 @@ class TestLists:
     def test_lists_of_results_are_searched(self, world: World) -> None:
         browser = world.browser()
         for place, nothing in (
-            ("evaluations", "no such evaluation"),
-            ("comparisons", "no such comparison"),
-            ("batch-scores", "no such scores"),
+            ("evaluations", "No evaluations match"),
+            ("comparisons", "No comparisons match"),
+            ("batch-scores", "No batch scores match"),
         ):
             assert nothing in browser.read(f"/console/{place}?search=nothing-has-this")
             assert 'value="chur"' in browser.read(f"/console/{place}?search=chur")

@@ -97,16 +97,16 @@ def test_what_came_out_of_a_file(
     window.sign_in(world.secret)
     page = window.open(f"/console/batch-scores/{batch['id']}")
     assert page.get_by_role("heading", level=1).inner_text() == "Scores of may <b>.csv"
-    assert "churn@champion, which was churn:1" in page.inner_text("main")
+    assert "churn@champion (churn:1)" in page.inner_text("main")
     tiles = page.locator(".tile").all_inner_texts()
     assert tiles[0].split() == ["Rows", "scored", "300"]
     flagged = " ".join(tiles[1].split())
     assert flagged.startswith(f"Flagged by champion {summary['flagged']} ")
     assert f" {summary['flagged'] / 3:.1f} %" in flagged
-    assert "not read: left" in page.inner_text("main")
+    assert "Ignored columns: left" in page.inner_text("main")
     # The histogram has a bar for each bin with rows, and the cut.
     (histogram,) = summary["scores"]
-    chart = page.get_by_role("img", name="How many rows have which score")
+    chart = page.get_by_role("img", name="Distribution of score")
     expect(chart.locator("rect.bar")).to_have_count(sum(map(bool, histogram["counts"])))
     expect(chart.locator("line.cut")).to_have_count(0)
     expect(chart.locator("line.cross")).to_have_count(1)
@@ -147,23 +147,25 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     plain = world.score(customers(20, 2, left=False), model="churn:1", ignore="customer", top=5)
     page = browser.read(f"/console/batch-scores/{plain['id']}")
     assert re.search("<h1>Scores of [^<]+</h1>", page)
-    assert "by <strong>churn:1</strong>." in page
-    assert "The 5 rows " in page
-    assert "highest scores, of 20;" in page
+    assert "scored with <strong>churn:1</strong>." in page
+    assert "Top 5 rows" in page
+    assert "Top 5 of 20 rows;" in page
     assert "Flagged" not in page
     # Who names a version is told of the alias that flags, before and after.
-    hint = f"churn@champion has a cut at {world.cutoff:.4f}"
-    for text in (page, browser.read(f"/console/batch-scores?model={world.model_id}")):
-        assert hint in text
+    hint = f"churn@champion has a cutoff at {world.cutoff:.4f}"
+    assert f"churn@champion has one at {world.cutoff:.4f}" in page
+    for_version = browser.read(f"/console/batch-scores?model={world.model_id}")
+    assert hint in for_version
+    for text in (page, for_version):
         assert 'href="/console/batch-scores?model=churn%40champion' in text
     by_alias = browser.read("/console/batch-scores?model=churn@champion")
     assert hint in by_alias
-    assert "Rows are flagged " in by_alias
-    assert "has a cut" not in browser.read("/console/batch-scores?model=no/such")
+    assert "The result shows which rows " in by_alias
+    assert "has a cutoff" not in browser.read("/console/batch-scores?model=no/such")
     assert 'name="decimal"' in browser.read("/console/batch-scores")
     assert world.service.app.openapi_schema is None  # to make it takes seconds
     assert "Reasons" not in page
-    assert "not read: customer" in page
+    assert "Ignored columns: customer" in page
     # Who may not read the dataset does not see its columns here, and is told why.
     asked = {"model": "churn", "dataset_id": world.dataset_id, "keep": ["town"]}
     made = world.api.post("/v1/batch-scores", json=asked).json()["id"]
@@ -172,7 +174,7 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     scorer = PlainBrowser(world.service, scopes=["score"])
     page = scorer.read(f"/console/batch-scores/{made}")
     assert "Bern" not in page
-    assert "There is no overview" in page
+    assert "No overview" in page
     listed = browser.read("/console/batch-scores")
     assert "table of its own" in listed
 
@@ -195,46 +197,46 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     lines = customers(200, 3).replace("customer", "client", 1).splitlines()
     text = "\n".join([f"{lines[0]},note", *(f"{line},x" for line in lines[1:])]) + "\n"
     page.set_input_files("#file", file(text))
-    own.get_by_label("Reasons for each row").fill("2")
-    own.get_by_label("Only the best rows").fill("30")
-    own.get_by_label("Share of positives").fill("0.05")
+    own.get_by_label("Reasons per row").fill("2")
+    own.get_by_label("Top rows only").fill("30")
+    own.get_by_label("Fraction of positives").fill("0.05")
     own.get_by_role("button", name="Score", exact=True).click()
     alert = own.get_by_role("alert")
-    alert.get_by_text("2 columns that the model does not use: client, note").wait_for()
+    alert.get_by_text("2 columns not used by the model: client, note").wait_for()
     assert "left" not in alert.inner_text()  # the model's own label
     window.check()
     shoot(page, f"misfit-{width}")
     # What is missing and what is no number, in the same message; nothing can be ignored about it.
     bad = text.replace("age", "years", 1).replace(lines[1].split(",")[1], "old", 1)
     page.set_input_files("#file", file(bad))
-    own.get_by_role("button", name="Check without scoring").click()
-    alert.get_by_text("1 column that the model needs, and the table does not have: age").wait_for()
-    expect(alert).to_contain_text("3 columns that the model does not use: client, years, note")
-    own.get_by_label("Ignore columns").fill("client,note")
+    own.get_by_role("button", name="Check only").click()
+    alert.get_by_text("1 column missing from the table: age").wait_for()
+    expect(alert).to_contain_text("3 columns not used by the model: client, years, note")
+    own.get_by_label("Columns to ignore").fill("client,note")
     page.set_input_files("#file", file(text.replace(f",{lines[1].split(',')[1]},", ",old,", 1)))
-    own.get_by_role("button", name="Check without scoring").click()
-    expect(alert).to_contain_text("1 column of another type:")
+    own.get_by_role("button", name="Check only").click()
+    expect(alert).to_contain_text("1 column with the wrong type:")
     expect(alert).to_contain_text("feature 'age' must be a finite number, got 'old' (line 2)")
     # One click ignores them, and the check runs again by itself.
-    own.get_by_label("Ignore columns").fill("")
+    own.get_by_label("Columns to ignore").fill("")
     page.set_input_files("#file", file(text))
-    own.get_by_role("button", name="Check without scoring").click()
-    alert.get_by_role("button", name="Ignore them, and check again").click()
-    own.get_by_role("status").get_by_text("The file can be used: 200 rows.").wait_for()
-    assert own.get_by_label("Ignore columns").input_value() == "client,note"
-    assert "read: client, left, note." in own.inner_text()
+    own.get_by_role("button", name="Check only").click()
+    alert.get_by_role("button", name="Ignore them and check again").click()
+    own.get_by_role("status").get_by_text("The file is valid: 200 rows.").wait_for()
+    assert own.get_by_label("Columns to ignore").input_value() == "client,note"
+    assert "Ignored columns: client, left, note." in own.inner_text()
     assert len(world.api.get("/v1/batch-scores").json()["data"]) == n_before
     # Or the names are kept, and the file is scored.
-    own.get_by_label("Ignore columns").fill("note")
+    own.get_by_label("Columns to ignore").fill("note")
     own.get_by_role("button", name="Score", exact=True).click()
-    alert.get_by_role("button", name="Keep it, and score").click()
+    alert.get_by_role("button", name="Keep it and score").click()
     page.wait_for_url("**/batch-scores/bat_*")
     made = world.api.get(f"/v1{page.url.partition('/console')[2]}").json()
     assert (made["keep"], made["top"], made["reasons"]["n"]) == (["client"], 30, 2)
     assert (made["file_name"], made["alias"]) == ("june.csv", "champion")
     with world.service.at_work():
-        page.get_by_role("heading", name="The 30 rows with the highest scores").wait_for()
-    assert "highest scores, of 200" in page.inner_text("main")
+        page.get_by_role("heading", name="Top 30 rows").wait_for()
+    assert "Top 30 of 200 rows" in page.inner_text("main")
 
 
 def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., Any]) -> None:
@@ -247,14 +249,14 @@ def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., A
     sent: list[int] = []
     page.on("request", lambda request: sent.append(len(request.post_data_buffer or b"")))
     page.set_input_files("#file", file(customers(9000, 4)))
-    own.get_by_role("button", name="Check without scoring").click()
+    own.get_by_role("button", name="Check only").click()
     own.get_by_text("Only the first rows").or_(
         own.get_by_text("The columns and the first")
     ).wait_for()
     assert max(sent) < 70_000
     page.set_input_files("#file", file(customers(9000, 4), "june.csv.gz"))
-    own.get_by_role("button", name="Check without scoring").click()
-    own.get_by_text("too long to be checked here").wait_for()
+    own.get_by_role("button", name="Check only").click()
+    own.get_by_text("too long to check here").wait_for()
 
 
 def test_a_dataset_is_scored_with_the_same_options(world: World) -> None:
@@ -263,8 +265,8 @@ def test_a_dataset_is_scored_with_the_same_options(world: World) -> None:
     sent = browser.post("/console/batch-scores", **fields, top="7", reasons="1", prevalence="0.02")
     world.service.work()
     page = browser.read(sent.headers["location"])
-    assert "The 7 rows " in page
-    assert "highest scores, of 600" in page
+    assert "Top 7 rows" in page
+    assert "Top 7 of 600 rows" in page
     assert "Reasons" in page
     assert escape(NASTY) in page
     assert "<script>alert" not in page
@@ -291,8 +293,8 @@ def test_a_failed_batch_leads_to_a_form_that_ignores_the_columns(world: World) -
     assert sent.status_code == 303, sent.text
     world.service.work()
     page = browser.read(sent.headers["location"])
-    assert " use: customer, no, years." in page
-    assert "not have: age." in page
+    assert " these columns: customer, no, years." in page
+    assert "columns of the model: age." in page
     found = re.search(r'href="(/console/batch-scores\?[^"]+)">Score again', page)
     assert found is not None
     form = browser.read(html.unescape(found[1]))
@@ -327,7 +329,7 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     fill(page, age="old", income="4.25", since="may")
     page.get_by_role("button", name="Score", exact=True).click()
     answer = page.locator("#answer")
-    expect(answer).to_contain_text("2 values are wrong")
+    expect(answer).to_contain_text("2 values are invalid")
     for name, words in (("age", "must be a finite number, got 'old'"), ("since", "'may'")):
         field = page.locator("#score").get_by_label(name, exact=True)
         expect(field).to_have_attribute("aria-invalid", "true")
@@ -346,12 +348,12 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     told = " ".join(answer.inner_text().split())
     assert f"Score {score:.4f}" in told
     assert ("Flagged: at or above" if score >= world.cutoff else "Not flagged: below") in told
-    assert f" cut {world.cutoff:.4f} of champion" in told
+    assert f" cutoff of champion ({world.cutoff:.4f})" in told
     for reason in found["reasons"][0]:
         (name,) = reason["columns"]
         moved = f"{name} = {row[name]} → {reason['contribution']:+.3g}"
         assert moved in told
-    assert f"has the score {found['reference']['score']:.4f}" in told
+    assert f"scores {found['reference']['score']:.4f}" in told
     # The pair of Venn and Abers is behind the mark: it is not a range around the probability.
     assert f"Probability {100 * found['probabilities'][0]:.1f} %" in told
     pair = f"{100 * found['probabilities_low'][0]:.1f} %"
@@ -372,10 +374,10 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
     window.check()
     shoot(page, f"row-{width}")
     # Another reference: the cut of the alias.
-    page.get_by_label("Compare the score with").select_option("the cut of champion")
+    page.get_by_label("Compare with").select_option("the cutoff of champion")
     page.get_by_role("button", name="Score", exact=True).click()
-    expect(answer).to_contain_text(f"The cut of champion has the score {world.cutoff:.4f}")
-    chosen = page.get_by_label("Compare the score with")
+    expect(answer).to_contain_text(f"The cutoff of champion scores {world.cutoff:.4f}")
+    chosen = page.get_by_label("Compare with")
     expect(chosen).to_have_value("cutoff:champion")
 
 
@@ -426,7 +428,7 @@ def test_many_features_are_found_by_a_part_of_their_name(
     window.sign_in(world.secret)
     page = window.open(f"/console/models/{model_id}/score")
     expect(page.get_by_label("measure 230", exact=True)).to_be_hidden()
-    finder = page.get_by_label("Find a feature")
+    finder = page.get_by_label("Search features")
     finder.fill("RE 23")
     page.get_by_text("10 found").wait_for()
     page.get_by_label("measure 230", exact=True).fill("far")

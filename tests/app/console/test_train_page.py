@@ -255,7 +255,7 @@ def test_what_the_api_refuses_is_said_and_nothing_is_lost(
         assert answer.status_code == status
         text = unescape(answer.text)
         assert "errors, the first" not in text  # each stands in the list, and at its field
-        for name, title in (("n_rounds", "Rounds"), ("max_bins", "Most bins of a column")):
+        for name, title in (("n_rounds", "Rounds"), ("max_bins", "Maximum bins per column")):
             assert f'<a href="#f-algorithm-{name}">“{title}” must' in text
             assert f'id="e-f-algorithm-{name}">“{title}” must' in text
         assert 'name="algorithm.n_rounds" aria-describedby' in text
@@ -349,7 +349,7 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     page.get_by_text("Ready to train").wait_for()
     window.check()
     page.get_by_label("Algorithm", exact=True).select_option("rankboost")
-    page.get_by_text("Parameters: ").click()
+    page.get_by_text("Parameters (").click()
     rounds = page.get_by_label("Rounds", exact=True)
     rounds.fill("0")
     page.get_by_role("link", name="“Rounds” must be").wait_for()
@@ -358,11 +358,11 @@ def test_the_form_follows_what_is_chosen_in_a_browser(
     rounds.fill("7")
     page.get_by_text("Ready to train").wait_for()
     assert page.locator("#e-f-algorithm-n_rounds").inner_text() == ""
-    page.get_by_label("What to optimise").select_option("pauc")
-    page.get_by_label("Window: highest false positive rate", exact=True).fill("0.2")
+    page.get_by_label("Objective", exact=True).select_option("pauc")
+    page.get_by_label("Maximum false positive rate", exact=True).fill("0.2")
     page.get_by_text("Ready to train").wait_for()
     assert rounds.input_value() == "7"  # kept while the form changed
-    page.get_by_text("The same in Python").click()
+    page.get_by_text("Request in Python").click()
     assert "'fpr_max': 0.2" in page.get_by_label("The request in Python").inner_text()
     window.check()
 

@@ -32,9 +32,9 @@ def test_each_parameter_has_a_name_in_words(name: str) -> None:
 def test_a_figure_has_a_name_in_words() -> None:
     for name, words in (
         ("auc", "AUC"),
-        ("precision@1%", "Precision of the first 1 %"),
-        ("lift@10", "Lift of the first 10 rows"),
-        ("ndcg@10", "NDCG of the first 10 rows"),
+        ("precision@1%", "Precision of the top 1 %"),
+        ("lift@10", "Lift of the top 10 rows"),
+        ("ndcg@10", "NDCG of the top 10 rows"),
         ("pauc:0,0.2", "Partial AUC, FPR 0 to 0.2"),
         ("precision_at_recall:0.8", "Precision at a recall of 0.8"),
         ("two_way:0.1,0.8", "Two-way area, FPR at most 0.1, TPR at least 0.8"),
@@ -116,7 +116,7 @@ def test_marks_times_and_copying_in_a_browser(
 
     page.goto(f"{service.url}/console/keys")
     page.get_by_label("Name").fill("mine")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     button = page.locator("button.copy")
     if not script:
         expect(page.get_by_label("Secret")).to_be_visible()

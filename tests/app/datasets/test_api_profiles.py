@@ -223,4 +223,4 @@ def test_pages_of_other_kinds(service: Service, client: httpx.Client) -> None:
     for dataset_id, words in ((items, "pairs"), (labels, "positives of hot")):
         page = client.get(f"/v1/datasets/{dataset_id}/profile?format=html").text
         assert words in page
-        assert "AUC alone" not in page
+        assert "feature AUC" not in page

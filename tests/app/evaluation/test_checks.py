@@ -72,7 +72,7 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
 
     same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
-    # No test finds a difference between groups, but they are too small to exclude one.
+    # Not tested finds a difference between groups, but they are too small to exclude one.
     assert [each["passed"] for each in told.values()] == [True, False, True, True, None]
     for name in ("probabilities", "stable", "groups"):
         assert told[name]["evaluation_id"] == same

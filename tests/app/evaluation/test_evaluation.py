@@ -106,7 +106,7 @@ def test_drift_where_nothing_and_where_much_has_changed(
     drift = worse.drift
     assert drift is not None
     assert drift["changed"]
-    assert "ranks worse" in drift["summary"]
+    assert "ranks significantly worse" in drift["summary"]
     assert drift["level"] == 0.95  # of the model's own intervals, whatever is asked for here
     shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
     before = metrics.Interval(*interval(shown["auc"]))
@@ -178,7 +178,7 @@ def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workben
     for said in (
         "Probabilities are too low",
         "More rows are positive",
-        "no difference from the validation",
+        "has not changed significantly",
     ):
         assert said in drift["summary"]
 
@@ -217,7 +217,7 @@ def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> N
         (
             "unjudged",
             new,
-            "the drift is unknown: the model was trained with validation.method 'none'",
+            "drift was not tested: the model was trained with validation.method 'none'",
         ),
     ):
         found = evaluate(bench, ref, dataset_id)
@@ -266,8 +266,8 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     few, many = People(40, 1).upload(bench), People(2_000, 3).upload(bench)
     of_whole, warning = evaluate(bench, "churn", few).warnings
     assert "11 positives" in of_whole
-    assert "over [0, 0.05]" in warning
-    needed = re.search(r"about ([\d,]+) negatives are needed", warning)
+    assert "FPR 0 to 0.05" in warning
+    needed = re.search(r"About ([\d,]+) negatives are needed", warning)
     assert needed is not None
     assert int(needed[1].replace(",", "")) > 40
     assert evaluate(bench, "churn", many).warnings == []
@@ -356,7 +356,7 @@ def test_rows_in_time_are_tested_as_series_and_without_times_not_at_all(
     sentences(features["a"]["reason"])
     sentences(features["a"]["words"])
     sentences(untimed["scores"][0]["words"])
-    sentences(untimed["summary"].rpartition(" No test")[2])
+    sentences(untimed["summary"].rpartition(" Not tested")[2])
 
 
 def test_rows_sorted_by_their_label_are_tested(bench: Workbench) -> None:

@@ -328,7 +328,7 @@ def test_the_histogram_of_the_scores(world: World) -> None:
 def test_pictures_of_the_curves_of_the_list(world: World) -> None:
     metrics = world.read(f"models/{world.model}/metric-estimates", metric="average_precision")
     area = f"{metrics['metrics'][0]['value']:.4f}"
-    for kind, words in (("precision_recall", f"average precision {area}"), ("cost", "best cut")):
+    for kind, words in (("precision_recall", f"average precision {area}"), ("cost", "best cutoff")):
         answer = world.client.get(f"/v1/models/{world.model}/plot", params={"kind": kind})
         assert answer.headers["content-type"] == "image/svg+xml"
         assert words in answer.text

@@ -18,17 +18,17 @@ SCRIPT = "<script>alert('&amp;')</script>"
 IMAGE = "![x](http://a.example/x.png)"
 LINK = '"><a href=javascript:alert(1)>*x*</a>'
 HEADINGS = [
-    *("Purpose", "May it be used?", "The cut", "Limits", "Appendix"),
-    *("The curve of the objective's window", "How good it is", "Operating points"),
+    *("Purpose", "Ready for use?", "Cutoff", "Limitations", "Appendix"),
+    *("ROC curve in the window of the objective", "Metrics", "Operating points"),
     *("Top of the list", "Probabilities"),
     *(
-        "Against simple benchmark models",
+        "Comparison with baselines",
         "Data",
         "Training",
-        "Importance of the features",
+        "Feature importance",
         "Lineage",
     ),
-    "How to read it",
+    "How to read this report",
 ]
 # Tags that a report has, and besides them nothing that a browser would run, load or send.
 TAGS = {
@@ -225,7 +225,7 @@ def test_folds(small: Service, writer: httpx.Client) -> None:
     text = writer.get(f"{address}?format=markdown").text
     assert f": {', '.join(f'{auc:.4f}' for auc in aucs)}." in text
     assert "| validation | 3-fold " in text
-    assert "thresholds are approximate" in text
+    assert "Thresholds are approximate" in text
     assert "on out-of-fold rows" in text
 
 
@@ -242,5 +242,5 @@ def test_without_validation_and_without_data(small: Service, writer: httpx.Clien
     assert any("too optimistic" in warning for warning in found["warnings"])
     page = Page(writer.get(f"{address}?format=html").text)
     assert "path" not in page.tags
-    assert "deleted since" in " ".join(page.words)
+    assert "no, deleted" in " ".join(page.words)
     assert writer.get(f"{address}?format=markdown").status_code == 200

@@ -58,7 +58,7 @@ def test_the_gains_chart_is_the_recall_by_the_share_of_the_list() -> None:
     area = np.trapezoid(recalls, fpr)
     assert 2 * (np.trapezoid(recalls, shares) - 0.5) / 0.75 == pytest.approx(2 * area - 1)
     drawn = draw_picture(plot)
-    assert "Share of the list" in drawn
+    assert "Fraction of the list" in drawn
     assert "False positive rate" not in drawn
 
 
@@ -85,7 +85,7 @@ def test_the_histogram_and_the_reliability_are_drawn() -> None:
     }
     model = Model(name="m", version=1, objective={}, validation={"method": "holdout"})
     drawn = draw_picture(reliability_plot(model, record))
-    assert ", 95%" in drawn
+    assert "95% consistency band" in drawn
     assert " 200 held-out rows: 50" in drawn
 
 

@@ -90,7 +90,8 @@ def test_what_auto_has_tried(sentences: Sentences) -> None:
 
 
 @pytest.mark.parametrize(
-    ("beats", "said"), [(True, "better than each of them"), (False, "not shown to be better")]
+    ("beats", "said"),
+    [(True, "significantly better than every baseline"), (False, "no significant improvement")],
 )
 def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
     interval = {"value": 0.9, "low": 0.8, "high": 0.95}

@@ -237,7 +237,7 @@ def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id
     evaluated = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
     assert "Reliability of churn" in page
     assert f"{evaluated['brier']['score']:.4f}" in page
-    assert "right probabilities" in page
+    assert "perfect calibration" in page
     written = client.get(f"/v1/models/{model_id}/report?format=json").json()["calibration"]
     assert written == client.get(f"/v1/models/{model_id}/calibration").json()
 

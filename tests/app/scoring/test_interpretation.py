@@ -337,7 +337,7 @@ def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
     model = train_without_importance(bench, monkeypatch, bench.ready(numbers(), label="y"))
     report = document_of(bench.db.reading(gather, OWNER, model.id)())
     written = {section.title: str(section.blocks) for section in report.appendix}
-    assert f"by {model.importance_job_id}" in written["Importance of the features"]
+    assert f"by {model.importance_job_id}" in written["Feature importance"]
     bench.claim()
     bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
     with pytest.raises(NotFound, match="which is cancelling"):

@@ -387,13 +387,13 @@ TABLES: dict[str, tuple[dict[str, Any], Any, dict[str, str], str]] = {
         {"a": np.ones(80), "b": np.zeros(80), "left": YES_NO[HALF]},
         SPLIT,
         {},
-        "all rows are alike",
+        "all rows are equal",
     ),
     "one group": (
         {"a": NUMBERS, "g": ["x"] * 80, "left": YES_NO[HALF]},
         NONE,
         {"group": "g"},
-        "with whole groups",
+        "no group is divided",
     ),
 }
 

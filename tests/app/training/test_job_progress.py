@@ -39,7 +39,7 @@ SPEC: Any = {
 }
 # More than any test takes: the number of trials ends a search, not the load of the machine.
 AUTO = {"name": "auto", "parameters": {"budget_seconds": 600.0}}
-ENDED = "the search was ended early by request"
+ENDED = "the search was stopped early on request"
 
 
 def tryout(split: int = 0, n_splits: int = 1, **given: Any) -> Any:

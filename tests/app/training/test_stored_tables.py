@@ -217,7 +217,7 @@ def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     assert parts["train"]["positives"] < n
     counted = parts["train"]["positives"] + parts["train"]["negatives"]
     assert 100 <= counted <= 102
-    said = [note for note in done["warnings"] if "they did not all fit into memory" in note]
+    said = [note for note in done["warnings"] if "not enough memory for all rows" in note]
     assert len(said) == 1
     assert f" {counted} of the " in said[0]
 

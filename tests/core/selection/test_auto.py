@@ -840,13 +840,13 @@ DEGENERATE = np.random.default_rng(5)
 ROWS = DEGENERATE.normal(size=(120, 3))
 HALF = np.arange(120) % 2
 PLAIN = {
-    "1 positive": (ROWS, np.arange(120) == 7, None, "1 row to learn from"),
-    "4 positives": (ROWS, np.arange(120) % 30 == 7, None, "4 rows to learn from"),
-    "two rows": (ROWS[:2], [0, 1], None, "1 row to learn from"),
-    "constant columns": (np.ones((120, 3)), HALF, None, "all rows are alike"),
-    "nothing but missing values": (np.full((120, 2), np.nan), HALF, None, "all rows are alike"),
-    "one group": (ROWS, HALF, np.zeros(120), "with whole groups"),
-    "a group for each class": (ROWS, HALF, HALF, "with whole groups"),
+    "1 positive": (ROWS, np.arange(120) == 7, None, "has only 1 row"),
+    "4 positives": (ROWS, np.arange(120) % 30 == 7, None, "has only 4 rows"),
+    "two rows": (ROWS[:2], [0, 1], None, "has only 1 row"),
+    "constant columns": (np.ones((120, 3)), HALF, None, "all rows are equal"),
+    "nothing but missing values": (np.full((120, 2), np.nan), HALF, None, "all rows are equal"),
+    "one group": (ROWS, HALF, np.zeros(120), "no group is divided"),
+    "a group for each class": (ROWS, HALF, HALF, "no group is divided"),
 }
 
 
