@@ -44,15 +44,15 @@ class Scene:
         first = client.train(whole, "rankboost", weak_ranker="tree", name="deposits").wait()
         second = client.train(whole, "logitboost", name="deposits").wait()
         memo = {"reason": "Four callers.", "approved_by": "A. Silva", "review": 1000, "rows": 10000}
-        client.models.set_alias("deposits", "live", second, promise={"flagged": 0.2})
-        client.models.set_alias("deposits", "live", first, promise={"flagged": 0.1}, memo=memo)
+        client.models.set_alias("deposits", "live", second, guarantee={"flagged": 0.2})
+        client.models.set_alias("deposits", "live", first, guarantee={"flagged": 0.1}, memo=memo)
         # The table has no dates, but its rows are in the order of the calls: the last ones are newer.
         rows = pq.read_table(TABLE)
         early = self._shuffled(client, rows.slice(0, 30_000), folder / "calls-early.parquet")
         late = self._shuffled(client, rows.slice(30_000, 10_000), folder / "calls-late.parquet")
         model = client.train(early, "rankboost", weak_ranker="tree", name="calls").wait()
         plain = client.train(early, "logistic", name="calls-logistic").wait()
-        client.models.set_alias("calls", "live", model, promise={"flagged": 0.1})
+        client.models.set_alias("calls", "live", model, guarantee={"flagged": 0.1})
         found = client.evaluate("calls@live", late, group_by="marital")
         compared = client.compare([model, plain], late)
         decide = f"/models/{first.id}"

@@ -409,7 +409,8 @@ def _verdict(cutoff: Cutoff, which: str) -> str:
         return f"{which} flags no rows."
     return (
         f"{which} flags the top {percent(cutoff.flagged.value)} of the rows and finds "
-        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the positives."
+        f"{percent(cutoff.tpr.value, 0)} ({percent(cutoff.tpr.low, 0)} to {percent(cutoff.tpr.high, 0)}) of the "
+        "positives."
     )
 
 
