@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 COMPARE = "compare"
 """The kind of job."""
 COMPARED_METRICS = ("auc", "ndcg@10", "map")
-"""Figures of lists by which models are compared where the dataset has queries."""
+"""Metrics of lists by which models are compared where the dataset has queries."""
 COMPARISONS = Output(Comparison, "cmp", "comparison")
 COMPARISONS_READ = 20
 """Newest comparisons of two models among which one that shows something of them is looked for."""

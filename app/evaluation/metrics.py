@@ -368,7 +368,7 @@ MEASURES: Mapping[str, Callable[[Ranker, TableFile, Sequence[str]], Measure]] = 
 }
 
 _COMPARED_METRICS = ("auc", "ndcg@10")
-"""Figures of lists by which an evaluation is compared with the validation."""
+"""Metrics of lists by which an evaluation is compared with the validation."""
 
 
 def list_areas(found: ListMetrics | None) -> list[Json]:

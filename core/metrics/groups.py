@@ -92,7 +92,7 @@ class GroupBlock(NamedTuple):
 class ScoreGroups(ABC):
     """The distinct scores, highest first, and the weight of each class at each of them.
 
-    Figures are sums over `blocks`, in their order: the same bits whether the groups are in memory or in files.
+    Metrics are sums over `blocks`, in their order: the same bits whether the groups are in memory or in files.
     """
 
     flagged_positive: FloatArray

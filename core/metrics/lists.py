@@ -1,4 +1,4 @@
-"""Figures of many lists: areas, NDCG, precision and reciprocal ranks within each query, and their means over queries.
+"""Metrics of many lists: areas, NDCG, precision and reciprocal ranks within each query, and their means over queries.
 
 A query (a search, a visit, a day) is a list of its own: only the order of its rows counts, and scores of two queries
 are not compared. A figure is computed in each query and then averaged, so that each query counts alike, whatever its

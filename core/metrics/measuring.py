@@ -1,4 +1,4 @@
-"""Figures of a ranking beside its areas: precision at the top, average precision, NDCG and two-way partial areas.
+"""Metrics of a ranking besides its areas: precision at the top, average precision, NDCG and two-way partial areas.
 
 Each figure θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
 order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
@@ -12,7 +12,7 @@ of which a given number of rows of each class was drawn. Areas do not depend on 
 `functionals` has the figures, each with its formulas.
 
 The influences do not have the variance of the first ranks of a list, which matters to average precision with few
-positives (`Figure.hidden_variance`). Its distribution is skewed, so only the lower end of the interval has that
+positives (`Metric.hidden_variance`). Its distribution is skewed, so only the lower end of the interval has that
 variance and Student's t for the number of positives.
 
 A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all figures of one call. The
@@ -649,7 +649,7 @@ class Scale(NamedTuple):
     top: float
     trials: float
     hidden: float = 0.0
-    """`Figure.hidden_variance`."""
+    """`Metric.hidden_variance`."""
     degrees: float = math.inf
     """Degrees of freedom of the positives' variance, for the lower end of a figure with a hidden variance."""
     classes: tuple[float, float] | None = None

@@ -273,15 +273,15 @@ def _entries_of(file: Path) -> list[Any]:
 
 
 def _guarantee(alias: types.Alias) -> str:
-    """Return what an alias promises, in words, with the cut of its version."""
+    """Return the threshold of an alias and what it guarantees, in words."""
     if alias.guarantee is None or alias.cutoff is None:
         return ""
-    kept = alias.guarantee
-    at = "nothing" if alias.cutoff.threshold is None else f"scores from {alias.cutoff.threshold:g}"
+    kept, threshold = alias.guarantee, alias.cutoff.threshold
+    at = "flags no rows" if threshold is None else f"threshold {threshold:g}"
     if kept.threshold is not None:
-        return f", flags {at}"
+        return f", {at}"
     if kept.flagged is not None:
-        return f", flags {at} to flag at most {kept.flagged:.3g} of the rows"
+        return f", {at} (flags at most {100 * kept.flagged:.3g} % of rows)"
     limit = f"FPR ≤ {kept.fpr:g}" if kept.fpr is not None else f"TPR ≥ {kept.tpr:g}"
-    sure = "" if kept.confidence is None else f" with confidence {kept.confidence:g}"
-    return f", flags {at} to keep {limit}{sure}"
+    sure = "" if kept.confidence is None else f" with {100 * kept.confidence:g} % confidence"
+    return f", {at} ({limit}{sure})"

@@ -1,8 +1,8 @@
 """What a metric of a ranking of two classes is: a functional of the classes' distributions of scores.
 
-A class that derives from `Figure` gives the value and its derivatives U and D in the direction of one row of each
+A class that derives from `Metric` gives the value and its derivatives U and D in the direction of one row of each
 class, and S, the derivative by the log odds of the prevalence (see `metrics`). Its name is declared with
-`FIGURES.named`. Interval, test against chance, comparison, weights, groups, the routes and the command line follow.
+`METRICS.named`. Interval, test against chance, comparison, weights, groups, the routes and the command line follow.
 """
 
 from __future__ import annotations
