@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.runtime  ## Upload a real table, train a ranker, draw its ROC curve, score: the five-minute tour in one command.
+demo: $(VENV)/.runtime  ## Start the service, upload a real table, train a ranker, choose a cutoff, score and report, in one command.
 	@$(BIN)/python examples/demo.py
 
 serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).

@@ -1,4 +1,4 @@
-"""The five-minute tour: start the service, upload a real table, train a ranker, decide, score, explain, report.
+"""The demo: start the service, upload a real table, train a ranker, choose a cutoff, score, explain, report.
 
 `make demo` runs it. Everything is in a temporary folder and is removed at the end, except `demo-output/`. The table is
 described in examples/data/README.md.
@@ -74,7 +74,7 @@ def wait_until_ready(process: subprocess.Popen[bytes], state: Path, log_file: Pa
         with contextlib.suppress(OSError):  # written once the service is ready
             return (state / "address").read_text().strip()
         if time.monotonic() > next_word:
-            console.print(f"  still starting; {log_file} says what it waits for")
+            console.print(f"  still starting; see {log_file}")
             next_word = time.monotonic() + WAIT_SECONDS
         time.sleep(0.05)
     sys.exit(f"the service did not start; see {log_file}")
@@ -86,23 +86,23 @@ def step(text: str) -> None:
 
 
 def upload(client: rankwright.Client) -> Dataset:
-    """Upload the table, and say what the service has read."""
-    step("Upload 45,211 calls of a bank: whom of its customers to call about a deposit?")
+    """Upload the table and print what the service has read."""
+    step("Upload 45,211 calls of a bank. Which customers will open a deposit?")
     found = client.upload(
         TABLE, name="bank-marketing", label="subscribed", positive="yes", progress=False
     )
     read = found.data
     gaps = sum((column.missing or 0) > 0 for column in read.columns or [])
     console.print(
-        f"  {read.rows:,} rows, {read.positives:,} subscribed; words and numbers in {len(read.columns or [])} columns, "
-        f"{gaps} of them with gaps"
+        f"  {read.rows:,} rows, {read.positives:,} subscribed; {len(read.columns or [])} columns, "
+        f"{gaps} with missing values"
     )
     return found
 
 
 def train(client: rankwright.Client, dataset: Dataset) -> tuple[Model, Model]:
-    """Train boosted trees that rank, draw their curve, and train logistic regression; return both models."""
-    step("Train RankBoost on trees, judged on a quarter of the rows that it never sees")
+    """Train boosted trees, draw their ROC curve, and train logistic regression; return both models."""
+    step("Train RankBoost with trees, and validate it on a held-out quarter of the rows")
     started = time.monotonic()
     job = client.train(dataset, "rankboost", weak_ranker="tree", name="deposits", baselines=False)
     wait_for_job(job)
@@ -114,15 +114,15 @@ def train(client: rankwright.Client, dataset: Dataset) -> tuple[Model, Model]:
 
 
 def decide(client: rankwright.Client, model: Model, plain: Model) -> None:
-    """Say what so many calls reach, by either model and by chance, and keep the cut under a live name."""
-    step(f"{CALLS:,} of {CUSTOMERS:,} customers can be called: what does that reach?")
+    """Print what so many calls reach, by either model and at random, and save the cutoff under an alias."""
+    step(f"Choose a cutoff: {CALLS:,} calls for {CUSTOMERS:,} customers")
     point = model.operating_point(flagged=CALLS / CUSTOMERS)
     other = plain.operating_point(flagged=CALLS / CUSTOMERS)
     share = point.prevalence * CUSTOMERS
     for name, reached in (
         ("RankBoost", share * (point.tpr.value or 0.0)),
         ("logistic regression", share * (other.tpr.value or 0.0)),
-        ("calls at random", share * CALLS / CUSTOMERS),
+        ("random calls", share * CALLS / CUSTOMERS),
     ):
         bar = "█" * round(40 * reached / share)
         console.print(f"  {name:<20} {reached:5.0f} of {share:,.0f} who subscribe  {bar}")
@@ -130,12 +130,12 @@ def decide(client: rankwright.Client, model: Model, plain: Model) -> None:
     client.models.set_alias(
         "deposits", "live", model, guarantee={"flagged": CALLS / CUSTOMERS}, memo=memo
     )
-    console.print("  deposits@live keeps this cut, whichever version answers")
+    console.print("  the alias deposits@live keeps this rate in later versions")
 
 
 def score_and_explain(client: rankwright.Client) -> dict[str, Any]:
-    """Score a customer under the live name, with the reasons; return the row."""
-    step("Score a customer, with the reasons")
+    """Score a customer by the alias, with reasons; return the row."""
+    step("Score a customer and explain the score")
     row: dict[str, Any] = {
         "age": 61,
         "job": "retired",
@@ -166,7 +166,7 @@ def score_and_explain(client: rankwright.Client) -> dict[str, Any]:
 
 def print_curl_lines(row: dict[str, Any]) -> None:
     """Print the requests above as a shell would send them to `make serve`."""
-    step("The same by curl, once `make serve` runs")
+    step("The same with curl, after `make serve`")
     job = '{"dataset_id": "ds_…", "name": "deposits", "algorithm": {"name": "rankboost", "weak_ranker": "tree"}}'
     url, auth = "http://127.0.0.1:8000", '-H "Authorization: Bearer $KEY"'
     query = urlencode({"name": "bank-marketing", "label": "subscribed", "positive": "yes"})
@@ -182,22 +182,22 @@ def print_curl_lines(row: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the whole tour once."""
+    """Run the demo once."""
     with tempfile.TemporaryDirectory(prefix="rankwright-") as state:
         step("Start API, worker, dispatcher and a private Valkey on a free port")
         with running_service(Path(state)) as client:
-            console.print(f"  ready at {client.url}, its documentation at {client.url}/docs")
+            console.print(f"  ready at {client.url}, documentation at {client.url}/docs")
             model, plain = train(client, upload(client))
             decide(client, model, plain)
             row = score_and_explain(client)
-            step("A report for whoever decides: two pages, and an appendix for whoever checks")
+            step("Write a report: two pages for the decision, and an appendix with the evidence")
             report = OUTPUT / "report.html"
             model.download("report", report, format="html")
             console.print(f"  open {report} in a browser")
             print_curl_lines(row)
-            step("Shut everything down")
+            step("Stop the service")
     console.print(
-        "  nothing is left running; `make serve` starts a service that stays, and prints a link to its pages"
+        "  Nothing is left running. `make serve` starts a service that keeps running, and prints a link to its console."
     )
 
 
