@@ -89,6 +89,13 @@ class SeveralLabels(RankwrightError):
 class SecretLost(RankwrightError):
     """A key was created, but the response with its secret, which is shown only once, was lost.
 
+    Parameters
+    ----------
+    message : str
+        What happened.
+    key_id : str or None
+        The key whose secret was lost; None if its id is unknown.
+
     Attributes
     ----------
     key_id : str or None
@@ -140,6 +147,15 @@ class ProblemError(RankwrightError):
     """The service rejected a request: a problem document (RFC 9457).
 
     Its subclasses stand for HTTP statuses, such as `rankwright.errors.NotFound` for 404.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    problem : mapping of str to Any
+        The problem document; empty if the response was not one.
+    retry_after : float, optional
+        Seconds after which you may try again.
 
     Attributes
     ----------
