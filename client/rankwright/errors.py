@@ -37,7 +37,7 @@ class ConnectionFailed(RankwrightError):
     >>> rankwright.Client("http://127.0.0.1:9", "key", retries=0).health()
     Traceback (most recent call last):
         ...
-    rankwright.errors.ConnectionFailed: no service answers at http://127.0.0.1:9: ...
+    rankwright.errors.ConnectionFailed: no service responds at http://127.0.0.1:9: ...
     """
 
 
@@ -50,7 +50,7 @@ class ConfigurationError(RankwrightError):
     >>> rankwright.Client("localhost")
     Traceback (most recent call last):
         ...
-    rankwright.errors.ConfigurationError: the address of a service begins with http:// or https://, got 'localhost'
+    rankwright.errors.ConfigurationError: the address of a service must start with http:// or https://, got 'localhost'
     """
 
 
