@@ -27,17 +27,7 @@ ROOT = Path(__file__).parents[1]
 SITE = ROOT / "site"
 FAULTS = ROOT / "build" / "site-faults.txt"
 
-NOT_YET = frozenset(
-    {
-        "attribute",
-        "description of a field",
-        "example",
-        "example of another package",
-        "link",
-        "navigation",
-        "parameter",
-    }
-)
+NOT_YET: frozenset[str] = frozenset()
 """Kinds of faults that do not fail yet, because people write their texts. Remove a kind once it has no faults."""
 
 

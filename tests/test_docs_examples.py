@@ -12,10 +12,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 SESSION = re.compile(r"```python\n(>>> .*?)```", re.DOTALL)
 PAGES = (
     "bounds.md",
+    "costs.md",
+    "lists.md",
     "papers/auc-boosting.md",
     "papers/partial-auc-svm.md",
     "papers/rankboost.md",
     "papers/treerank.md",
+    "reasons.md",
     "statistics.md",
     "top.md",
 )

@@ -37,7 +37,7 @@ class ConnectionFailed(RankwrightError):
     >>> rankwright.Client("http://127.0.0.1:9", "key", retries=0).health()
     Traceback (most recent call last):
         ...
-    rankwright.errors.ConnectionFailed: no service answers at http://127.0.0.1:9: ...
+    rankwright.errors.ConnectionFailed: no service responds at http://127.0.0.1:9: ...
     """
 
 
@@ -50,7 +50,7 @@ class ConfigurationError(RankwrightError):
     >>> rankwright.Client("localhost")
     Traceback (most recent call last):
         ...
-    rankwright.errors.ConfigurationError: the address of a service begins with http:// or https://, got 'localhost'
+    rankwright.errors.ConfigurationError: the address of a service must start with http:// or https://, got 'localhost'
     """
 
 
@@ -88,6 +88,13 @@ class SeveralLabels(RankwrightError):
 
 class SecretLost(RankwrightError):
     """A key was created, but the response with its secret, which is shown only once, was lost.
+
+    Parameters
+    ----------
+    message : str
+        What happened.
+    key_id : str or None
+        The key whose secret was lost; None if its id is unknown.
 
     Attributes
     ----------
@@ -140,6 +147,15 @@ class ProblemError(RankwrightError):
     """The service rejected a request: a problem document (RFC 9457).
 
     Its subclasses stand for HTTP statuses, such as `rankwright.errors.NotFound` for 404.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    problem : mapping of str to Any
+        The problem document; empty if the response was not one.
+    retry_after : float, optional
+        Seconds after which you may try again.
 
     Attributes
     ----------

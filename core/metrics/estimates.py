@@ -525,7 +525,7 @@ def check_scorers(
     named = tuple(columns) if names is None else tuple(names)
     if len(named) != len(scores):
         raise InvalidParameter(
-            f"names must have one name for each of the {len(scores)} scorers, got {len(named)} names"
+            f"names must have one name for each of the {len(scores)} scorers, got {len(named)}"
         )
     if len(set(named)) < len(named):
         raise InvalidParameter(f"names must be unique, got {list(named)}")

@@ -522,8 +522,8 @@ def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee
     if n < needed:
         guaranteed = f"fpr at most {limit:g}" if rate == "fpr" else f"tpr at least {limit:g}"
         raise TooFewRows(
-            f"{guaranteed} with confidence {confidence:g} requires {needed:,} {CLASS_OF[rate]} or more, but "
-            f"there are {n:,}",
+            f"{guaranteed} with confidence {confidence:g} requires {needed:,} {CLASS_OF[rate]}, "
+            f"got {n:,}",
             needed=needed,
         )
     most = _risk(confidence)

@@ -133,7 +133,9 @@ class Calibration:
                     "the knots of a calibration must increase, and their values must not decrease"
                 )
             if not np.all((heights > 0.0) & (heights < 1.0)):
-                raise InvalidData("the probabilities of a calibration must lie strictly in (0, 1)")
+                raise InvalidData(
+                    "the probabilities of a calibration must be strictly between 0 and 1"
+                )
         elif values.size != 5 or values[1] <= 0.0 or values[2] < 0.0 or values[3] < 0.0:
             raise InvalidData(
                 "the parameters of a calibration must be centre, scale, two slopes and an intercept, "

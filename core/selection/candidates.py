@@ -29,12 +29,23 @@ class Phase(NamedTuple):
     """When it ends, in words."""
 
 
-MEASURE = Phase("measure", 0.2, "ten rounds on a sample: what a round costs", "after one fit")
+MEASURE = Phase(
+    "measure", 0.2, "ten rounds on a sample, to measure the cost of a round", "after one fit"
+)
 PORTFOLIO = Phase("portfolio", 0.5, "the settings of `portfolio.json`, in order", "after the last")
-FAMILIES = Phase("families", 0.1, "the other families, quick ones first", "after the last")
-LONGER = Phase("longer", 0.35, "the best trees, if cut while they gained", "when they gain no more")
-SEARCH = Phase("search", 0.6, "random changes of the best trees", "after twelve without a gain")
-LAST_FITS = Phase("last fits", 1.0, "the members on all rows, several seeds", "with the budget")
+FAMILIES = Phase("families", 0.1, "the other families, fast ones first", "after the last")
+LONGER = Phase(
+    "longer",
+    0.35,
+    "the best trees, if they were stopped while improving",
+    "when they stop improving",
+)
+SEARCH = Phase(
+    "search", 0.6, "random changes of the best trees", "after twelve without improvement"
+)
+LAST_FITS = Phase(
+    "last fits", 1.0, "the members on all rows, with several seeds", "with the budget"
+)
 PHASES = (MEASURE, PORTFOLIO, FAMILIES, LONGER, SEARCH, LAST_FITS)
 """How `Auto` spends its budget, in order. Time is reserved for the last fits: what these are predicted to take, and at
 least `RESERVED_FRACTION` or `RESERVED_FRACTION_FOLDS` of the budget. Of the others only `LONGER` takes of it."""
@@ -102,7 +113,7 @@ CODINGS: tuple[dict[str, Any], ...] = (
 """Ways to code features of many categories: numbers in place of them, or sets of their categories."""
 
 _TABLE: dict[str, Any] = json.loads(files(__package__).joinpath("portfolio.json").read_text())
-"""Settings of trees in the order in which they are tried, and the other families, quick ones first."""
+"""Settings of trees in the order in which they are tried, and the other families, fast ones first."""
 
 
 class FitCost(NamedTuple):

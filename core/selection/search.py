@@ -45,6 +45,13 @@ _RANGE_KEYS = ("low", "high", "log", "integer")
 class InvalidSpace(InvalidParameter):
     """An entry of a search space breaks a rule.
 
+    Parameters
+    ----------
+    pointer : str
+        The entry, as a JSON pointer within the search.
+    message : str
+        What is wrong with the entry.
+
     Attributes
     ----------
     pointer : str
@@ -474,6 +481,16 @@ class SuccessiveHalving(CandidateSearch):
         """Return the trials of one rung after the other, then the choice; see `Planner.next`.
 
         If the search must end now, each candidate is evaluated by the last rung that it reached.
+
+        Parameters
+        ----------
+        tried, held, elapsed
+            As for `Planner.next`.
+
+        Returns
+        -------
+        sequence of Trial, or Chosen
+            The next trials, or the end of the search.
         """
         remaining: list[int] = list(range(len(self.candidates)))
         latest: dict[int, Sequence[TrialResult]] = {}

@@ -124,7 +124,7 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     at = lines.index("Probabilities:")
     assert all("mean probability 0." in line for line in lines[at + 1 : at + 4])
     assert any(line.startswith("    Mean calibration error ") for line in lines)
-    (too_optimistic,) = (line for line in lines if line.startswith("These cuts "))
+    (too_optimistic,) = (line for line in lines if line.startswith("These cutoffs "))
     sentences(too_optimistic)
     guaranteed = ("--group-by", "town", "--fpr", 0.2, "--confidence", 0.9)
     lines = trained("evaluate", "sum", answer["dataset_id"], *guaranteed).stdout.splitlines()

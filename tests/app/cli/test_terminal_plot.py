@@ -47,7 +47,7 @@ def test_terminal_plot_names_axes_title_and_legend() -> None:
     assert "AUC 0.9" in text
     *_, ends, words = text.splitlines()
     assert ends.split() == ["0", "0.5", "1"]
-    assert words.strip().partition(";")[::2] == (FPR, " dotted: chance")
+    assert words.strip().partition(";")[::2] == (FPR, " dotted: random")
     assert f"\n{TPR}\n" in text
 
 
@@ -71,7 +71,7 @@ def test_every_kind_of_plot_has_its_own_axes() -> None:
     assert all(whole)
     assert 10 < sum(dashes) < 30
     found = to_terminal(plots.precision_recall([(0.1, 0.9), (1.0, 0.3)], 0.25))
-    assert found.rstrip().endswith(" prevalence, 0.25")
+    assert found.rstrip().endswith("random (prevalence 0.25)")
     assert sum(dot(found, k / 95, 0.25) for k in range(96)) > 10
     assert not any(dot(found, k / 95, k / 95) for k in range(20))
     # Scores as far apart as numbers can be.

@@ -166,7 +166,7 @@ NEEDS_CV = "leafrank_pruning='cv' requires pruning='cv'"
 HOLDS_OUT = "unless pruning holds out rows"
 TOGETHER = [
     *((name, {"fpr_min": 0.2, "fpr_max": 0.1}, EMPTY_WINDOW) for name in WINDOWED),
-    ("rankboost", LEVELS, "max_depth must be given, and be at most 10, where max_leaves is None"),
+    ("rankboost", LEVELS, "max_depth is required and must be at most 10 if max_leaves is None"),
     ("rankboost", {"smoothing": 2.0}, "smoothing must be at most 1 unless .*, got 2.0"),
     ("coordinate_rankboost", {"weak_ranker": "tree"}, "must be one of 'stump', 'column'"),
     ("treerank", {"order": "validation"}, HOLDS_OUT),

@@ -113,7 +113,7 @@ class Mute(BaseEstimator):
 @pytest.mark.parametrize(
     ("weak_ranker", "message"),
     [
-        (Mute(), "weak_ranker must have decision_function or predict_proba, Mute has neither"),
+        (Mute(), "weak_ranker must have decision_function or predict_proba; Mute has neither"),
         ("forest", "weak_ranker must be one of 'stump'.* or of type BaseEstimator, got 'forest'"),
         (LogisticRegression, "weak_ranker must be one of 'stump'.* or of type BaseEstimator"),
         (None, "weak_ranker must be .*, got None"),

@@ -223,8 +223,8 @@ BAD_LABELS: dict[str, tuple[Callable[..., Any], str]] = {
     "two": (lambda y: np.where(np.arange(len(y))[:, None] == 7, 2, y), "got 2.0 at row 7, label 0"),
     "missing": (lambda y: np.where(y == 1, np.nan, 0.0), "got nan at row"),
     "too few rows": (lambda y: y[:-1], r"one row per row of X \(120\), got 119"),
-    "all ones": (np.ones_like, "both 0 and 1, got 1 only"),
-    "all zeros": (np.zeros_like, "both 0 and 1, got 0 only"),
+    "all ones": (np.ones_like, "both 0 and 1, got only 1"),
+    "all zeros": (np.zeros_like, "both 0 and 1, got only 0"),
     "none": (lambda y: None, "y is None"),
 }
 

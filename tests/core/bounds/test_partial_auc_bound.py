@@ -122,12 +122,12 @@ def test_a_known_population_breaks_it_no_more_often_than_it_may() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"risk": 1.1}, r"risk must lie in \[0, 1\], got 1.1"),
+        ({"risk": 1.1}, r"risk must be in \[0, 1\], got 1.1"),
         ({"risk": math.nan}, "risk must be"),
         ({"n_positive": 0}, "n_positive must be at least 1, got 0"),
         ({"n_negative": -1}, "n_negative must be at least 1, got -1"),
         ({"fpr_max": 0.0}, "fpr_max must be greater than fpr_min"),
-        ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
+        ({"delta": 1.0}, "delta must be strictly between 0 and 1, got 1.0"),
         ({"vc_dimension": 0}, "vc_dimension must be at least 1, got 0"),
     ],
 )

@@ -112,7 +112,7 @@ def test_estimators_cannot_be_saved() -> None:
 def test_an_estimator_that_refuses_missing_values_is_named() -> None:
     X, y, _ = table()
     X[0, 0] = np.nan
-    with pytest.raises(InvalidData, match="LogisticRegression refused its rows"):
+    with pytest.raises(InvalidData, match="LogisticRegression rejected its rows"):
         MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
 
 
@@ -134,7 +134,7 @@ def test_wrong_weak_rankers_are_named(algorithm: type[Any], weak_ranker: Any) ->
 
 def test_estimators_take_no_categories() -> None:
     frame = pd.DataFrame({"a": ["x", "y"] * 10})
-    with pytest.raises(InvalidData, match="numeric columns only"):
+    with pytest.raises(InvalidData, match="accepts only numeric columns"):
         MartiRank(weak_ranker=LogisticRegression()).fit(frame, [0, 1] * 10)
 
 

@@ -404,8 +404,13 @@ Y, ONE, TWO = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8], [1.0, 2.0, 3.0, 4.0]
         ([ONE, TWO], {"windows": [(0.1,)]}, InvalidParameter, "a window must be a pair"),
         ([ONE, TWO], {"level": 1.0}, InvalidParameter, "level must be strictly"),
         ([ONE, TWO], {"adjust": "bonferroni"}, InvalidParameter, "adjust must be one of"),
-        ([ONE, TWO], {"names": ["a"]}, InvalidParameter, "names must name each of the 2 scorers"),
-        ([ONE, TWO], {"names": ["a", "a"]}, InvalidParameter, "names must differ"),
+        (
+            [ONE, TWO],
+            {"names": ["a"]},
+            InvalidParameter,
+            "names must have one name for each of the 2 scorers",
+        ),
+        ([ONE, TWO], {"names": ["a", "a"]}, InvalidParameter, "names must be unique"),
         ([ONE, TWO], {"group": [1, 2, 3]}, InvalidData, "group must have one value for each"),
         ([ONE, TWO], {"group": [1, 2, 3, np.nan]}, InvalidData, "group must not contain NaN"),
         (

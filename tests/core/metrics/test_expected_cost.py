@@ -164,7 +164,7 @@ def test_at_a_rate_the_curve_is_told_too(
         (lambda: Costs("1", 1), "cost of a false positive must be 0 or .*, got '1'"),
         (lambda: Costs(True, 1), "cost of a false positive must be 0 or .*, got True"),
         (lambda: Costs(0, 0.0), "must be above 0, got 0 for both"),
-        (lambda: point(prevalence=0.0), "prevalence must lie strictly between 0 and 1, got 0.0"),
+        (lambda: point(prevalence=0.0), "prevalence must be strictly between 0 and 1, got 0.0"),
         (lambda: point(prevalence=math.nan), "prevalence must be strictly between 0 and 1"),
         (lambda: point(fpr=0.1, costs=Costs(1, 1)), "at most one of .* got fpr, threshold"),
     ],

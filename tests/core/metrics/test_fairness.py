@@ -181,7 +181,7 @@ def test_rows_of_few_units_are_few_whatever_their_number() -> None:
     found = compare_groups(y, scores, codes, group=unit)
     reason = found.groups[1].auc.reason
     assert reason is not None
-    assert reason.startswith("100 positives are worth ")
+    assert reason.startswith("100 positives have an effective number of ")
     assert found.groups[0].auc.interval is not None
 
 

@@ -56,7 +56,7 @@ def test_no_other_cut_that_keeps_the_promise_is_better(
         kept = [m for m in range(n) if binom.cdf(m, n, share) <= 1 - confidence + 1e-12]
         asked: dict[str, Any] = {rate: limit, "confidence": confidence}
         if not kept:
-            with pytest.raises(TooFewRows, match="needs") as refused:
+            with pytest.raises(TooFewRows, match="requires") as refused:
                 guaranteed_point(y, scores, **asked)
             assert refused.value.needed > n
             continue

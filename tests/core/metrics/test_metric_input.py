@@ -40,7 +40,7 @@ METRICS = {
         ([], [], None, "y must not be empty"),
         ([[0, 1]], [0.1], None, r"y must be one-dimensional, got shape \(1, 2\)"),
         ([[0], [0, 1]], [0.1], None, "y must be a one-dimensional array, got ragged rows"),
-        ([0, 0, 0], [1, 2, 3], None, r"y must contain two classes, got 1 class: \[0\]"),
+        ([0, 0, 0], [1, 2, 3], None, r"y must have two classes, got 1 class: \[0\]"),
         ([True, True], [1, 2], None, r"got 1 class: \[True\]"),
         (["a", "a"], [1, 2], None, r"got 1 class: \['a'\]"),
         ([0, 1, 2], [1, 2, 3], None, r"y must contain two values, got 3 \(0, 1, 2, ...\)"),

@@ -171,7 +171,7 @@ def test_what_cannot_be_known_is_not_claimed() -> None:
         ([np.nan], {}, r"fpr must be a list of numbers in \[0, 1\]"),
         ([[0.1]], {}, r"fpr must be a list of numbers in \[0, 1\]"),
         ([0.5], {"kind": "both"}, "kind must be one of .* got 'both'"),
-        ([0.5], {"level": 1.0}, "level must lie strictly between 0 and 1, got 1.0"),
+        ([0.5], {"level": 1.0}, "level must be strictly between 0 and 1, got 1.0"),
     ],
 )
 def test_bad_bands_are_refused(

@@ -137,7 +137,7 @@ def test_the_consistency_band_of_units_keeps_its_level(generator: Generator) -> 
 @pytest.mark.parametrize(
     ("p", "options", "error", "text"),
     [
-        ([0.1, 1.1], {}, InvalidData, r"probability must lie in \[0, 1\], got 1.1 at index 1"),
+        ([0.1, 1.1], {}, InvalidData, r"probability must be in \[0, 1\], got 1.1 at index 1"),
         ([0.1, np.nan], {}, InvalidData, "probability must be finite"),
         ([0.1, 0.2], {"level": 1}, InvalidParameter, "level"),
         ([0.1, 0.2], {"n_bootstrap": 5}, InvalidParameter, "n_bootstrap must be a whole number"),

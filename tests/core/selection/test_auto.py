@@ -240,7 +240,7 @@ def test_if_crosses_rank_better_all_that_follows_has_them() -> None:
 
 
 def test_the_documentation_has_the_table_of_phases() -> None:
-    lines = ["| phase | share of the budget | what is tried | it ends |", "|---|---:|---|---|"]
+    lines = ["| Phase | Share of the budget | What is tried | Ends |", "|---|---:|---|---|"]
     lines += [f"| {each.name} | {each.share:g} | {each.tried} | {each.ends} |" for each in PHASES]
     table = "\n".join(lines)
     text = (Path(__file__).parents[3] / "docs" / "auto.md").read_text(encoding="utf-8")

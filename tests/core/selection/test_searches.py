@@ -230,7 +230,7 @@ BAD_SPACES = {
     "empty list": ({"subsample": []}, "/space/subsample", "1 to 100 values, got 0"),
     "out of bounds": ({"subsample": [0.5, 1.5]}, "/space/subsample/1", "at most 1, got 1.5"),
     "of the wrong type": ({"max_leaves": [8, 2.5]}, "/space/max_leaves/1", "an integer .*got 2.5"),
-    "twice": ({"subsample": [0.5, 0.5]}, "/space/subsample/1", "once, 0.5 comes again"),
+    "twice": ({"subsample": [0.5, 0.5]}, "/space/subsample/1", "0.5 occurs twice"),
     "fixed too": ({"weak_ranker": ["tree"]}, "/space/weak_ranker", "searched and given"),
     "range key": ({"subsample": {"lo": 0.1, "high": 1}}, "/space/subsample/lo", "got 'lo'"),
     "no high": ({"subsample": {"low": 0.1}}, "/space/subsample/high", "high must be a finite"),
