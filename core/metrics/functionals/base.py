@@ -332,8 +332,8 @@ def check_scale_free(metric: Metric) -> None:
         )
 
 
-METRICS: MetricNames[Metric] = MetricNames("a figure")
-"""The figures by name."""
+METRICS: MetricNames[Metric] = MetricNames("a metric")
+"""The metrics by name."""
 
 
 def roc_of(masses: Masses) -> RocCurve:

@@ -332,7 +332,7 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
         refused(put(client, upload_id, 1, ROWS, headers), 409, "part_exists", "is another one")
     put(client, upload_id, 3, ROWS, utf8)
     refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
-    refused(close(client, upload_id, 1), 409, "parts_left_over", "has besides 1: 3")
+    refused(close(client, upload_id, 1), 409, "parts_left_over", "also has 1: 3")
     put(client, upload_id, 2, ROWS)
     assert close(client, upload_id, 3).status_code == 202
     refused(put(client, upload_id, 4, ROWS), 409, "upload_closed")
@@ -545,7 +545,7 @@ def test_parts_that_cannot_be_added_are_refused_before_the_table_is_read(
             [body] * 3,
             PARQUET,
             7,
-            "a table must have at most 7 rows (RANKWRIGHT_MAX_ROWS); it has 8",
+            "a table can have at most 7 rows (RANKWRIGHT_MAX_ROWS); this one has 8",
         ),
     ]
     for bodies, kind, most, detail in cases:

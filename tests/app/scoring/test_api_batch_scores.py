@@ -168,7 +168,7 @@ def test_the_rows_of_a_dataset(
     tag = {"If-None-Match": f'"{kept["sha256"]}"'}
     for form, sent in (("parquet", {}), ("csv", {}), ("parquet", tag)):
         answer = client.get(address, params={"format": form}, headers=sent)
-        refused(answer, 403, "forbidden", "needs the scope 'read'; the key has score")
+        refused(answer, 403, "forbidden", "requires the scope 'read'; the key has score")
     reader = shared.client(shared.key(scopes=["read"]))
     refused(reader.get(address), 403, "forbidden", "'score'")
     assert client.get(f"{PATH}/{batch['id']}/result").status_code == 200
