@@ -290,7 +290,7 @@ def test_a_batch_has_the_flag(
         ({"tpr": 1}, "tpr"),
         ({"fpr": "0.1"}, "fpr"),
         ({"fpr": 0.1, "confidence": 1}, "confidence"),
-        ({"fpr": 1e-12, "confidence": 0.9}, "to be guaranteed, got 1e-12"),
+        ({"fpr": 1e-12, "confidence": 0.9}, "for a guarantee, got 1e-12"),
         ({"fpr": 0.1, "label": "x"}, "label"),
         ("fpr", "guarantee"),
     ],

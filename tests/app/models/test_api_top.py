@@ -391,7 +391,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts refer to these rows"),
         ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
         ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
-        ("gains?prevalence=0,5", "invalid", "prevalence must be a number, got '0,5'. Write 0.5: a"),
+        ("gains?prevalence=0,5", "invalid", "prevalence must be a number, got '0,5'. Write 0.5, with a decimal point"),
         ("gains?prevalence=1e-200&share=0.1", "invalid", "prevalence must be greater"),
         ("gains?prevalence=1", "invalid", "prevalence must be less than or equal to 0.999999999"),
     ],

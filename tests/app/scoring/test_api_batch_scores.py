@@ -475,10 +475,10 @@ def test_the_summary_of_kept_columns_needs_the_scope_read(
     since = row["since"] and f"{row['since']}Z".replace("T", " ")
     assert found["first"][0][:2] == [since, row["plan"]]
     # So do reasons, whose texts have values of the rows.
-    refused(client.post(PATH, json=asked | {"reasons": 1}), 403, "forbidden", "reasons answers")
+    refused(client.post(PATH, json=asked | {"reasons": 1}), 403, "forbidden", "reasons returns")
     told = scored(shared, owner, owner.post(PATH, json=asked | {"reasons": 1}))
     for part in ("result", "summary"):
-        refused(client.get(f"{PATH}/{told['id']}/{part}"), 403, "forbidden", "reasons answers")
+        refused(client.get(f"{PATH}/{told['id']}/{part}"), 403, "forbidden", "reasons returns")
         assert owner.get(f"{PATH}/{told['id']}/{part}").status_code == 200
     own = scored(shared, client, ask(client, as_csv(ROWS), model="churn", reasons=1))
     assert summary(client, own)["first"]  # they were sent with the key's own request

@@ -205,7 +205,7 @@ def test_compiling_adds_no_more_to_a_budget_than_the_timeout_leaves(tmp_path: Pa
         context = fitting.FitContext(job | {"seconds_left": seconds_left}, cast(Any, None))
         context.clock.compiling = 45.0
         assert context.uncounted == added
-        told = "do not count" if added == 45.0 else f"lost {45.0 - added:.0f} s of them"
+        told = "does not count" if added == 45.0 else f"{45.0 - added:.0f} s of this counted"
         assert told in context.notes()[0]
 
 
