@@ -91,7 +91,9 @@ def test_a_model_takes_dates(service: Service, client: httpx.Client) -> None:
     answer = client.post(address, json={"rows": rows_sent})
     assert answer.json()["scores"] == [early, late]
     wrong = client.get(address, params={"when": "soon", "x": 1})
-    refused(wrong, 422, "invalid_feature_value", "'when' must be a date, such as 2026-01-31", "'soon'")
+    refused(
+        wrong, 422, "invalid_feature_value", "'when' must be a date, such as 2026-01-31", "'soon'"
+    )
 
 
 def test_a_model_reads_numbers_and_dates_as_its_table_has_them(

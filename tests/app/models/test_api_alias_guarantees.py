@@ -1,4 +1,4 @@
-"""An alias has a guarantee: every version behind it flags by its own cutoff, and the alias moves only to one that can."""
+"""An alias has a guarantee: every version behind it flags by its own cutoff. It moves only to one that can meet it."""
 
 from __future__ import annotations
 

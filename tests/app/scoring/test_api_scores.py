@@ -366,7 +366,9 @@ def test_variables_alone_and_together(
         return reader.get(address, params=params)
 
     sentences(refused(ask(feature=["age"] * 11), 422, "invalid"))
-    assert "'age' occurs twice" in refused(ask(feature=["age", "income", "age"]), 422, "duplicate_feature")
+    assert "'age' occurs twice" in refused(
+        ask(feature=["age", "income", "age"]), 422, "duplicate_feature"
+    )
     assert refused(ask(), 422, "invalid") == "feature is required"
     refused(ask(feature="wage"), 422, "unknown_feature")
     refused(ask(feature="age", on="test"), 422, "invalid", "on")

@@ -201,17 +201,17 @@ PARAMETERS: list[Case] = [
         "n_components must be at most 4096",
     ),
     (algorithm("logistic", C=10**400), "/algorithm/C", "C must be a finite number"),
-    (algorithm(fpr_max=0.1), "/algorithm/fpr_max", "comes from the job's 'objective'"),
+    (algorithm(fpr_max=0.1), "/algorithm/fpr_max", "is set by the job's 'objective'"),
     (
         algorithm("komori_eguchi_boost", fpr_min=0.1),
         "/algorithm/fpr_min",
-        "comes from the job's 'objective'",
+        "is set by the job's 'objective'",
     ),
-    (algorithm(random_state=1), "/algorithm/random_state", "comes from the job's 'seed'"),
+    (algorithm(random_state=1), "/algorithm/random_state", "is set by the job's 'seed'"),
     (
         algorithm("sampled_martirank", noise_rate=0.1),
         "/algorithm/noise_rate",
-        "comes from the job's 'label_noise'",
+        "is set by the job's 'label_noise'",
     ),
     (
         algorithm("auto", budget_seconds=61) | {"timeout_seconds": 60},
@@ -221,12 +221,12 @@ PARAMETERS: list[Case] = [
     (
         algorithm("auto", budget_seconds="15,5"),
         "/algorithm/budget_seconds",
-        "got '15,5'. Write 15.5: a decimal point, not a comma",
+        "got '15,5'. Write 15.5, with a decimal point instead of a comma",
     ),
     (
         algorithm("logistic", C="1.234,5"),
         "/algorithm/C",
-        "got '1.234,5'. Write 1234.5: a decimal point, and no marks between thousands",
+        "got '1.234,5'. Write 1234.5, with a decimal point and without thousands separators",
     ),
     (algorithm("auto", **{"n/a": 61}), "/algorithm/n~1a", "auto has no parameter 'n/a'"),
 ]
@@ -252,7 +252,11 @@ SPACES: list[Case] = [
         "/search",
         "a grid must have at most 1000 combinations, got 4400",
     ),
-    (grid({"n_rounds": [5, 6, 5]}), "/search/space/n_rounds/2", "n_rounds must have unique values; 5 occurs twice"),
+    (
+        grid({"n_rounds": [5, 6, 5]}),
+        "/search/space/n_rounds/2",
+        "n_rounds must have unique values; 5 occurs twice",
+    ),
     (
         algorithm("auc_svm") | grid({"C": [1, 2, 1]}),
         "/search/space/C/2",
@@ -281,7 +285,7 @@ SPACES: list[Case] = [
     (
         algorithm("pauc_svm", C=1) | grid({"C": [1, 2]}),
         "/algorithm/C",
-        "C comes from the search",
+        "C is set by the search",
     ),
     (
         algorithm(early_stopping_rounds=5) | grid({"n_rounds": [5, 6]}),
