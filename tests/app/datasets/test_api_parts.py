@@ -329,7 +329,12 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     utf8 = {"Content-Type": "text/csv; charset=utf-8"}
     assert put(client, upload_id, 1, ROWS, utf8).status_code == 200
     for headers in (PARQUET, latin, CSV | {"Content-Encoding": "gzip"}):
-        refused(put(client, upload_id, 1, ROWS, headers), 409, "part_exists", "is another one")
+        refused(
+            put(client, upload_id, 1, ROWS, headers),
+            409,
+            "part_exists",
+            "already exists with different content",
+        )
     put(client, upload_id, 3, ROWS, utf8)
     refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
     refused(close(client, upload_id, 1), 409, "parts_left_over", "also has 1: 3")
@@ -406,7 +411,7 @@ def test_files_of_the_service(service: Service, client: httpx.Client, files: Pat
     assert paths == [(1, "days/1.csv"), (2, "days/2.csv")]
     again = add(client, upload_id, "days", **{"Idempotency-Key": "once"})
     assert again.json() == added.json()
-    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is part 2 of")
+    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is already part 2 of")
     dataset_id = close(client, upload_id, 2).json()["id"]
     service.work()
     found = client.get(f"/v1/datasets/{dataset_id}").json()

@@ -147,7 +147,7 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
     wrong = client.post(address, content="betrag;am\n1.23;3/11/2026\n", headers=CSV)
     refused(wrong, 422, "invalid_table", rule, "'1.23'")
     wrong = client.post(address, content=table, headers=CSV, params={"thousands": "comma"})
-    refused(wrong, 422, "invalid", "thousands=comma needs decimal=point")
+    refused(wrong, 422, "invalid", "thousands=comma requires decimal=point")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
     written = client.get(address, params={"format": "markdown"}).text
     for told in (page.text, written):
         assert "the same value in all rows, or no values: same." in told
-        assert "name: left out" in told
+        assert "name: dropped" in told
         assert "in most rows: few." in told
         assert "2026-01-01, 2026-01-1" in told  # a date is told as one
     assert r"b\|c" in written
