@@ -196,7 +196,7 @@ def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:
     written = client.get(address, params={"format": "markdown"}).text
     for told in (page.text, written):
         assert "the same value in all rows, or no values: same." in told
-        assert "name: dropped" in told
+        assert "name: ignored, because" in told
         assert "in most rows: few." in told
         assert "2026-01-01, 2026-01-1" in told  # a date is told as one
     assert r"b\|c" in written
