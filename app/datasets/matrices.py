@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from app.ingest import rows as row_hashes
 from app.ingest.rows import Hashes
-from app.platform.errors import Invalid, shown
+from app.platform.errors import Invalid, counted, shown
 from core.base.columns import ROWS_AT_ONCE, ColumnSource, ColumnTable, find_nth
 from core.base.table import CodedTable, keep_present, to_matrix
 
@@ -339,7 +339,7 @@ def read_times(path: Path, name: str) -> Floats:
     if not (pa.types.is_dictionary(column.type) or is_text(column.type)):
         times: Floats = column.to_numpy().astype(np.float64)
     elif column.null_count:
-        raise _no_times(name, f"{column.null_count} rows have no value")
+        raise _no_times(name, f"{counted(column.null_count, 'row has', 'rows have')} no value")
     else:  # each distinct text is parsed once
         texts = column.cast(pa.string()).combine_chunks().dictionary_encode()
         seconds, bad = read_dates(pc.utf8_trim_whitespace(texts.dictionary))
@@ -348,7 +348,7 @@ def read_times(path: Path, name: str) -> Floats:
             raise _no_times(name, f"one value is {shown(text)}")
         times = seconds[texts.indices.to_numpy()]
     if missing := int(np.isnan(times).sum()):
-        raise _no_times(name, f"{missing} rows have no value")
+        raise _no_times(name, f"{counted(missing, 'row has', 'rows have')} no value")
     return times
 
 

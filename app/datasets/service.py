@@ -543,7 +543,8 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
     has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
     missing = [column["name"] for column in features if column["name"] not in has]
     if missing:
-        return f"lacks {len(missing)} features: {', '.join(map(repr, missing[:10]))}"
+        features_named = counted(len(missing), "feature", "features")
+        return f"lacks {features_named}: {', '.join(map(repr, missing[:10]))}"
     kinds = {name: c["type"] == "categorical" for name, c in has.items() if c["distinct"]}
     differ = [
         f"{column['name']!r} {'' if is_categorical else 'not '}categorical"

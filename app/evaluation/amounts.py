@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.evaluation.groups import finite, usable_column
-from app.platform.errors import invalid, shown
+from app.platform.errors import counted, invalid, shown
 from app.platform.sql import Json
 from app.platform.tables import Dataset, DatasetKind
 from core import metrics
@@ -94,7 +94,8 @@ def _check_column(dataset: Dataset, name: str) -> None:
         detail = f"amount must be {what}; {shown(name)} is of type {column['type']}"
         raise invalid("/amount", detail)
     if column["missing"]:
-        detail = f"amount must have a value in every row; {shown(name)} has none in {column['missing']} rows"
+        rows = counted(column["missing"], "row", "rows")
+        detail = f"amount must have a value in every row; {shown(name)} has none in {rows}"
         raise invalid("/amount", f"{detail}: use a number such as 0 for missing values")
     for end, is_outside in (("min", column["min"] < 0.0), ("max", column["max"] > MAX_AMOUNT)):
         if is_outside:

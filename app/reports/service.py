@@ -124,7 +124,7 @@ def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Rel
     model, row, _ = calibrations.read(session, owner, ref)
     if row.reliability is None:
         raise NotFound(
-            f"the probabilities of model {model.id} were not judged: there were too few rows of a class",
+            f"the probabilities of model {model.id} were not evaluated: there were too few rows of a class",
             code="no_calibration",
         )
     return model, row.reliability

@@ -38,8 +38,9 @@ def refused(answer: httpx.Response, status: int, code: str, *words: str) -> dict
     assert problem["type"] == f"urn:rankwright:problem:{code}"
     assert problem["request_id"] == answer.headers["X-Request-ID"]
     assert "?" not in problem["instance"]
+    text = answer.text.replace('\\"', '"')
     for word in words:
-        assert word in answer.text.replace('\\"', '"')
+        assert word in text, text
     return problem
 
 

@@ -110,7 +110,7 @@ def provenance(model: types.Model) -> str:
     """Return the datasets that a model was made with, each with the beginning of its hash."""
     made_with = (
         ("trained on", model.dataset),
-        ("judged by", model.validation_dataset),
+        ("evaluated on", model.validation_dataset),
     )
     lines = [
         f"{how} {one_line(data.name)}, version {data.version}: {data.id}, SHA-256 {data.sha256[:16]}…"

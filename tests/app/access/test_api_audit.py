@@ -225,7 +225,7 @@ def test_a_paced_service_says_when_to_come_back(settings: Settings) -> None:
         client, other = (service.client(service.key()) for _ in range(2))
         assert [client.get("/v1/jobs").status_code for _ in range(2)] == [200, 200]
         answer = client.get("/v1/jobs")
-        refused(answer, 429, "rate_limited", "0.01 times a second", "2 times at once")
+        refused(answer, 429, "rate_limited", "0.01 requests per second", "2 at once")
         assert 90 <= int(answer.headers["Retry-After"]) <= 100
         assert other.get("/v1/jobs").status_code == 200
         assert client.get("/health/live").status_code == 200

@@ -329,10 +329,15 @@ def test_what_is_refused(service: Service, client: httpx.Client) -> None:
     utf8 = {"Content-Type": "text/csv; charset=utf-8"}
     assert put(client, upload_id, 1, ROWS, utf8).status_code == 200
     for headers in (PARQUET, latin, CSV | {"Content-Encoding": "gzip"}):
-        refused(put(client, upload_id, 1, ROWS, headers), 409, "part_exists", "is another one")
+        refused(
+            put(client, upload_id, 1, ROWS, headers),
+            409,
+            "part_exists",
+            "already exists with different content",
+        )
     put(client, upload_id, 3, ROWS, utf8)
     refused(close(client, upload_id, 4), 409, "parts_missing", "lacks 2: 2, 4")
-    refused(close(client, upload_id, 1), 409, "parts_left_over", "has besides 1: 3")
+    refused(close(client, upload_id, 1), 409, "parts_left_over", "also has 1: 3")
     put(client, upload_id, 2, ROWS)
     assert close(client, upload_id, 3).status_code == 202
     refused(put(client, upload_id, 4, ROWS), 409, "upload_closed")
@@ -406,7 +411,7 @@ def test_files_of_the_service(service: Service, client: httpx.Client, files: Pat
     assert paths == [(1, "days/1.csv"), (2, "days/2.csv")]
     again = add(client, upload_id, "days", **{"Idempotency-Key": "once"})
     assert again.json() == added.json()
-    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is part 2 of")
+    refused(add(client, upload_id, "days/2.csv"), 409, "part_exists", "is already part 2 of")
     dataset_id = close(client, upload_id, 2).json()["id"]
     service.work()
     found = client.get(f"/v1/datasets/{dataset_id}").json()
@@ -545,7 +550,7 @@ def test_parts_that_cannot_be_added_are_refused_before_the_table_is_read(
             [body] * 3,
             PARQUET,
             7,
-            "a table must have at most 7 rows (RANKWRIGHT_MAX_ROWS); it has 8",
+            "a table can have at most 7 rows (RANKWRIGHT_MAX_ROWS); this one has 8",
         ),
     ]
     for bodies, kind, most, detail in cases:

@@ -99,8 +99,8 @@ def test_typed_columns_that_do_not_fit(bench: Workbench) -> None:
     first = bench.ready("a,d,y\n1,2026-01-01,p\n2,2026-01-02,n\n", label="y")
     dates = pa.array([0], pa.date32())
     for columns, detail in (
-        ({"a": dates, "d": dates}, "'a': the column has the type date32[day], and is numeric"),
-        ({"a": [1.0], "d": [1.0]}, "'d': the column has the type double, and is datetime in the"),
+        ({"a": dates, "d": dates}, "'a': the column has the type date32[day], but is numeric"),
+        ({"a": [1.0], "d": [1.0]}, "'d': the column has the type double, but is datetime in the"),
         ({"a": ["x"], "d": dates}, "row 1: 'x' is not a number"),
         ({"a": pa.array([[1]]), "d": dates}, "has the type list"),
     ):
@@ -210,5 +210,5 @@ def test_how_numbers_and_dates_are_written_is_inherited(bench: Workbench) -> Non
     ]
     assert (third.dialect["decimal"], "thousands" in third.dialect) == ("point", False)
     assert fourth.dialect == {"dates": "day_first"}
-    with pytest.raises(Invalid, match="thousands=comma needs decimal=point"):
+    with pytest.raises(Invalid, match="thousands=comma requires decimal=point"):
         make(bench, second.id, "x;t;y\n", mode="replace", thousands="comma")

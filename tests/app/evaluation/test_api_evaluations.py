@@ -283,8 +283,8 @@ class TestBothKinds:
         narrow = "\n".join(",".join(line.split(",")[1:]) for line in lines)
         other = "\n".join(line.replace(",yes", ",si") for line in lines)
         for text, given, code, words in (
-            (narrow, {}, "unknown_column", "does not fit churn:1: it lacks 1 features: 'age'"),
-            (other, {"positive": "si"}, "label_mismatch", "it has 'si'"),
+            (narrow, {}, "unknown_column", "does not fit churn:1: it lacks 1 feature: 'age'"),
+            (other, {"positive": "si"}, "label_mismatch", "but has 'si'"),
             (
                 "\n".join(lines),
                 {"categorical": "age"},

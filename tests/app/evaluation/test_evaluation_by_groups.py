@@ -433,11 +433,11 @@ def test_promises_by_group_over_http(start: Callable[..., Service]) -> None:
 def test_groups_are_for_keys_that_may_read(ask: Callable[..., Any]) -> None:
     for at in ("", "/validate"):
         answer = ask({"group_by": "region"}, ["train"], at)
-        refused(answer, 403, "forbidden", "group_by answers values of the dataset's columns")
+        refused(answer, 403, "forbidden", "group_by returns values of the dataset's columns")
         unknown = ask({"group_by": "planet"}, ["train"], at)
         refused(unknown, 403, "forbidden", "the key has train")
         named = ask({"protected": ["region"]}, ["train"], at)
-        refused(named, 403, "forbidden", "protected answers values of the dataset's columns")
+        refused(named, 403, "forbidden", "protected returns values of the dataset's columns")
     assert ask({}, ["train"], "/validate").status_code == 200
     assert ask({"group_by": "region"}, ["train", "read"], "/validate").status_code == 200
 

@@ -76,7 +76,7 @@ def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.C
     ):
         if answer.status_code == 422:  # a model is compared with others alone
             continue
-        problem = refused(answer, 429, "quota_exceeded", "at most 2 queued jobs, this one has 2")
+        problem = refused(answer, 429, "quota_exceeded", "at most 2 queued jobs; this one has 2")
         assert problem["errors"][0]["quota"] == "queued_jobs"
         assert int(answer.headers["Retry-After"]) > 0
     assert everything(tight) == before

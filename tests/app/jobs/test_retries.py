@@ -109,7 +109,7 @@ def test_only_the_job_that_it_belongs_to_is_retried(bench: Workbench) -> None:
             assert caught.value.code == "job_not_retryable"
 
         name = f"{output.name} now belongs to"
-        refused(first, f"{name} {second}, which is queued: wait for its end or cancel it")
+        refused(first, f"{name} {second}, which is queued: wait for it to end, or cancel it")
         bench.db.writing(jobs.cancel, OWNER, second)
         refused(first, f"{name} {second}, which is cancelled: retry that one")
         third = retry(bench, second).id

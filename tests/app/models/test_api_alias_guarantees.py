@@ -1,4 +1,4 @@
-"""An alias keeps a promise: every version behind it flags by its own cut, and the alias moves only to one that can."""
+"""An alias has a guarantee: every version behind it flags by its own cutoff. It moves only to one that can meet it."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
     assert "flags" not in client.post(UNDER, json={"rows": ROWS}).json()
     history = [step["cutoff"] for step in client.get(ADDRESS).json()["history"]]
     assert history == [None, cutoffs[first], cutoffs[second], cutoffs[first]]
-    # A new alias of the old name starts without a promise.
+    # A new alias of the old name starts without a guarantee.
     assert client.delete(ADDRESS, headers={"If-Match": '"4"'}).status_code == 204
     assert put(second).json()["guarantee"] is None
 
@@ -168,7 +168,7 @@ def test_the_flag_follows_the_alias(service_on_both: Service) -> None:
 @pytest.mark.parametrize(
     "guarantee", [{"tpr": 0.7}, {"fpr": 0.2, "confidence": 0.9}, {"tpr": 0.6, "confidence": 0.95}]
 )
-def test_the_cut_is_that_of_the_operating_point(
+def test_the_cutoff_is_that_of_the_operating_point(
     client: httpx.Client, versions: list[str], put: Put, guarantee: dict[str, float]
 ) -> None:
     answer = put(versions[0], guarantee=guarantee)
@@ -290,12 +290,12 @@ def test_a_batch_has_the_flag(
         ({"tpr": 1}, "tpr"),
         ({"fpr": "0.1"}, "fpr"),
         ({"fpr": 0.1, "confidence": 1}, "confidence"),
-        ({"fpr": 1e-12, "confidence": 0.9}, "to be promised, got 1e-12"),
+        ({"fpr": 1e-12, "confidence": 0.9}, "for a guarantee, got 1e-12"),
         ({"fpr": 0.1, "label": "x"}, "label"),
         ("fpr", "guarantee"),
     ],
 )
-def test_a_promise_that_is_none(
+def test_a_bad_guarantee_is_refused(
     client: httpx.Client, versions: list[str], put: Put, guarantee: Any, words: str
 ) -> None:
     put(versions[0], guarantee={"tpr": 0.5})
@@ -307,7 +307,7 @@ def test_a_promise_that_is_none(
     assert client.get(ADDRESS).json() == before
 
 
-def test_a_version_that_cannot_keep_the_promise_is_refused(
+def test_a_version_that_cannot_meet_the_guarantee_is_refused(
     shared: Service, client: httpx.Client, versions: list[str], put: Put
 ) -> None:
     careful = {"fpr": 0.01, "confidence": 0.95}
@@ -337,7 +337,7 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
         (folded, "no_guarantee", "it was cross-validated"),
         (labels, "no_guarantee", "multilabel"),
     ):
-        kept = refused(put(model_id), 422, code, "cannot keep the promise", words)
+        kept = refused(put(model_id), 422, code, "cannot meet the guarantee", words)
         assert kept["errors"][0]["pointer"] == "/model_id"
         refused(put(model_id, guarantee={"tpr": 0.5, "confidence": 0.9}), 422, code, words)
     assert client.get(ADDRESS).json() == before
@@ -347,7 +347,7 @@ def test_a_version_that_cannot_keep_the_promise_is_refused(
     assert put(labels, guarantee=None).json()["model_id"] == labels
 
 
-def test_an_evaluation_judges_the_cut_of_the_alias(
+def test_an_evaluation_measures_the_cutoff_of_the_alias(
     shared: Service, client: httpx.Client, versions: list[str], put: Put
 ) -> None:
     cutoff = put(versions[0], guarantee={"fpr": 0.1}).json()["cutoff"]

@@ -475,9 +475,9 @@ def test_where_nothing_is_known_it_says_why(small: Service, client: httpx.Client
         (
             dataset,
             {"name": "rankboost"},
-            "the VC dimension of the scores that rankboost can learn is not known",
+            "the VC dimension of the scores that rankboost can produce is unknown",
         ),
-        (dataset, LINEAR | {"feature_map": "bins"}, "feature_map 'bins' is learnt from the rows"),
+        (dataset, LINEAR | {"feature_map": "bins"}, "feature_map 'bins' is fitted on the rows"),
         (coloured, LINEAR, "the categories come from the rows: colour"),
     ):
         job = small.train(client, asked, algorithm=name)

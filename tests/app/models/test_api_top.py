@@ -1,4 +1,4 @@
-"""What is done with the top of a list, over HTTP: promised cuts, figures by name, gains tables."""
+"""What is done with the top of a list, over HTTP: guaranteed cutoffs, metrics by name, gains tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def world(start: Callable[..., Service]) -> World:
     return World(service, client, model, folded["output"]["id"], *evaluations)
 
 
-def test_a_promised_rate(world: World) -> None:
+def test_a_guaranteed_rate(world: World) -> None:
     path = f"models/{world.model}/operating-point"
     plain = world.read(path, fpr=0.1)
     assert plain["guarantee"] is None
@@ -85,7 +85,7 @@ def test_too_few_rows_say_how_many_are_needed(world: World) -> None:
     assert (error["parameter"], error["needed"]) == ("fpr", 2995)
 
 
-def test_an_evaluation_promises_where_the_model_has_not_seen_the_rows(world: World) -> None:
+def test_an_evaluation_guarantees_where_the_model_has_not_seen_the_rows(world: World) -> None:
     path = f"evaluations/{world.evaluation}/operating-point"
     found = world.read(path, tpr=0.9, confidence=0.95)
     assert (found["evaluation_id"], found["model_id"]) == (world.evaluation, world.folded)
@@ -112,18 +112,22 @@ def test_an_evaluation_promises_where_the_model_has_not_seen_the_rows(world: Wor
         ("tpr=1&confidence=0.9", "invalid_parameter", "tpr must be from 1e-09"),
         ("confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
         ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
-        ("threshold=1&confidence=0.9", "no_guarantee", "threshold cannot be given"),
+        (
+            "threshold=1&confidence=0.9",
+            "no_guarantee",
+            "threshold cannot be combined with confidence",
+        ),
         ("fpr=0.1&confidence=0.9&on=train", "no_guarantee", "on must be validation"),
         ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", "prevalence must be less than 1"),
     ],
 )
-def test_bad_questions_of_promises(world: World, query: str, code: str, words: str) -> None:
+def test_bad_questions_of_guarantees(world: World, query: str, code: str, words: str) -> None:
     answer = world.client.get(f"/v1/models/{world.model}/operating-point?{query}")
     refused(answer, 422, code, words)
 
 
 @pytest.mark.parametrize("by_group", ["", "&by_group=each"])
-def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
+def test_costs_alone_have_no_guarantee(world: World, by_group: str) -> None:
     """Of a model and of an evaluation alike."""
     query = f"cost_false_positive=1&cost_false_negative=1&confidence=0.9{by_group}"
     paths = [f"evaluations/{world.evaluation}"]
@@ -137,7 +141,7 @@ def test_costs_alone_are_promised_nothing(world: World, by_group: str) -> None:
         assert with_rate.status_code == (422 if by_group else 200)  # that evaluation has no groups
 
 
-def test_cross_validated_scores_promise_nothing(world: World) -> None:
+def test_cross_validated_scores_guarantee_nothing(world: World) -> None:
     answer = world.client.get(f"/v1/models/{world.folded}/operating-point?fpr=0.1&confidence=0.9")
     refused(
         answer, 422, "no_guarantee", "cross-validated", "the operating point of that evaluation"
@@ -147,7 +151,7 @@ def test_cross_validated_scores_promise_nothing(world: World) -> None:
 NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4", "auc"]
 
 
-def test_figures_by_name(world: World) -> None:
+def test_metrics_by_name(world: World) -> None:
     path = f"models/{world.model}"
     found = world.read(f"{path}/metric-estimates", metric=NAMES)
     assert [each["metric"] for each in found["metrics"]] == NAMES
@@ -211,7 +215,7 @@ def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None
     assert strict["value"] == pytest.approx(window["empirical"])
 
 
-def test_a_fixed_prevalence_narrows_the_figures_that_depend_on_it(world: World) -> None:
+def test_a_fixed_prevalence_narrows_the_metrics_that_depend_on_it(world: World) -> None:
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
         asked = {"metric": ["precision@50%", "auc"]}
         free, fixed = (
@@ -346,11 +350,11 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("curves/gains?prevalence=1", "invalid", "prevalence must be less than or equal to"),
         ("curves/gains?prevalence=nan", "invalid", "prevalence"),
         ("curves/cost?prevalence=0.1", "invalid_parameter", "part of the weight of a cost curve"),
-        ("curves/histogram?prevalence=0.1", "invalid_parameter", "leave prevalence out, got 0.1"),
+        ("curves/histogram?prevalence=0.1", "invalid_parameter", "omit prevalence, got 0.1"),
         ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
         ("curves/gains?format=xml", "invalid", "format"),
         ("metric-estimates", "invalid", "metric is required"),
-        ("metric-estimates?metric=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
+        ("metric-estimates?metric=", "invalid_parameter", "a metric must be auc, pauc:FPR_MIN"),
         ("metric-estimates?metric=area", "invalid_parameter", "got 'area'"),
         ("metric-estimates?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
         (
@@ -391,7 +395,11 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts refer to these rows"),
         ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
         ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
-        ("gains?prevalence=0,5", "invalid", "prevalence must be a number, got '0,5'. Write 0.5: a"),
+        (
+            "gains?prevalence=0,5",
+            "invalid",
+            "prevalence must be a number, got '0,5'. Write 0.5, with a decimal point",
+        ),
         ("gains?prevalence=1e-200&share=0.1", "invalid", "prevalence must be greater"),
         ("gains?prevalence=1", "invalid", "prevalence must be less than or equal to 0.999999999"),
     ],
@@ -410,7 +418,7 @@ def test_a_refusal_of_gains_names_its_parameter(world: World, name: str) -> None
     assert [each["parameter"] for each in answer.json()["errors"]] == [name]
 
 
-def test_models_are_compared_by_figures(world: World) -> None:
+def test_models_are_compared_by_metrics(world: World) -> None:
     dataset = world.read(f"evaluations/{world.evaluation}")["dataset_id"]
     body = {
         "models": [world.model, world.folded],
@@ -431,7 +439,7 @@ def test_models_are_compared_by_figures(world: World) -> None:
         assert compared["p_value"] == pytest.approx(pair["p_value"])
     assert len(result["windows"]) == 1
     for metrics, words in (
-        (["area"], "a figure must be"),
+        (["area"], "a metric must be"),
         (["auc", "auc"], "/metrics/1"),
         ([f"ndcg@{k}" for k in range(1, 22)], "/metrics"),
         (["x" * 5000], "/metrics/0"),

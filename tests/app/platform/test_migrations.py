@@ -185,7 +185,7 @@ def test_tables_of_a_later_release_are_refused_and_stay(empty_url: str) -> None:
     migrate.upgrade(empty_url)
     later = f"{int(REVISION) + 1:04d}"
     set_revision(empty_url, later)
-    with pytest.raises(CommandError, match=f"revision {later}, which .* does not know"):
+    with pytest.raises(CommandError, match=f"revision {later}, which is unknown to"):
         migrate.upgrade(empty_url)
     assert migrate.current(empty_url) == later
 

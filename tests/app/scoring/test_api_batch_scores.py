@@ -168,7 +168,7 @@ def test_the_rows_of_a_dataset(
     tag = {"If-None-Match": f'"{kept["sha256"]}"'}
     for form, sent in (("parquet", {}), ("csv", {}), ("parquet", tag)):
         answer = client.get(address, params={"format": form}, headers=sent)
-        refused(answer, 403, "forbidden", "needs the scope 'read'; the key has score")
+        refused(answer, 403, "forbidden", "requires the scope 'read'; the key has score")
     reader = shared.client(shared.key(scopes=["read"]))
     refused(reader.get(address), 403, "forbidden", "'score'")
     assert client.get(f"{PATH}/{batch['id']}/result").status_code == 200
@@ -475,10 +475,10 @@ def test_the_summary_of_kept_columns_needs_the_scope_read(
     since = row["since"] and f"{row['since']}Z".replace("T", " ")
     assert found["first"][0][:2] == [since, row["plan"]]
     # So do reasons, whose texts have values of the rows.
-    refused(client.post(PATH, json=asked | {"reasons": 1}), 403, "forbidden", "reasons answers")
+    refused(client.post(PATH, json=asked | {"reasons": 1}), 403, "forbidden", "reasons returns")
     told = scored(shared, owner, owner.post(PATH, json=asked | {"reasons": 1}))
     for part in ("result", "summary"):
-        refused(client.get(f"{PATH}/{told['id']}/{part}"), 403, "forbidden", "reasons answers")
+        refused(client.get(f"{PATH}/{told['id']}/{part}"), 403, "forbidden", "reasons returns")
         assert owner.get(f"{PATH}/{told['id']}/{part}").status_code == 200
     own = scored(shared, client, ask(client, as_csv(ROWS), model="churn", reasons=1))
     assert summary(client, own)["first"]  # they were sent with the key's own request

@@ -1,4 +1,4 @@
-"""Probabilities over HTTP: beside every score, the same by every route, from a calibration learnt on held-out rows."""
+"""Probabilities over HTTP: beside every score, the same by every route, from a calibration fitted on held-out rows."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_an_option_is_given_once(client: httpx.Client, model_id: str) -> None:
     refused(twice, 422, "invalid", "interval must be given once")
 
 
-def test_a_calibration_is_learnt_on_the_validation_rows(
+def test_a_calibration_is_fitted_on_the_validation_rows(
     shared: Service, client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
     found = client.get(f"/v1/models/{model_id}/calibration").json()
@@ -476,9 +476,9 @@ def test_a_newer_dataset_recalibrates_and_the_history_stays(
     again = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": newer})
     shared.work()
     answer = client.get(f"/v1/evaluations/{again.json()['id']}").json()
-    assert any("calibration was learnt" in each for each in answer["warnings"])
+    assert any("calibration was fitted on" in each for each in answer["warnings"])
     warned = client.get(address).json()["warnings"]
-    assert not any("calibration was learnt" in each for each in warned)
+    assert not any("calibration was fitted on" in each for each in warned)
     drift = answer["metrics"]["calibration"]
     assert drift["version"] == 2
     assert drift["in_the_large"]["low"] < 0 < drift["in_the_large"]["high"]
@@ -489,7 +489,7 @@ def test_a_recalibration_that_cannot_be_is_refused(
 ) -> None:
     path = f"/v1/models/{model_id}/calibration"
     own = client.get(path).json()["dataset"]["id"]
-    refused(client.put(path, json={"dataset_id": own}), 409, "rows_seen", "did not see")
+    refused(client.put(path, json={"dataset_id": own}), 409, "rows_seen", "has not seen")
     refused(client.put(path, json={"dataset_id": "ds_none"}), 404, "not_found", "ds_none")
     refused(client.put(path, json={}), 422, "invalid", "dataset_id")
     other = shared.upload(client, "age,left\n1,yes\n2,no\n", name="narrow")

@@ -721,8 +721,8 @@ def test_revisions(shared: Service, client: httpx.Client, models: dict[str, str]
         (entry("A"), "columns"),
         (entry("", "age"), "code"),
         (entry("A", "age", "income", min=1), "one column"),
-        (entry("A", "job", min=1), "numbers and dates"),
-        (entry("A", "age", categories=["x"]), "texts"),
+        (entry("A", "job", min=1), "numbers or dates"),
+        (entry("A", "age", categories=["x"]), "require a categorical column"),
         (entry("A", "age", min="2020-01-01"), "numeric"),
         (entry("A", "age", min=2, max=1), "at most max"),
         (entry("A", "age", direction="both"), "direction"),
@@ -737,7 +737,7 @@ def test_bad_entries(
 
 
 def test_bad_dictionaries(client: httpx.Client, models: dict[str, str], put: Put) -> None:
-    refused(put(entry("A", "age"), entry("A", "debt", text="Other")), 422, "another text")
+    refused(put(entry("A", "age"), entry("A", "debt", text="Other")), 422, "different text")
     refused(put(*[entry("A", "age")] * 1001), 422, "entries")
     many = [f"c{k}" for k in range(1000)]
     refused(put(*[entry("A", "job", categories=many)] * 21), 422, "20000")
@@ -772,7 +772,7 @@ def test_a_dictionary_has_at_most_so_many_bytes(
 ) -> None:
     entries = [entry(f"C{k}", "age", text="é" * 240) for k in range(160)]
     assert put(*entries).status_code in (200, 201)
-    problem = refused(put(*entries[:80], *entries), 422, "at most 262144 bytes", "they have")
+    problem = refused(put(*entries[:80], *entries), 422, "at most 262144 bytes as JSON, but have")
     assert problem["errors"][0]["pointer"] == "/entries"
 
 

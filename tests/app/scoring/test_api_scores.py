@@ -249,7 +249,7 @@ def refused(answer: httpx.Response, status: int, code: str, parameter: str = "fe
 def test_importance(reader: httpx.Client, model: str) -> None:
     found = reader.get(f"{model}/importance").json()
     assert found["method"] == "mean_absolute_contribution"
-    assert "mean size" in found["description"].lower()
+    assert "mean absolute contribution" in found["description"].lower()
     assert found["on"] == "train"
     assert found["label"] is None
     assert sorted(feature["name"] for feature in found["features"]) == sorted(NAMES)
@@ -337,7 +337,7 @@ def test_other_features_are_refused(reader: httpx.Client, model: str, sentences:
 
     sentences(refused(ask(feature="wage"), 422, "unknown_feature"))
     sentences(refused(ask(feature=NAMES), 422, "invalid"))
-    assert "'age' twice" in refused(ask(feature=["age", "age"]), 422, "duplicate_feature")
+    assert "'age' occurs twice" in refused(ask(feature=["age", "age"]), 422, "duplicate_feature")
     assert refused(ask(), 422, "invalid") == "feature is required"
     refused(ask(feature=""), 422, "unknown_feature")
     refused(ask(feature="age", points=1), 422, "invalid", "points")
@@ -366,7 +366,9 @@ def test_variables_alone_and_together(
         return reader.get(address, params=params)
 
     sentences(refused(ask(feature=["age"] * 11), 422, "invalid"))
-    assert "'age' twice" in refused(ask(feature=["age", "income", "age"]), 422, "duplicate_feature")
+    assert "'age' occurs twice" in refused(
+        ask(feature=["age", "income", "age"]), 422, "duplicate_feature"
+    )
     assert refused(ask(), 422, "invalid") == "feature is required"
     refused(ask(feature="wage"), 422, "unknown_feature")
     refused(ask(feature="age", on="test"), 422, "invalid", "on")

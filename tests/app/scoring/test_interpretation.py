@@ -243,7 +243,7 @@ def test_importance_that_has_no_time_comes_after_the_model(
     assert not any("importance" in each for each in model.warnings)
     with bench.db.read() as session:
         said = session.scalars(select(JobEvent).where(JobEvent.job_id == claim.job_id)).all()
-    assert any("importance of the features" in str(each.data) for each in said)
+    assert any("feature importance" in str(each.data) for each in said)
     assert cache(bench).find(OWNER, model.id).ranker is not None
     with sentences.raises(NotFound):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
@@ -337,7 +337,7 @@ def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
     model = train_without_importance(bench, monkeypatch, bench.ready(numbers(), label="y"))
     report = document_of(bench.db.reading(gather, OWNER, model.id)())
     written = {section.title: str(section.blocks) for section in report.appendix}
-    assert f"by {model.importance_job_id}" in written["Feature importance"]
+    assert f"job {model.importance_job_id} computes it" in written["Feature importance"]
     bench.claim()
     bench.db.writing(jobs.cancel, OWNER, model.importance_job_id)
     with pytest.raises(NotFound, match="which is cancelling"):
@@ -445,7 +445,7 @@ def test_models_from_before_say_so(bench: Workbench) -> None:
     with pytest.raises(Conflict, match="no rows were kept") as refusal:
         depend(bench, model.id, "age")
     assert refusal.value.code == "no_sample"
-    with pytest.raises(NotFound, match="has no importances"):
+    with pytest.raises(NotFound, match="has no feature importances"):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
 
 

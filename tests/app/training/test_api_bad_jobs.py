@@ -72,12 +72,12 @@ FORM: list[Case] = [
     ({"timeout_seconds": 0}, "/timeout_seconds", "must be greater than 0, got 0"),
     ({"tags": {"a": 1}}, "/tags/a", "a must be a valid string, got 1"),
     ({"tags": {"a": "\0"}}, "/tags/a", "a"),
-    ({"tags": {"a": "\ud800"}}, "/tags/a", "a must be valid Unicode text"),
+    ({"tags": {"a": "\ud800"}}, "/tags/a", "a must be a valid Unicode string"),
     ({"\ud800": 1}, "", "must be a valid Unicode string"),
-    ({"surprise": 1}, "/surprise", "surprise is not known here"),
+    ({"surprise": 1}, "/surprise", "surprise is not a known field"),
     ({"dataset_id": 7}, "/dataset_id", "dataset_id must be a valid string, got 7"),
     ({"priority": 1000}, "/priority", "1000"),
-    ({"baselines": "some"}, "/baselines", "controls must be"),
+    ({"baselines": "some"}, "/baselines", "baselines must be"),
 ]
 OBJECTIVES: list[Case] = [
     (objective("f1"), "/objective", "'f1'"),
@@ -94,7 +94,7 @@ OBJECTIVES: list[Case] = [
     (objective("tpr", fpr=1.01), "/objective/fpr", "less than or equal to 1, got 1.01"),
     (objective("tpr", fpr=1e-10), "/objective/fpr", "to 1, got 1e-10"),
     (objective("tpr", fpr=0.1, fpr_max=0.2), "/objective/fpr_max", "fpr_max"),
-    (objective("average_precision", share=0.1), "/objective/share", "share is not known here"),
+    (objective("average_precision", share=0.1), "/objective/share", "share is not a known field"),
     (objective("precision"), "/objective", "exactly one of count and share, got none"),
     (objective("precision", count=1, share=0.1), "/objective", "count and share, got both"),
     (objective("precision", count=0), "/objective/count", "greater than or equal to 1, got 0"),
@@ -104,7 +104,7 @@ OBJECTIVES: list[Case] = [
     (objective("precision", share=0), "/objective/share", "or equal to 0.000000001, got 0"),
     (objective("precision", share=1.5), "/objective/share", "less than or equal to 1, got 1.5"),
     (objective("lift"), "/objective/share", "share is required"),
-    (objective("lift", share=0.1, count=5), "/objective/count", "count is not known here"),
+    (objective("lift", share=0.1, count=5), "/objective/count", "count is not a known field"),
     (objective("precision_at_recall"), "/objective/recall", "recall is required"),
     (
         objective("precision_at_recall", recall=0),
@@ -115,7 +115,7 @@ OBJECTIVES: list[Case] = [
     (
         objective("ndcg", count=5) | validation("none"),
         "/objective/count",
-        "objective.count is of the validation rows, and there are none; leave it out",
+        "objective.count is a number of validation rows, but there are none; omit it",
     ),
     (
         objective("precision", count=5) | validation("none"),
@@ -134,7 +134,7 @@ VALIDATIONS: list[Case] = [
     ),
     (folds(time_column="nowhere"), "/validation/time_column", "has no column 'nowhere'"),
     (folds(time_column="left"), "/validation/time_column", "'left' is the label, of type"),
-    (folds(fraction=0.2), "/validation/fraction", "fraction is not known here"),
+    (folds(fraction=0.2), "/validation/fraction", "fraction is not a known field"),
     (validation("holdout", time_column=7), "/validation/time_column", "must be a valid string"),
     (validation("holdout", fraction=1.0), "/validation/fraction", "must be less than 1, got 1.0"),
     (validation("dataset"), "/validation/dataset_id", "dataset_id is required"),
@@ -154,12 +154,12 @@ SEARCHES: list[Case] = [
     (
         grid({"n_rounds": [5]}, n_candidates=3),
         "/search/n_candidates",
-        "n_candidates is not known here",
+        "n_candidates is not a known field",
     ),
     (
         grid({"max_bins": list(range(2, 52)), "max_depth": [3, 4]}, folds=5) | folds(folds=20),
         "/search",
-        "a job may have at most 10,000 fits, this one has 10,500",
+        "a job can have at most 10,000 fits; this one has 10,500",
     ),
     (
         {"search": {"method": "halving", "space": {"subsample": [0.5]}, "n_candidates": 1001}},
@@ -169,7 +169,7 @@ SEARCHES: list[Case] = [
     (
         algorithm("auto") | grid({"n_rounds": [5, 6]}),
         "/search",
-        "auto has its own search: leave out search",
+        "auto has a built-in search: omit search",
     ),
 ]
 UNKNOWN: list[Case] = [
@@ -201,17 +201,17 @@ PARAMETERS: list[Case] = [
         "n_components must be at most 4096",
     ),
     (algorithm("logistic", C=10**400), "/algorithm/C", "C must be a finite number"),
-    (algorithm(fpr_max=0.1), "/algorithm/fpr_max", "comes from the job's 'objective'"),
+    (algorithm(fpr_max=0.1), "/algorithm/fpr_max", "is set by the job's 'objective'"),
     (
         algorithm("komori_eguchi_boost", fpr_min=0.1),
         "/algorithm/fpr_min",
-        "comes from the job's 'objective'",
+        "is set by the job's 'objective'",
     ),
-    (algorithm(random_state=1), "/algorithm/random_state", "comes from the job's 'seed'"),
+    (algorithm(random_state=1), "/algorithm/random_state", "is set by the job's 'seed'"),
     (
         algorithm("sampled_martirank", noise_rate=0.1),
         "/algorithm/noise_rate",
-        "comes from the job's 'label_noise'",
+        "is set by the job's 'label_noise'",
     ),
     (
         algorithm("auto", budget_seconds=61) | {"timeout_seconds": 60},
@@ -221,12 +221,12 @@ PARAMETERS: list[Case] = [
     (
         algorithm("auto", budget_seconds="15,5"),
         "/algorithm/budget_seconds",
-        "got '15,5'. Write 15.5: a decimal point, not a comma",
+        "got '15,5'. Write 15.5, with a decimal point instead of a comma",
     ),
     (
         algorithm("logistic", C="1.234,5"),
         "/algorithm/C",
-        "got '1.234,5'. Write 1234.5: a decimal point, and no marks between thousands",
+        "got '1.234,5'. Write 1234.5, with a decimal point and without thousands separators",
     ),
     (algorithm("auto", **{"n/a": 61}), "/algorithm/n~1a", "auto has no parameter 'n/a'"),
 ]
@@ -241,7 +241,7 @@ SPACES: list[Case] = [
     (
         algorithm("pauc_svm") | grid({"fpr_max": [0.1]}),
         "/search/space/fpr_max",
-        "fpr_max comes from the job's 'objective'; leave it out of the search",
+        "fpr_max is set by the job's 'objective'; omit it from the search",
     ),
     *(
         (grid({"n_rounds": values}), "/search/space/n_rounds", f"1 to 100 values, got {n}")
@@ -252,11 +252,15 @@ SPACES: list[Case] = [
         "/search",
         "a grid must have at most 1000 combinations, got 4400",
     ),
-    (grid({"n_rounds": [5, 6, 5]}), "/search/space/n_rounds/2", "each value once, 5 comes again"),
+    (
+        grid({"n_rounds": [5, 6, 5]}),
+        "/search/space/n_rounds/2",
+        "n_rounds must have unique values; 5 occurs twice",
+    ),
     (
         algorithm("auc_svm") | grid({"C": [1, 2, 1]}),
         "/search/space/C/2",
-        "each value once, 1 comes again",
+        "C must have unique values; 1 occurs twice",
     ),
     *(
         (grid({"n_rounds": [5, wrong]}), "/search/space/n_rounds/1", "n_rounds must be")
@@ -281,7 +285,7 @@ SPACES: list[Case] = [
     (
         algorithm("pauc_svm", C=1) | grid({"C": [1, 2]}),
         "/algorithm/C",
-        "C comes from the search",
+        "C is set by the search",
     ),
     (
         algorithm(early_stopping_rounds=5) | grid({"n_rounds": [5, 6]}),

@@ -1,4 +1,4 @@
-"""Training jobs over HTTP: searches, folds, controls and `auto`; several labels; items and pairs."""
+"""Training jobs over HTTP: searches, folds, baselines and `auto`; several labels; items and pairs."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_rows_that_seem_to_belong_together_are_told(service: Service, client: ht
     assert checked(client, again)["warnings"] == []
 
 
-# --- cross-validation, controls and `auto` --------------------------------------------------------
+# --- cross-validation, baselines and `auto` --------------------------------------------------------
 
 FOLDS = {"method": "cross_validation", "folds": 3, "repeats": 2}
 
@@ -381,7 +381,7 @@ TABLES: dict[str, tuple[dict[str, Any], Any, dict[str, str], str]] = {
         {"a": NUMBERS, "left": YES_NO[(np.arange(80) % 20 == 3).astype(int)]},
         NONE,
         {},
-        "4 rows to learn from, fewer than 5",
+        "the rarer class has only 4 rows, fewer than 5",
     ),
     "constant columns": (
         {"a": np.ones(80), "b": np.zeros(80), "left": YES_NO[HALF]},

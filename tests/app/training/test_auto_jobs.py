@@ -170,7 +170,7 @@ def test_training_rows_that_there_is_no_time_to_score(
     counted = [found["parts"][part][name] for part in found["parts"] for name in _COUNTS]
     assert sum(counted[:2]) in (60, 61, 62)
     assert sum(counted[2:]) == 60  # rows that judge are all scored
-    note = f"of {sum(counted[:2])} of the 180 training rows: the budget had no time to score all"
+    note = f"({sum(counted[:2])} of 180 training rows): no time left in the budget for all rows"
     assert any(note in each for each in found["warnings"])
 
 
@@ -205,7 +205,7 @@ def test_compiling_adds_no_more_to_a_budget_than_the_timeout_leaves(tmp_path: Pa
         context = fitting.FitContext(job | {"seconds_left": seconds_left}, cast(Any, None))
         context.clock.compiling = 45.0
         assert context.uncounted == added
-        told = "do not count" if added == 45.0 else f"lost {45.0 - added:.0f} s of them"
+        told = "does not count" if added == 45.0 else f"{45.0 - added:.0f} s of this counted"
         assert told in context.notes()[0]
 
 

@@ -175,7 +175,7 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
                 "algorithm": {"name": "adaboost_mh"},
                 "validation": {"method": "dataset", "dataset_id": one.id},
             },
-            "must be of kind multilabel, it is bipartite",
+            "must be of kind multilabel, but is of kind bipartite",
         ),
         (
             several,

@@ -255,7 +255,7 @@ def test_labels_choose_by_their_mean(bench: Workbench) -> None:
         each = [partial_auc(held.has[:, k], scores[:, k], 0.0, 0.3) for k in (0, 1)]
         values.append(sum(each) / 2)
     assert found(model) == pytest.approx(values, abs=1e-9)
-    assert any("choose n_rounds: 1 label" in warning for warning in model.warnings)
+    assert any("in the search for n_rounds: 1 label" in warning for warning in model.warnings)
 
 
 def test_without_validation_all_rows_may_choose(bench: Workbench) -> None:

@@ -101,7 +101,7 @@ def test_the_model_is_that_of_the_table_in_memory(
         assert "codes" in read.pop("folders") - in_memory.pop("folders")
         said = [note for note in read["job"]["warnings"] if "column by column" in note]
         assert len(said) == 1
-        assert "may take 1,000" in said[0]
+        assert "the job's limit is 1,000" in said[0]
         read["job"]["warnings"].remove(said[0])
         assert read == in_memory
 
@@ -174,7 +174,7 @@ def test_baselines_are_fitted_on_rows_that_fit(
             assert baseline["of_rows"] >= 300
             failed = baseline["failed"]
             assert (failed is None) == (memory_bytes > 1000)
-            assert failed is None or "room for 0 of" in failed
+            assert failed is None or "holds only 0 of" in failed
         assert len(takes) == (memory_bytes > 1000)  # the rows are read once for both
 
 
@@ -219,7 +219,7 @@ def test_figures_of_groups_are_of_training_rows_whose_figures_fit(
     assert 100 <= counted <= 102
     said = [note for note in done["warnings"] if "not enough memory for all rows" in note]
     assert len(said) == 1
-    assert f" {counted} of the " in said[0]
+    assert f"({counted} of " in said[0]
 
 
 def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(

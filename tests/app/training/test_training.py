@@ -67,8 +67,8 @@ def test_model_metrics_and_curves_agree_with_the_artifact(bench: Workbench) -> N
     # 53 positives are few for such an AUC, and the windows hold 4 and 27 of the 89 negatives
     of_auc, of_early, of_window = model.warnings
     assert "the AUC" in of_auc
-    assert "[0, 0.05]" in of_early
-    assert "[0.1, 0.4]" in of_window
+    assert "FPR 0 to 0.05" in of_early
+    assert "FPR 0.1 to 0.4" in of_window
     assert model.features[0] == {"name": "mean_radius", "type": "numeric", "missing": False}
 
     data = bench.artifact(model)
