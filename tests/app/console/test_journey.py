@@ -423,7 +423,7 @@ def test_from_a_link_to_an_alias_that_moves(
         page.goto(f"{service.url}/console/evaluations/{found['id']}")
 
         # A second version learns from that month, and is compared on rows that neither has seen.
-        at.click(link("the model"))
+        at.click(link("model"))
         expect(verdict).to_contain_text(found["drift"]["summary"])
         at.click(link("Retrain"))
         at.pick("Dataset", "june-known", page)
@@ -700,7 +700,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     page = fresh.open(f"/console/models/{model_id}")
     page.get_by_text("thresholds; use “Look up a cutoff” for any other").wait_for()
     assert "250,000" in page.inner_text("#curve")
-    page.get_by_role("heading", name="The first rows of the list").wait_for()
+    page.get_by_role("heading", name="Top of the list").wait_for()
     assert 30_000 < heavy.weigh() <= 90_000
 
 
