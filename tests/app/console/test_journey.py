@@ -506,7 +506,7 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("june-known"))
         page.once("dialog", lambda dialog: dialog.accept())
         at.click(button("Delete"))
-        at.wait(page.get_by_text(re.compile("in the trash")).first)
+        at.wait(page.get_by_text(re.compile("Moved to the trash")).first)
         at.click(link("Trash"))
         look()
         at.click(page.get_by_role("button", name=re.compile("^Restore june-known")))
@@ -655,11 +655,11 @@ def test_names_that_users_choose_are_text_on_every_page(
     assert page.get_by_label("New alias").input_value() == "<>"
     window.open("/console/train?" + urlencode({"name": "<>", "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
-        "link", name="“Model name” must begin with a small letter"
+        "link", name="“Model name” must start with a lowercase letter"
     ).wait_for()
     assert page.get_by_label("Model name").input_value() == "<>"
     window.open("/console/models?" + urlencode({"name": SCRIPT}))
-    page.get_by_role("alert").filter(has_text="name must begin with a small letter").wait_for()
+    page.get_by_role("alert").filter(has_text="name must start with a lowercase letter").wait_for()
 
 
 # --- what pages weigh ----------------------------------------------------------------------------

@@ -176,7 +176,7 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     assert "Bern" not in page
     assert "No overview" in page
     listed = browser.read("/console/batch-scores")
-    assert "table of its own" in listed
+    assert "uploaded table" in listed
 
 
 def file(text: str, name: str = "june.csv") -> Any:
