@@ -651,7 +651,7 @@ def test_names_that_users_choose_are_text_on_every_page(
     window.open(f"{model}/history")
     page.get_by_label("New alias").fill("<>")
     page.get_by_role("button", name="Create alias").click()
-    page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()
+    page.get_by_role("alert").filter(has_text="lowercase letter (a to z)").wait_for()
     assert page.get_by_label("New alias").input_value() == "<>"
     window.open("/console/train?" + urlencode({"name": "<>", "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
