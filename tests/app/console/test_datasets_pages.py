@@ -435,7 +435,7 @@ def test_the_preview_says_what_the_service_will_do(
     window.expect("status of 422")
     for name, value, words in (
         ("name", "x" * 256, "1 to 255 characters"),
-        ("weight", "x" * 300, "“Weight of a row” must have 1 to 255 characters"),
+        ("weight", "x" * 300, "“Weight column” must have 1 to 255 characters"),
     ):
         window.open("/console/datasets/new")
         page.set_input_files("#file", file)
