@@ -235,7 +235,7 @@ def _list_metrics(lists: ListMetrics, objective: Mapping[str, Any]) -> Iterator[
     for each in lists.metrics:
         if each.metric in ("auc", name):
             chance = CHANCE if each.metric == "auc" else None
-            yield _metric_value(f"{_in_words(each.metric)}(mean over queries)", each, chance)
+            yield _metric_value(f"{_in_words(each.metric)} (mean over queries)", each, chance)
 
 
 def _metric_value(title: str, found: Any, chance: float | None) -> ModelMetric:

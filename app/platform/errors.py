@@ -324,7 +324,7 @@ def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
     >>> check_name("owner", "ann")
     >>> check_name("owner", "Ann!")
     Traceback (most recent call last):
-    app.platform.errors.Invalid: owner must begin with a small letter (a to z) or a digit, ...
+    app.platform.errors.Invalid: owner must start with a lowercase letter (a to z) or a digit, ...
     """
     if re.fullmatch(NAME, name) is None:
         detail = f"{thing} {PATTERN_RULES[NAME_PATTERN]}, got {shown(name)}"

@@ -145,7 +145,7 @@ class Panel {
     const aliases = places.filter((name) => name.startsWith("@"));
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
     this.card.querySelector("[data-why-shown]").textContent =
-      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cut ${this.index + 1} of ${this.table.cutoffs.length}`;
+      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cutoff ${this.index + 1} of ${this.table.cutoffs.length}`;
     const [line, rest] = this.workload(tpr);
     this.card.querySelector("[data-workload]").textContent = line;
     this.card.querySelector("[data-workload-of]").textContent = rest;

@@ -59,7 +59,7 @@ def test_what_is_wrong_with_the_fields_is_said_and_they_are_kept(ours: PlainBrow
     )
     assert answer.status_code == 422
     assert alert(answer.text).endswith(" Label")
-    assert " given with kind=preferences" in answer.text
+    assert "label cannot be combined with kind=preferences" in answer.text
     assert escape(NASTY) in answer.text
     assert "<script>alert" not in answer.text
     assert '<option value="preferences" selected>' in answer.text
@@ -435,7 +435,7 @@ def test_the_preview_says_what_the_service_will_do(
     window.expect("status of 422")
     for name, value, words in (
         ("name", "x" * 256, "1 to 255 characters"),
-        ("weight", "x" * 300, "“Weight of a row” must have 1 to 255 characters"),
+        ("weight", "x" * 300, "“Weight column” must have 1 to 255 characters"),
     ):
         window.open("/console/datasets/new")
         page.set_input_files("#file", file)
@@ -443,7 +443,7 @@ def test_the_preview_says_what_the_service_will_do(
         expect(page.locator("#namesake")).to_contain_text(
             "A dataset with this name exists: de:1 uploaded 20"
         )
-        page.locator("[data-hint]").get_by_role("button").click()
+        page.get_by_role("button", name="Use comma as decimal separator").click()
         field = page.locator(f"#f-{name}")
         page.locator("details", has=field).evaluate_all(
             "folds => folds.forEach((each) => each.open = true)"
@@ -732,7 +732,7 @@ def test_what_cannot_be_read_again_is_said(
     for fields, words in (
         ({"ticks": "yes"}, "select at least one positive value"),
         ({"label": "left", "positive": "yes"}, "change at least one"),
-        ({"group": "age", "label": "age", "name": NASTY}, "each role needs a column of its own"),
+        ({"group": "age", "label": "age", "name": NASTY}, "each column can have only one role"),
         ({"decimal": "dot", "drop": "age"}, "decimal must be one of"),
     ):
         answer = ours.post(f"{page}/read", **fields)
@@ -774,7 +774,7 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     window.open("/console/datasets/new")
     page.set_input_files("#file", bad)
     page.get_by_role("button", name="Check only").click()
-    page.get_by_role("cell", name="1 value where the header has 2").wait_for()
+    page.get_by_role("cell", name="1 value, but the header has 2").wait_for()
     window.check()
     page.set_input_files("#file", guesses)
     page.get_by_text("guesses.csv, ").wait_for()
@@ -805,7 +805,7 @@ def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     window.check()
     assert "dropped" in page.get_by_role("row", name="income").inner_text()
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Restore it").click()
+    page.get_by_role("button", name="Restore").click()
     page.get_by_role("link", name="Train on this").wait_for()
     window.check()
 

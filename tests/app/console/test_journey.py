@@ -423,7 +423,7 @@ def test_from_a_link_to_an_alias_that_moves(
         page.goto(f"{service.url}/console/evaluations/{found['id']}")
 
         # A second version learns from that month, and is compared on rows that neither has seen.
-        at.click(link("the model"))
+        at.click(link("model"))
         expect(verdict).to_contain_text(found["drift"]["summary"])
         at.click(link("Retrain"))
         at.pick("Dataset", "june-known", page)
@@ -506,7 +506,7 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("june-known"))
         page.once("dialog", lambda dialog: dialog.accept())
         at.click(button("Delete"))
-        at.wait(page.get_by_text(re.compile("in the trash")).first)
+        at.wait(page.get_by_text(re.compile("Moved to the trash")).first)
         at.click(link("Trash"))
         look()
         at.click(page.get_by_role("button", name=re.compile("^Restore june-known")))
@@ -651,15 +651,15 @@ def test_names_that_users_choose_are_text_on_every_page(
     window.open(f"{model}/history")
     page.get_by_label("New alias").fill("<>")
     page.get_by_role("button", name="Create alias").click()
-    page.get_by_role("alert").filter(has_text="small letter (a to z)").wait_for()
+    page.get_by_role("alert").filter(has_text="lowercase letter (a to z)").wait_for()
     assert page.get_by_label("New alias").input_value() == "<>"
     window.open("/console/train?" + urlencode({"name": "<>", "dataset_id": dataset_id}))
     page.locator("#check").get_by_role(
-        "link", name="“Model name” must begin with a small letter"
+        "link", name="“Model name” must start with a lowercase letter"
     ).wait_for()
     assert page.get_by_label("Model name").input_value() == "<>"
     window.open("/console/models?" + urlencode({"name": SCRIPT}))
-    page.get_by_role("alert").filter(has_text="name must begin with a small letter").wait_for()
+    page.get_by_role("alert").filter(has_text="name must start with a lowercase letter").wait_for()
 
 
 # --- what pages weigh ----------------------------------------------------------------------------
@@ -700,7 +700,7 @@ def test_what_pages_weigh(service: Service, visit: Callable[..., Any]) -> None:
     page = fresh.open(f"/console/models/{model_id}")
     page.get_by_text("thresholds; use “Look up a cutoff” for any other").wait_for()
     assert "250,000" in page.inner_text("#curve")
-    page.get_by_role("heading", name="The first rows of the list").wait_for()
+    page.get_by_role("heading", name="Top of the list").wait_for()
     assert 30_000 < heavy.weigh() <= 90_000
 
 

@@ -327,7 +327,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     alias.fill("Bad Alias!")
     page.get_by_label("Later versions keep").select_option("the share of flagged rows")
     button.click()
-    page.get_by_text("the alias must begin with a small letter (a to z) or a digit").wait_for()
+    page.get_by_text("the alias must start with a lowercase letter (a to z) or a digit").wait_for()
     assert alias.input_value() == "Bad Alias!"
     assert alias.get_attribute("aria-invalid") == "true"
     assert page.get_by_label("Later versions keep").input_value() == "flagged"
@@ -411,7 +411,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     if never.is_success:
         assert never.json()["cutoff"]["threshold"] is None
     window.open(f"/console/models/{first}?saved=never")
-    assert page.get_by_role("heading", name="Choose a cut").count() == 1
+    assert page.get_by_role("heading", name="Choose a cutoff").count() == 1
     old = Browser(world.service).post(
         f"/console/models/{first}/aliases", alias="old", threshold="1"
     )
@@ -478,7 +478,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
     told(
         "cost_false_positive",
         "The cost of a false positive must be 0 or more, got '5,50'. "
-        "Write 5.50: a decimal point, not a comma.",
+        "Write 5.50, with a decimal point instead of a comma.",
     )
     for each in (page, other):  # no figure of a cost that is not on the page
         expect(each.locator('[data-figure="cost"]')).to_be_hidden()
@@ -899,13 +899,19 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ({"by": "fpr", "at": "0,5"}, "“Value” must be a number, got '0,5'. Write 0.5: a decimal"),
+        (
+            {"by": "fpr", "at": "0,5"},
+            "“Value” must be a number, got '0,5'. Write 0.5, with a decimal point",
+        ),
         ({"by": "tpr", "at": ""}, "“Value” must not be empty"),
         ({"by": "threshold", "at": "1e999"}, "“Value” must be a finite number, got '1e999'"),
         ({"by": "cost"}, "enter both costs under “Cost of errors”"),
         ({"cost_false_positive": "-1", "cost_false_negative": "1"}, "must be 0 or more, got '-1'"),
         ({"cost_false_positive": NASTY}, f"must be 0 or more, got {NASTY!r}"),
-        ({"cost_false_positive": "0", "cost_false_negative": "0"}, "must cost something"),
+        (
+            {"cost_false_positive": "0", "cost_false_negative": "0"},
+            "must be above 0, got 0 for both",
+        ),
         ({"prevalence": "1"}, "between 0 and 1, such as 0.05, got '1'"),
     ],
 )
@@ -979,15 +985,18 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
     for metric in (own["precision"], own["recall"]):
         assert f"{metric['value']:.3f} {metric['low']:.3f} to {metric['high']:.3f}" in page
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
-    metrics = world.ask("metrics", metric=[*names, "ndcg", "pauc:0,0.2"])["metrics"]
+    metrics = world.ask("metric-estimates", metric=[*names, "ndcg", "pauc:0,0.2"])["metrics"]
     assert " the top 1 %" in page
     for each in metrics:
         value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
         assert f"{in_words(each['metric'])} {value}" in page
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
-        ({"limit": "0.0001"}, "needs 29,956 negatives"),
-        ({"limit": "0,01"}, "“Rate” must be a number, got &#39;0,01&#39;. Write 0.01: a decimal"),
+        ({"limit": "0.0001"}, "requires 29,956 negatives or more"),
+        (
+            {"limit": "0,01"},
+            "“Rate” must be a number, got &#39;0,01&#39;. Write 0.01, with a decimal point",
+        ),
         ({"limit": "0.1", "confidence": NASTY}, "“Confidence” must be a number"),
         ({"count": "0"}, "“Top rows” must be greater"),
         ({"count": "1" * 400}, "“Top rows” must be"),
@@ -1102,7 +1111,7 @@ def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
         assert not re.search(r"-\d", each["reason"] or "")
     tried = sum(each["state"] != "untried" for each in candidates)
     assert f"auto tried {tried} candidates" in text
-    assert ("not tried" in text) == (tried < len(candidates))
+    assert ("Not tried: " in text) == (tried < len(candidates))
     # Whether simple benchmark models are worse is not known where there was no time for them, or nobody asked.
     baselines = world.ask("baselines", model_id)
     assert baselines["beats"] is None
@@ -1356,7 +1365,9 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     assert "objective: pair order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
-    service.train(api, world.dataset_id, name="unjudged", validation={"method": "none"})
-    unevaluated = text_of(ours.get("/console/models/unjudged"))
+    service.train(api, world.dataset_id, name="unevaluated", validation={"method": "none"})
+    unevaluated = text_of(ours.get("/console/models/unevaluated"))
     assert "has no validation" in unevaluated
-    assert "Reasons" in text_of(ours.post("/console/models/unjudged/score", f0="1", f1="", f2=""))
+    assert "Reasons" in text_of(
+        ours.post("/console/models/unevaluated/score", f0="1", f1="", f2="")
+    )

@@ -160,7 +160,7 @@ def test_a_scorecard_has_a_page(world: World) -> None:
         ({"models": ["x"], "dataset_id": "ds_x"}, "“Models” must have at least 2 items, got 1"),
         (
             {"models": ["x", "y"], "dataset_id": "ds_x", "fpr_max": "0,5"},
-            "“Partial AUC up to FPR” must be a number, got &#39;0,5&#39;. Write 0.5: a decimal",
+            "“Partial AUC up to FPR” must be a number, got &#39;0,5&#39;. Write 0.5, with a decimal point",
         ),
         ({}, "“Dataset” must not be empty"),
     ],
@@ -191,7 +191,10 @@ def test_each_error_of_an_evaluation_stands_at_its_field(
     page.get_by_role("button", name="Evaluate").click()
     page.get_by_role("alert").wait_for()
     for label, words in (
-        ("Cost of a false positive", "got '5,5'. Write 5.5: a decimal point, not a comma"),
+        (
+            "Cost of a false positive",
+            "got '5,5'. Write 5.5, with a decimal point instead of a comma",
+        ),
         ("Partial AUC up to FPR", "got 'half'"),
     ):
         field = page.get_by_label(label)
@@ -326,7 +329,7 @@ def test_an_evaluation_by_groups(world: World) -> None:
         assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
             guaranteed
         )
-    assert "Ask whether a cut " in guaranteed
+    assert "Check whether a cutoff " in guaranteed
     assert "Slope (ideal: 1)" in guaranteed
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
@@ -450,9 +453,9 @@ def test_what_a_page_cannot_use_of_its_address_is_said(world: World, path: str, 
 def test_evaluations_are_found_by_any_name_of_their_model(world: World) -> None:
     alias = "/v1/models/churn/aliases/evaluated"
     made = world.client.put(alias, json={"model_id": world.models[0]})
-    page = world.browser().read("/console/evaluations?model_id=churn@judged")
+    page = world.browser().read("/console/evaluations?model_id=churn@evaluated")
     assert f'<a href="/console/models/{world.models[0]}">' in page
-    assert '<option value="churn@judged" selected>' in page
+    assert '<option value="churn@evaluated" selected>' in page
     assert "data-notice" not in page
     gone = world.client.delete(alias, headers={"If-Match": made.headers["ETag"]})
     assert gone.status_code == 204
@@ -1427,7 +1430,7 @@ class TestLists:
         expect(names).to_have_text(["d:1", "c:1", "b:1", "a:1"])
 
         for name in ("a:1", "c:1"):
-            page.get_by_label(f"Choose {name}").check()
+            page.get_by_label(f"Select {name}").check()
         page.get_by_role("button", name="Compare selected").click()
         page.wait_for_url("**/comparisons?*")
         assert "csrf" not in page.url
@@ -1440,7 +1443,7 @@ class TestLists:
         page.get_by_role("button", name="Delete selected").click()
         expect(names).to_have_count(3)
         assert sorted(names.all_inner_texts()) == ["b:1", "c:1", "d:1"]
-        page.get_by_role("button", name="Restore it").click()
+        page.get_by_role("button", name="Restore").click()
         page.wait_for_url(f"**/console/models/{ids['a']}*")
         window.open("/console/models")
         expect(names).to_have_count(4)

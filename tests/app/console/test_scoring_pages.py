@@ -176,7 +176,7 @@ def test_results_without_a_cut_reasons_or_a_file(world: World) -> None:
     assert "Bern" not in page
     assert "No overview" in page
     listed = browser.read("/console/batch-scores")
-    assert "table of its own" in listed
+    assert "uploaded table" in listed
 
 
 def file(text: str, name: str = "june.csv") -> Any:
@@ -354,13 +354,13 @@ def test_a_row_has_its_answer_its_flag_and_its_values_beside_reasons(
         moved = f"{name} = {row[name]} → {reason['contribution']:+.3g}"
         assert moved in told
     assert f"scores {found['reference']['score']:.4f}" in told
-    # The pair of Venn and Abers is behind the mark: it is not a range around the probability.
+    # The pair of Venn–Abers is behind the mark: it is not a range around the probability.
     assert f"Probability {100 * found['probabilities'][0]:.1f} %" in told
     pair = f"{100 * found['probabilities_low'][0]:.1f} %"
     mark = answer.get_by_role("button", name="About interval")
-    expect(answer.get_by_text("Venn and Abers")).to_be_hidden()
+    expect(answer.get_by_text("Venn–Abers")).to_be_hidden()
     mark.click()
-    expect(answer.get_by_text("Venn and Abers")).to_contain_text(pair)
+    expect(answer.get_by_text("Venn–Abers")).to_contain_text(pair)
     page.keyboard.press("Escape")
     # Beside the form where there is room, else below the button; in view both times.
     box, button = answer.bounding_box(), page.locator("#score-button").bounding_box()

@@ -191,7 +191,7 @@ def test_a_link_signs_in_once(service: Service) -> None:
     assert client.get("/console").status_code == 200
     again = service.client().post("/console/sign-in", data={"link": token})
     assert again.status_code == 401
-    assert "was used" in again.text
+    assert "already used" in again.text
     client.cookies.set("rankwright_session", token, path="/console")
     assert service.context.db.writing(sessions.make_link, "rw_unknown") is None
 
@@ -223,7 +223,7 @@ def test_guessing_links_is_limited_and_takes_no_lock(start: Callable[..., Servic
         held.query(BrowserSession).update({"expires_at": BrowserSession.expires_at})  # the one lock
         answers = [client.post("/console/sign-in", data={"link": f"no{n}"}) for n in range(5)]
     assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
-    assert "was used" in answers[0].text
+    assert "already used" in answers[0].text
     assert int(answers[-1].headers["retry-after"]) > 0
     # Callers behind a proxy share an address: what is good is accepted from it.
     assert client.post("/console/sign-in", data={"link": good}).status_code == 303
@@ -436,7 +436,7 @@ def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(
             assert 'href="/console"' in answer.text
             known = each is signed_in and path.endswith("nix")  # the others cost no question
             assert ('aria-label="Main"' in answer.text) == known, path
-            assert "log has the reason" not in answer.text
+            assert "log has the details" not in answer.text
     answer = signed_in.get("/console/models?x=" + "x" * MAX_ADDRESS_BYTES)
     assert (answer.status_code, 'aria-label="Main"' in answer.text) == (414, False)
 

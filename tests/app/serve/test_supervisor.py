@@ -388,14 +388,14 @@ def test_a_slow_start_is_told_and_waited_for_unless_no_job_would_be_begun(
 ) -> None:
     said: list[str] = []
     word = (
-        "a disk is nearly full: scores are answered, jobs wait for the worker: no worker was heard from"
+        "a disk is nearly full: scoring continues, but jobs wait for the worker: no worker has sent a heartbeat"
         if full
-        else "waiting for the worker: no worker was heard from (scores are answered meanwhile)"
+        else "waiting for the worker: no worker has sent a heartbeat (scoring continues)"
     )
 
     class Api(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            part = {"ok": False, "detail": "no worker was heard from"}
+            part = {"ok": False, "detail": "no worker has sent a heartbeat"}
             body = json.dumps({"parts": {"worker": part, "broker": {"ok": True, "detail": ""}}})
             well = self.path == "/health/ready" or (word in said and not full)
             self.send_response(200 if well else 503)
