@@ -131,7 +131,7 @@ def load(data: bytes) -> Ranker:
     >>> load(b"not an artifact")
     Traceback (most recent call last):
         ...
-    core.errors.ArtifactError: the artifact is cut short or not safetensors: its header is missing (15 bytes in all)
+    core.errors.ArtifactError: the artifact is truncated or not a safetensors file: its header is missing (15 bytes)
     """
     if not isinstance(data, bytes):
         raise ArtifactError(f"an artifact must be bytes, got {type(data).__name__}")
@@ -149,7 +149,7 @@ def _read_layout(data: bytes) -> dict[str, Any]:
     if len(data) < _LENGTH_BYTES or length > len(data) - _LENGTH_BYTES:
         raise ArtifactError(
             f"the artifact is truncated or not a safetensors file: its header is missing ({len(data)} "
-            "bytes in total)"
+            "bytes)"
         )
     _check_header_length(length)
     layout = _from_json("the safetensors header", data[_LENGTH_BYTES : _LENGTH_BYTES + length])

@@ -127,7 +127,7 @@ def check_weights(
     for value, rows in zip(classes.tolist(), (~positive, positive), strict=True):
         if not weight[rows.reshape(n_samples, -1).any(axis=1)].any():
             raise InvalidData(
-                "sample_weight must be above 0 for some row of each class, but is 0 for every row of class "
+                "sample_weight must be above 0 for some row of each class, but is zero for every row of class "
                 f"{value!r}"
             )
     return weight

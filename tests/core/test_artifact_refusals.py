@@ -38,20 +38,23 @@ def test_what_is_not_bytes_is_refused(data: Any, sentences: Sentences) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "cut short"),
-        (b"PK\x03\x04", "cut short"),
-        (b"a,b,c\n1,2,3\n" * 50, "cut short or not safetensors"),
+        (b"", "truncated"),
+        (b"PK\x03\x04", "truncated"),
+        (b"a,b,c\n1,2,3\n" * 50, "truncated or not a safetensors file"),
         (raw_safetensors(b"[]"), "must be a JSON object"),
-        (raw_safetensors(b"{"), "the safetensors header must be JSON"),
-        (raw_safetensors(b"\xff\xfe"), "the safetensors header must be JSON"),
-        (raw_safetensors(b"[" * 100_000), "must be JSON"),
+        (raw_safetensors(b"{"), "the safetensors header must be valid JSON"),
+        (raw_safetensors(b"\xff\xfe"), "the safetensors header must be valid JSON"),
+        (raw_safetensors(b"[" * 100_000), "must be valid JSON"),
         (raw_safetensors({"a": 1}), "a in the safetensors header must be an object"),
-        (raw_safetensors({}), "metadata must contain the key 'rankwright'"),
+        (raw_safetensors({}), "metadata must contain only the key 'rankwright'"),
         (raw_safetensors({"__metadata__": []}), "__metadata__ in the safetensors header must be"),
-        (raw_safetensors({"__metadata__": {"format": "pt"}}), "must contain the key 'rankwright'"),
-        (raw_safetensors({"__metadata__": {"rankwright": 1}}), "as text"),
-        (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be JSON"),
-        (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not JSON"),
+        (
+            raw_safetensors({"__metadata__": {"format": "pt"}}),
+            "must contain only the key 'rankwright'",
+        ),
+        (raw_safetensors({"__metadata__": {"rankwright": 1}}), "as a string"),
+        (raw_safetensors({"__metadata__": {"rankwright": "x"}}), "header must be valid JSON"),
+        (raw_safetensors({"__metadata__": {"rankwright": "NaN"}}), "NaN is not valid JSON"),
         (raw_safetensors({"__metadata__": {"rankwright": "3"}}), "must be a JSON object, got 3"),
         (raw_safetensors(b" " * (MAX_HEADER_BYTES + 1)), "header must be at most"),
     ],
@@ -67,11 +70,11 @@ def test_what_is_no_artifact_is_refused(data: bytes, message: str) -> None:
         ({"format": "onnx"}, "format must be 'rankwright-ranker', got 'onnx'"),
         ({"schema_version": 2, "library_version": "9.1"}, "at most 1, got 2: .* version '9.1'"),
         ({"schema_version": 0}, "schema_version must be 1, got 0"),
-        ({"schema_version": "1"}, "schema_version .* of the wrong type"),
-        ({"schema_version": True}, "schema_version .* of the wrong type"),
+        ({"schema_version": "1"}, "schema_version .* has the wrong type"),
+        ({"schema_version": True}, "schema_version .* has the wrong type"),
         ({"algorithm": "xgboost"}, "algorithm must be one of rankboost, .*, got 'xgboost'"),
-        ({"algorithm": None}, "algorithm .* of the wrong type"),
-        ({"parameters": []}, "parameters .* of the wrong type"),
+        ({"algorithm": None}, "algorithm .* has the wrong type"),
+        ({"parameters": []}, "parameters .* has the wrong type"),
         ({"parameters": {"n_trees": 5}}, "has no parameter 'n_trees'"),
         ({"parameters": {"n_rounds": 0}}, "n_rounds must be at least 1"),
         ({"state": {}}, "state of RankBoost is not readable"),
@@ -144,7 +147,7 @@ def test_every_truncation_is_refused(small: bytes) -> None:
 
 
 def test_trailing_bytes_are_refused(small: bytes) -> None:
-    with pytest.raises(ArtifactError, match="not whole"):
+    with pytest.raises(ArtifactError, match="incomplete"):
         load(small + b"\x00")
 
 

@@ -324,7 +324,7 @@ BAD_WEIGHTS = {
     "infinite": (lambda w: np.where(np.arange(len(w)) == 3, np.inf, w), "0 or between .* got inf at row 3"),
     "too few": (lambda w: w[:-1], r"one weight per row of X \(400\), got shape \(399,\)"),
     "text": (lambda w: ["a"] * len(w), "sample_weight must contain numbers"),
-    "all zero": (lambda w: w * 0, "every weight is zero in class 0"),
+    "all zero": (lambda w: w * 0, "zero for every row of class 0"),
     "too great": (lambda w: w * 1e101, r"0 or between .* got 1e\+101 at row 0"),
     "too small": (lambda w: w * 1e-101, "0 or between .* got 1e-101 at row 0"),
 }  # fmt: skip

@@ -174,10 +174,10 @@ def test_too_many_stumps_are_not_tabulated() -> None:
 @pytest.mark.parametrize(
     ("M", "message"),
     [
-        ([], r"M must be a matrix that is not empty, got shape \(0,\)"),
-        (np.zeros((0, 3)), r"M must be a matrix that is not empty, got shape \(0, 3\)"),
-        ([[np.nan]], "M must contain finite numbers only"),
-        (np.zeros((1001, 1000)), f"at most {MAX_CELLS} rows × weak rankers must be at most"),
+        ([], r"M must be a non-empty matrix, got shape \(0,\)"),
+        (np.zeros((0, 3)), r"M must be a non-empty matrix, got shape \(0, 3\)"),
+        ([[np.nan]], "M must contain only finite numbers"),
+        (np.zeros((1001, 1000)), f"rows × weak rankers must be at most {MAX_CELLS}"),
     ],
 )
 def test_bad_matrices_are_refused(M: Any, message: str) -> None:

@@ -227,8 +227,8 @@ def test_the_held_out_bound() -> None:
         ({"theta": 0.0}, "theta must be from 1e-06 to 1, got 0.0"),
         ({"theta": 1.5}, "theta must be from 1e-06 to 1, got 1.5"),
         ({"theta": math.nan}, "theta must be from 1e-06 to 1, got nan"),
-        ({"delta": 0.0}, "delta must lie between 0 and 1, got 0.0"),
-        ({"delta": 1.0}, "delta must lie between 0 and 1, got 1.0"),
+        ({"delta": 0.0}, "delta must be between 0 and 1, got 0.0"),
+        ({"delta": 1.0}, "delta must be between 0 and 1, got 1.0"),
     ],
 )
 def test_parameters_out_of_range_are_refused(given_: dict[str, float], message: str) -> None:

@@ -310,7 +310,7 @@ def test_a_class_of_next_to_no_weight_has_no_probabilities(
     y, scores = sample(generator, n)
     p = 1.0 / (1.0 + np.exp(-scores))
     weight = np.where(y == heavy, 1e8, 1e-8)
-    rule = "sample_weight must leave each class at least 1e-12 of the weight of all rows"
+    rule = "sample_weight must give each class at least 1e-12 of the total weight"
     for judge in (choose_calibration, fit_isotonic, fit_venn_abers):
         with pytest.raises(InvalidData, match=rule):
             judge(y, scores, sample_weight=weight)
