@@ -129,7 +129,7 @@ def test_a_fit_that_is_ended_early_is_served_with_what_it_has(crew: Crew) -> Non
     assert crew.fit_process() == pid
     with crew.shop.db.read() as session:
         warnings = session.get_one(Model, job.model_id).warnings
-    assert warnings[0].startswith("the fit was ended")
+    assert warnings[0].startswith("the fit was stopped early")
     assert f" of {ENDLESS} rounds" in warnings[1]
 
 

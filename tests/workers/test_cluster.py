@@ -372,7 +372,7 @@ def test_what_is_no_address_of_a_scheduler_is_refused(address: str, sentences: S
 
 
 def test_a_worker_that_joins_nothing_takes_no_address() -> None:
-    with pytest.raises(typer.BadParameter, match="--host ::1 needs --join"):
+    with pytest.raises(typer.BadParameter, match="--host ::1 requires --join"):
         processes.worker(host="::1")
 
 
@@ -506,7 +506,7 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     assert shop.states_of(job_id) == ["queued", "running", "queued", "running", "succeeded"]
     events = shop.db.reading(jobs.events, OWNER, job_id, after=0, limit=200)
     (reason,) = [told for event in events if (told := event.data.get("reason"))]
-    assert "Dask cluster is gone" in reason
+    assert "of the Dask cluster has left" in reason
 
 
 @long_form
