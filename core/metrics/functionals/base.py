@@ -332,7 +332,7 @@ def check_scale_free(metric: Metric) -> None:
         )
 
 
-METRICS: MetricNames[Metric] = MetricNames("a figure")
+METRICS: MetricNames[Metric] = MetricNames("a metric")
 """The figures by name."""
 
 
