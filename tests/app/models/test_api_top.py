@@ -350,7 +350,7 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("curves/histogram?max_points=1", "invalid", "max_points must be greater than or equal"),
         ("curves/gains?format=xml", "invalid", "format"),
         ("metric-estimates", "invalid", "metric is required"),
-        ("metric-estimates?metric=", "invalid_parameter", "a metric must be auc, pauc:FPR_MIN"),
+        ("metric-estimates?metric=", "invalid_parameter", "a figure must be auc, pauc:FPR_MIN"),
         ("metric-estimates?metric=area", "invalid_parameter", "got 'area'"),
         ("metric-estimates?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
         (
@@ -431,7 +431,7 @@ def test_models_are_compared_by_figures(world: World) -> None:
         assert compared["p_value"] == pytest.approx(pair["p_value"])
     assert len(result["windows"]) == 1
     for metrics, words in (
-        (["area"], "a metric must be"),
+        (["area"], "a figure must be"),
         (["auc", "auc"], "/metrics/1"),
         ([f"ndcg@{k}" for k in range(1, 22)], "/metrics"),
         (["x" * 5000], "/metrics/0"),
