@@ -333,7 +333,7 @@ def check_scale_free(metric: Metric) -> None:
 
 
 METRICS: MetricNames[Metric] = MetricNames("a metric")
-"""The figures by name."""
+"""The metrics by name."""
 
 
 def roc_of(masses: Masses) -> RocCurve:
