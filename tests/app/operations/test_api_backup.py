@@ -163,7 +163,7 @@ def tampered(source: Path, folder: Path, **changes: Any) -> Path:
     ("changes", "words"),
     [
         ({"format": 2}, "does not have the format 1"),
-        ({"revision": "9999"}, f"at revision 9999, which rankwright {__version__} does not know"),
+        ({"revision": "9999"}, f"at revision 9999, which is unknown to rankwright {__version__}"),
         ({"files": {"rankwright.db": {"bytes": 1, "sha256": "00"}}}, "must have 1 bytes"),
         ({"files": {"../evil": {"bytes": 1, "sha256": "00"}}}, "with invalid file names"),
         ({"files": {}}, "with invalid file names"),

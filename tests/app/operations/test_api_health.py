@@ -135,7 +135,7 @@ def test_a_part_that_hangs_is_named_and_looked_at_once(
     for _ in range(3):
         answer = client.get("/health/ready")
         assert answer.status_code == 503
-        assert "has not answered" in answer.json()["parts"]["database"]["detail"]
+        assert "has not responded" in answer.json()["parts"]["database"]["detail"]
     assert len(looks) == 1
     goes_on.set()
     monkeypatch.setattr(health, "ANSWER_SECONDS", 30)
@@ -230,7 +230,7 @@ def at_revision(db: Database, revision: str) -> None:
     ("revision", "way"),
     [
         ("0033", "no release of rankwright has created"),
-        ("9999", "does not know"),
+        ("9999", "is unknown to rankwright"),
     ],
 )
 def test_an_api_does_not_begin_on_tables_of_another_version(

@@ -317,7 +317,7 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
     finally:
         again.kill()
     # A process that gets it ends at once.
-    assert re.findall(r"(\w+) did not end", again.output) == ["worker"]
+    assert re.findall(r"(\w+) did not stop", again.output) == ["worker"]
     assert "Traceback" not in again.output
     assert not any(map(is_running, family.values()))
     assert not (again.state / "address").exists()
