@@ -556,7 +556,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     # By a finger on the curve: the mark comes to where it is.
     drag(page, "linear", (0.3, 0.3), (0.5, 0.9))
     page.wait_for_function(
-        "document.querySelector('[data-why-shown]').innerText.startsWith('Cut ')"
+        "document.querySelector('[data-why-shown]').innerText.startsWith('Cutoff ')"
     )
     assert abs(agrees()["fpr"]["value"] - 0.5) < 0.15
     # Costs and another share of positives: the table is made anew, the cut that costs least is found.
@@ -992,7 +992,7 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
         assert f"{in_words(each['metric'])} {value}" in page
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
-        ({"limit": "0.0001"}, "requires 29,956 negatives or more"),
+        ({"limit": "0.0001"}, "requires 29,956 negatives"),
         (
             {"limit": "0,01"},
             "“Rate” must be a number, got &#39;0,01&#39;. Write 0.01, with a decimal point",
