@@ -374,7 +374,7 @@ def test_what_is_missing_is_named_at_the_start(installed: Installed) -> None:
         for words in commands if LONG_FORM else commands[:1]:
             said = installed.run(*words, **state)
             assert said.returncode == 1
-            assert f"not complete: {', '.join(MISSING)} missing" in said.stdout + said.stderr
+            assert f"incomplete: {', '.join(MISSING)} missing" in said.stdout + said.stderr
             assert "Traceback" not in said.stderr
     finally:
         for path, elsewhere in aside.items():

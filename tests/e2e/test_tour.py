@@ -174,11 +174,11 @@ def test_the_demo_walks_through(
     for word in ("ready at http://127.0.0.1:", "AUC  0.81", "of 1,170 who subscribe", ": call"):
         assert word in said
     assert {path.name for path in tmp_path.iterdir()} == {"report.html"}
-    # The README scores the same model by the same name: its answer is the service's.
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (sent,) = re.findall(r"--json '(\{.*?\})'", readme, re.DOTALL)
+    # docs/get-started.md scores the same model by the same name, and shows what the service returns.
+    page = (Path(__file__).parents[2] / "docs" / "get-started.md").read_text()
+    (sent,) = re.findall(r"--json '(\{.*?\})'", page, re.DOTALL)
     (told,) = re.findall(
-        r'^(\{"model_id".*?"contribution":[0-9.]+)', readme, re.DOTALL | re.MULTILINE
+        r'^(\{"model_id".*?"contribution":[0-9.]+)', page, re.DOTALL | re.MULTILINE
     )
     answer = httpx.post(
         f"{client.url}/v1/models/deposits@live/score",
