@@ -304,7 +304,7 @@ def check_size(count: float | None, share: float | None) -> None:
     number = isinstance(value, Real) and not isinstance(value, bool)
     name, least, most = ("share", MIN_WIDTH, 1.0) if count is None else ("count", 0.0, math.inf)
     if not number or not least <= float(value or 0.0) <= most or value in (0.0, math.inf):
-        rule = f"lie in [{least:g}, 1]" if count is None else "be a number above 0"
+        rule = f"be in [{least:g}, 1]" if count is None else "be a number above 0"
         raise InvalidParameter(f"{name} must {rule}, got {value!r}")
 
 
