@@ -4,12 +4,12 @@
 ARG PYTHON_IMAGE=python:3.14-slim
 
 FROM ${PYTHON_IMAGE} AS builder
-COPY requirements.lock /tmp/requirements.lock
+COPY requirements/runtime.lock /tmp/runtime.lock
 # With hashes, so that the tested packages are installed. Wheels only: the slim image has no compiler. The base's own pip installs,
 # so that the environment that is copied has none.
 RUN python -m venv --without-pip /opt/venv \
     && python -m pip --python /opt/venv/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
-        -r /tmp/requirements.lock
+        -r /tmp/runtime.lock
 # Parts that no process of ours loads: the packages' own tests, headers, and Arrow's clients of Flight and S3.
 RUN cd /opt/venv/lib/python3*/site-packages \
     && find numba numpy pyarrow scipy sklearn -type d -name tests -prune -exec rm -r {} + \

@@ -98,15 +98,15 @@ clients: $(VENV)/.dev  ## Test clients made by code generators, and those of Tri
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
-	    --no-header --no-emit-package rankwright --quiet -o requirements-dev.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -o requirements/dev.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra dask --generate-hashes \
-	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -c requirements/dev.lock -o requirements/runtime.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
-	    --no-header --no-emit-package rankwright --quiet -c requirements-dev.lock -o requirements-bench.lock pyproject.toml
+	    --no-header --no-emit-package rankwright --quiet -c requirements/dev.lock -o requirements/bench.lock pyproject.toml
 	echo zensical | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-annotate --quiet -o requirements-docs.lock -
+	    --no-header --no-annotate --quiet -o requirements/docs.lock -
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-annotate --quiet -o requirements-uv.lock -
+	    --no-header --no-annotate --quiet -o requirements/installer.lock -
 
 upgrade: $(VENV)/.dev  ## Test a rolling upgrade from older code under load; a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py
@@ -131,15 +131,15 @@ docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/ and check it;
 	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
 	PYTHONPATH=. $(BIN)/python docs/check.py
 
-.venv-docs/.ready: requirements-docs.lock
+.venv-docs/.ready: requirements/docs.lock
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
 	@touch $@
 
 audit: $(VENV)/bin/pip  ## Look up known vulnerabilities of the pinned dependencies; asks a public service.
 	$(PYTHON) -m venv $(VENV)/audit
 	$(VENV)/audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.9"
-	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock
+	$(VENV)/audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.lock
 
 clean:  ## Remove the environment and every cache.
 	rm -rf $(VENV) $(PEERS) .venv-docs site .zensical.toml app/guide build .venv-pythons .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache demo-output
@@ -155,7 +155,7 @@ define install
     || { status=$$?; cat $(VENV)/pip.log >&2; exit $$status; }
 endef
 
-$(VENV)/bin/pip: requirements-uv.lock
+$(VENV)/bin/pip: requirements/installer.lock
 	@python=$(PYTHON); $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 15) \
 	    and "Rankwright needs a Python from 3.11 to 3.15, this is %d.%d; name another: make PYTHON=python3.14" % sys.version_info[:2])' \
 	    && { test -x $@ || $$python -m venv $(VENV); }
@@ -163,17 +163,17 @@ $(VENV)/bin/pip: requirements-uv.lock
 	    || $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $< 2> $(VENV)/pip.log || true
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/bin/pip requirements.lock pyproject.toml client/pyproject.toml
-	$(call install,--require-hashes -r requirements.lock)
+$(VENV)/.runtime: $(VENV)/bin/pip requirements/runtime.lock pyproject.toml client/pyproject.toml
+	$(call install,--require-hashes -r requirements/runtime.lock)
 	$(call install,--no-deps --no-build-isolation --editable . --editable client)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
-	$(call install,--require-hashes -r requirements-dev.lock)
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.lock
+	$(call install,--require-hashes -r requirements/dev.lock)
 	@touch $@
 
-$(VENV)/.bench: $(VENV)/.dev requirements-bench.lock
-	$(call install,--require-hashes -r requirements-bench.lock)
+$(VENV)/.bench: $(VENV)/.dev requirements/bench.lock
+	$(call install,--require-hashes -r requirements/bench.lock)
 	@touch $@
 
 $(PEERS)/.peers: benchmarks/requirements-peers.txt

@@ -121,7 +121,14 @@ def _describe(folder: Path, version: str) -> None:
     _run(python, "-m", "pip", "install", "--quiet", SBOM_TOOL)
     target = DIST / f"rankwright-{version}.cdx.json"
     options = ["--output-reproducible", "--of", "JSON", "-o", str(target)]
-    _run(python, "-m", "cyclonedx_py", "requirements", *options, str(ROOT / "requirements.lock"))
+    _run(
+        python,
+        "-m",
+        "cyclonedx_py",
+        "requirements",
+        *options,
+        str(ROOT / "requirements/runtime.lock"),
+    )
     parts = json.loads(target.read_text())["components"]
     assert {"fastapi", "numpy", "xlsxwriter"} <= {each["name"].lower() for each in parts}, target
 
@@ -129,7 +136,7 @@ def _describe(folder: Path, version: str) -> None:
 def _install(folder: Path) -> str:
     """Install both wheels where nothing of this checkout is; return the Python there."""
     python = _environment(folder)
-    locked = ["--require-hashes", "-r", str(ROOT / "requirements.lock")]
+    locked = ["--require-hashes", "-r", str(ROOT / "requirements/runtime.lock")]
     _run(python, "-m", "pip", "install", "--quiet", *locked)
     wheels = map(str, DIST.glob("*.whl"))
     _run(python, "-m", "pip", "install", "--quiet", "--no-deps", *wheels)

@@ -148,7 +148,7 @@ def fetch(version: Version) -> Path | None:
 def environment_of(version: Version, python: Path) -> Path:
     """Make the environment of a Python, unless it is there and of these locks; return its interpreter."""
     folder = ENVIRONMENTS / spelled(version)
-    lock, stamp = (ROOT / "requirements.lock").read_text(), folder / "installed.lock"
+    lock, stamp = (ROOT / "requirements/runtime.lock").read_text(), folder / "installed.lock"
     own = folder / "bin" / "python"
     if not stamp.is_file() or stamp.read_text() != lock:
         shutil.rmtree(folder, ignore_errors=True)
@@ -158,13 +158,13 @@ def environment_of(version: Version, python: Path) -> Path:
         pip: list[str | Path] = [own, "-m", "pip", "install", "--no-compile"]
         if uv.exists():
             pip = [uv, "pip", "install", "--python", own]
-        install = [*pip, "--quiet", "--require-hashes", "-r", ROOT / "requirements.lock"]
+        install = [*pip, "--quiet", "--require-hashes", "-r", ROOT / "requirements/runtime.lock"]
         log = folder / "pip.log"
         with log.open("w") as file:
             done = subprocess.run(install, stderr=file, check=False)
         if done.returncode:
             sys.exit(
-                f"{log.read_text()}\nPython {spelled(version)}: requirements.lock cannot be installed"
+                f"{log.read_text()}\nPython {spelled(version)}: requirements/runtime.lock cannot be installed"
             )
         stamp.write_text(lock)
     return own
