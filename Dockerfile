@@ -38,7 +38,7 @@ COPY core /app/core
 COPY app /app/app
 COPY migrations /app/migrations
 COPY workers /app/workers
-COPY --chmod=0755 docker/rankwright /usr/local/bin/rankwright
+COPY --chmod=0755 deploy/rankwright /usr/local/bin/rankwright
 RUN python -m compileall -q /app
 
 WORKDIR /var/lib/rankwright

@@ -28,7 +28,7 @@ serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .r
 	@$(BIN)/rankwright serve
 
 secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/.
-	@docker/make-secrets
+	@deploy/make-secrets
 
 # All tests of a file run in one process, so that its fixtures are made once.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0

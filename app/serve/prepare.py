@@ -121,7 +121,7 @@ def make_cluster_secret(path: Path) -> None:
     os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         subprocess.run(
-            # As in docker/make-secrets. It never ends: whoever has the file is a member of the cluster.
+            # As in deploy/make-secrets. It never ends: whoever has the file is a member of the cluster.
             [
                 *(
                     "openssl",

@@ -464,7 +464,7 @@ def engine() -> Iterator[Engine]:
         found.secrets.mkdir(mode=0o700)
         for name, password in PASSWORDS.items():
             (found.secrets / name).write_text(f"{password}\n")
-        run([ROOT / "docker" / "make-secrets", found.secrets])  # it makes what is missing
+        run([ROOT / "deploy" / "make-secrets", found.secrets])  # it makes what is missing
         yield found
 
 

@@ -69,9 +69,9 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
 
 
 def make_secrets(folder: Path) -> dict[str, str]:
-    """Return the passwords in the files, and the printed lines, after `docker/make-secrets`."""
+    """Return the passwords in the files, and the printed lines, after `deploy/make-secrets`."""
     done = subprocess.run(
-        [ROOT / "docker" / "make-secrets"],
+        [ROOT / "deploy" / "make-secrets"],
         cwd=folder,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,

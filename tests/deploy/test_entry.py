@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def begin(tmp_path: Path, *words: str, **variables: str) -> subprocess.Popen[str]:
     """Run the command as in a container, with this checkout in the place of the image's code."""
     script = tmp_path / "rankwright"
-    script.write_text((ROOT / "docker" / "rankwright").read_text().replace("/app/", f"{ROOT}/"))
+    script.write_text((ROOT / "deploy" / "rankwright").read_text().replace("/app/", f"{ROOT}/"))
     kept = {name: text for name, text in os.environ.items() if not name.startswith("RANKWRIGHT_")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.Popen(
