@@ -71,7 +71,7 @@ sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client chaos deploy docs/build.py docs/check.py docs/builder examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client tests/chaos deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a plain endpoint; prints the tables of docs/benchmarks.md.
@@ -83,14 +83,14 @@ smallest: $(VENV)/.dev  ## Run every benchmark once in its smallest form, to che
 peers: $(VENV)/.dev $(PEERS)/.peers  ## Create the environment of FLAML, AutoGluon and other peers for `python -m benchmarks.auto`.
 
 chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and check that no job is lost; takes hours.
-	$(BIN)/python -m chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
+	$(BIN)/python -m tests.chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
 long: $(VENV)/.dev kernels lint  ## Run all tests in their long form; takes an hour.
 	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from openapi.json and hostile ones to the console, and measure how costs grow with length; 20 minutes.
-	$(BIN)/python -m fuzz
-	$(BIN)/python -m fuzz.growth
+	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.fuzz.growth
 
 clients: $(VENV)/.dev  ## Test clients made by code generators, and those of Triton, KServe and MLflow (needs node and a JDK).
 	$(BIN)/python -m tests.clients

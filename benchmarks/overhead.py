@@ -41,9 +41,9 @@ from rankwright.resources import Job
 from app.datasets.matrices import Columns, read_table
 from benchmarks import rounds
 from benchmarks.fan_out import ONE_THREAD, write_table
-from chaos import inside, processes
 from core import RankBoost, save
 from examples.demo import running_service
+from tests.chaos import inside, processes
 from workers.fit_process import environment_of_fit
 
 ROWS, FEATURES, ROUNDS = 200_000, 30, 1_600

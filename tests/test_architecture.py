@@ -13,7 +13,6 @@ import grimp
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("core", "app", "migrations", "workers")
-OURS = (*PACKAGES, "tests", "benchmarks", "chaos", "fuzz", "examples")
 
 # Code that runs whatever bytes or text it is given.
 FORBIDDEN_IMPORTS = {

@@ -13,12 +13,12 @@ import pytest
 
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
-from chaos import inside, mutants
-from chaos.audit import audit
-from chaos.deployments import SHORT_LEASES, Embedded
-from chaos.orders import KILL
-from chaos.run import Plan, Run
-from chaos.workload import Ledger
+from tests.chaos import inside, mutants
+from tests.chaos.audit import audit
+from tests.chaos.deployments import SHORT_LEASES, Embedded
+from tests.chaos.orders import KILL
+from tests.chaos.run import Plan, Run
+from tests.chaos.workload import Ledger
 from tests.e2e import queue_story
 
 SEAMS = ("finish",)

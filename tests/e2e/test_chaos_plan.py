@@ -18,14 +18,14 @@ from app.jobs.dispatcher import Reaper
 from app.platform import failpoints
 from app.platform.database import Database
 from app.platform.settings import Settings
-from chaos import inside
-from chaos.aims import AIMS
-from chaos.assaults import ASSAULTS, STOP, TOUCHES, Assaults
-from chaos.deployments import Embedded, Outage
-from chaos.mutants import MUTANTS
-from chaos.orders import PASSED_BY, SEAMS, Orders
-from chaos.outages import Outages
-from chaos.recovery import late, recoveries
+from tests.chaos import inside
+from tests.chaos.aims import AIMS
+from tests.chaos.assaults import ASSAULTS, STOP, TOUCHES, Assaults
+from tests.chaos.deployments import Embedded, Outage
+from tests.chaos.mutants import MUTANTS
+from tests.chaos.orders import PASSED_BY, SEAMS, Orders
+from tests.chaos.outages import Outages
+from tests.chaos.recovery import late, recoveries
 
 
 def test_a_seam_that_is_behind_is_armed_more_often_than_any_other(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_an_outage_that_is_cut_short_is_not_counted() -> None:
 def test_a_disk_of_its_own_is_full_and_has_room_again(tmp_path: Path) -> None:
     steps = """
 import errno, pathlib, sys
-from chaos.disk import LEFT, Disk, leave_mounts_behind
+from tests.chaos.disk import LEFT, Disk, leave_mounts_behind
 if not leave_mounts_behind():
     sys.exit(77)
 disk, file = Disk(pathlib.Path("own")), pathlib.Path("own/file")

@@ -22,7 +22,7 @@ from rankwright import Client
 from core import RankBoost, load
 from core.metrics import auc
 from examples import demo, tumours
-from fuzz.machine import Fuzzer
+from tests.fuzz.machine import Fuzzer
 from tests.harness import children_of, is_running, run_here
 from tests.long_form import LONG_FORM
 from tests.servers import eventually

@@ -26,7 +26,7 @@ from app.platform.processes import child_environment
 from app.platform.settings import Settings
 from app.platform.tables import Job
 from app.training.cluster import read_security
-from chaos import inside
+from tests.chaos import inside
 from tests.harness import OWNER, Shop, csv_table, warm_process
 from tests.long_form import long_form
 from tests.servers import eventually

@@ -13,9 +13,9 @@ import pytest
 import starlette.formparsers
 from starlette.routing import Route
 
-from fuzz.console import ROUTES, ConsoleFuzzer, Known
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service, table
+from tests.fuzz.console import ROUTES, ConsoleFuzzer, Known
 from tests.long_form import LONG_FORM
 
 

@@ -15,13 +15,13 @@ from app.operations.housekeeping import sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.tables import Dataset, Job
-from chaos.disk import Disk
 from tests.app.live_service import table
 from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing
 from tests.app.version_steps import made
 from tests.app.workbench import OWNER, Workbench
+from tests.chaos.disk import Disk
 
 N_PARTS = 3
 FIELDS = {"name": "people", "label": "left", "positive": "yes"}

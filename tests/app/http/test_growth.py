@@ -1,4 +1,4 @@
-"""No header or parameter costs much more than its bytes: the short form of `python -m fuzz.growth`."""
+"""No header or parameter costs much more than its bytes: the short form of `python -m tests.fuzz.growth`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fuzz.growth import (
+from tests.app.live_service import Service
+from tests.fuzz.growth import (
     HEADERS,
     SHORT_FILLINGS,
     Meter,
@@ -20,7 +21,6 @@ from fuzz.growth import (
     query_places,
     too_fast,
 )
-from tests.app.live_service import Service
 
 ROUTES = (("GET", b"/console/static/console.css"), ("POST", b"/v1/datasets/validate?label=left"))
 

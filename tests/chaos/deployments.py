@@ -26,9 +26,9 @@ from app.platform.migrate import upgrade
 from app.platform.processes import die_with_parent
 from app.platform.settings import Settings
 from app.serve.broker import socket_path
-from chaos import inside, processes
-from chaos.disk import Disk
-from chaos.processes import Found
+from tests.chaos import inside, processes
+from tests.chaos.disk import Disk
+from tests.chaos.processes import Found
 from tests.servers import PostgresServer, ValkeyServer
 
 OWNER = "default"
@@ -67,7 +67,7 @@ class Deployment(ABC):
 
     name: str
     changes: tuple[str, ...] = ()
-    """The changes of `chaos.mutants` that all its processes have, mutants or not."""
+    """The changes of `mutants` that all its processes have, mutants or not."""
 
     n_workers: int
     """How many worker processes it has."""

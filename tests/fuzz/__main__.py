@@ -20,8 +20,8 @@ from app.access import service as keys
 from app.platform.database import Database
 from app.platform.settings import Settings
 from examples import demo
-from fuzz.console import ConsoleFuzzer, Known
-from fuzz.machine import Fuzzer, Tally
+from tests.fuzz.console import ConsoleFuzzer, Known
+from tests.fuzz.machine import Fuzzer, Tally
 
 CASES, CREATES, ROUNDS = 10_000, 50, 40
 MARK = "theirs_alone"  # stands in all that is another owner's, and in no request

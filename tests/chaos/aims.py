@@ -14,7 +14,7 @@ class Aim:
     """What each process of a role is armed with as it starts."""
 
     assaults: Sequence[str] = ()
-    """What is done at random moments, by the names in `chaos.assaults`."""
+    """What is done at random moments, by the names in `assaults`."""
 
     last: Sequence[str] = ()
     """What is done once, when the callers have stopped and no more jobs than that are under way."""

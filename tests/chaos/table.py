@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.platform.failpoints import POINTS
-from chaos.orders import KILL, SEAMS
-from chaos.recovery import summary
-from chaos.run import Report
+from tests.chaos.orders import KILL, SEAMS
+from tests.chaos.recovery import summary
+from tests.chaos.run import Report
 
 SHOWN = 20
 

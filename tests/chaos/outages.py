@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from chaos.deployments import Outage
+from tests.chaos.deployments import Outage
 
 EARLIEST, LATEST = 0.1, 0.8
 """The shares of a run's kills between which an outage begins."""

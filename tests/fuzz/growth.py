@@ -1,4 +1,4 @@
-"""`python -m fuzz.growth`: whatever a caller can make longer is made twice as long, three times.
+"""`python -m tests.fuzz.growth`: whatever a caller can make longer is made twice as long, three times.
 
 Each header, parameter, path and body is filled with what parsers are known to take quadratic time for. The cost of a
 request is the CPU time of the application, called in this process. It fails where eight times the length costs much
@@ -427,7 +427,7 @@ def application(app: ASGIApp, settings: Settings) -> ASGIApp:
 
 def main() -> None:
     """Measure all places with all fillings."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.growth", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.growth", description=__doc__)
     parser.add_argument("--only", default="", help="places whose name has this text")
     given = parser.parse_args()
     from tests.app.live_service import running  # a service with a model, without workers

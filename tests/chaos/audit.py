@@ -26,7 +26,7 @@ from app.platform.tables import (
     JobState,
     Model,
 )
-from chaos.workload import Ledger
+from tests.chaos.workload import Ledger
 
 BEGINS = {"queued"}
 FOLLOWS: dict[str, set[str]] = {

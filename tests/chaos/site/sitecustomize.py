@@ -1,5 +1,5 @@
 """Python runs this before a process's own first line, where this folder stands on PYTHONPATH."""
 
-from chaos import inside
+from tests.chaos import inside
 
 inside.take_orders()

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from app.ingest.formats import CONTENT_TYPES, JSON_ARRAY
-from fuzz.sound import Request, World
+from tests.fuzz.sound import Request, World
 
 SOUND = 0.5  # share of the requests that take all that is known to work
 MIXED = 0.3  # of the others' parts, the share that do

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app.platform.failpoints import POINTS
-from chaos import inside
+from tests.chaos import inside
 
 _WRITERS = ("api", "worker")
 PASSED_BY: dict[str, tuple[str, ...]] = {

@@ -12,15 +12,15 @@ from app.operations.housekeeping import sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
-from chaos.aims import Aim
-from chaos.assaults import Assaults
-from chaos.audit import Counts, audit, count_jobs, owners_of_jobs
-from chaos.deployments import Deployment
-from chaos.logs import Firing, Logs
-from chaos.orders import KILL, PASSED_BY, SEAMS, STOPPED_AT, Orders
-from chaos.outages import Outages
-from chaos.recovery import Recovery, late, recoveries
-from chaos.workload import Caller, Ledger
+from tests.chaos.aims import Aim
+from tests.chaos.assaults import Assaults
+from tests.chaos.audit import Counts, audit, count_jobs, owners_of_jobs
+from tests.chaos.deployments import Deployment
+from tests.chaos.logs import Firing, Logs
+from tests.chaos.orders import KILL, PASSED_BY, SEAMS, STOPPED_AT, Orders
+from tests.chaos.outages import Outages
+from tests.chaos.recovery import Recovery, late, recoveries
+from tests.chaos.workload import Caller, Ledger
 
 TICK_SECONDS = 0.1
 DEAL_SECONDS = 0.5

@@ -18,9 +18,9 @@ import psycopg
 import redis
 
 from app.platform.broker import QUEUE
-from chaos import inside, processes
-from chaos.deployments import Deployment, Embedded, Split
-from chaos.disk import Disk
+from tests.chaos import inside, processes
+from tests.chaos.deployments import Deployment, Embedded, Split
+from tests.chaos.disk import Disk
 
 STORM_SECONDS = (1.0, 12.0)
 """How long another process holds SQLite's lock: also longer than the busy timeout."""

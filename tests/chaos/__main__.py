@@ -1,4 +1,4 @@
-"""`python -m chaos`: attack both deployments, and exit with 1 if anything was found; for a mutant, if nothing was."""
+"""`python -m tests.chaos`: attack both deployments; exit with 1 if anything was found, for a mutant if nothing was."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chaos.aims import AIMS
-from chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
-from chaos.disk import leave_mounts_behind
-from chaos.orders import SEAMS
-from chaos.run import GIVEN_UP, Plan, Report, Run
-from chaos.table import print_reports
+from tests.chaos.aims import AIMS
+from tests.chaos.deployments import DEPLOYMENTS, SHORT_LEASES, Split
+from tests.chaos.disk import leave_mounts_behind
+from tests.chaos.orders import SEAMS
+from tests.chaos.run import GIVEN_UP, Plan, Report, Run
+from tests.chaos.table import print_reports
 
 QUIET_SECONDS = 240.0
 SECONDS_PER_KILL = 15.0

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
-from chaos import inside
+from tests.chaos import inside
 
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 

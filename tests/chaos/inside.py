@@ -1,7 +1,7 @@
 """The harness's code inside the processes of a deployment: each takes its orders before its first line.
 
-`chaos/site` stands on their PYTHONPATH. So every process is armed by an environment variable when it starts, also if
-`serve` or a worker starts it. No code of the service knows of this.
+`tests/chaos/site` is on their PYTHONPATH, so an environment variable arms every process when it starts, also those
+that `serve` or a worker starts. No code of the service knows of this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chaos import mutants
+from tests.chaos import mutants
 
 FOLDER = "CHAOS_FOLDER"
 MUTANTS = "CHAOS_MUTANTS"
@@ -34,9 +34,9 @@ def role_of(command: Sequence[str]) -> str | None:
 
 def environment(folder: Path, changes: Sequence[str]) -> Mapping[str, str]:
     """Return the variables by which a process, and all that it starts, take orders from the folder."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     return {
-        "PYTHONPATH": os.pathsep.join([str(root / "chaos" / "site"), str(root)]),
+        "PYTHONPATH": os.pathsep.join([str(root / "tests" / "chaos" / "site"), str(root)]),
         FOLDER: str(folder),
         MUTANTS: ",".join(changes),
     }
