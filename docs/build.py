@@ -59,7 +59,7 @@ def main() -> None:
 
 def reference() -> dict[str, list[str]]:
     """Return the lines of every page of the reference, by its path."""
-    api = Api.read(ROOT / "openapi.json")
+    api = Api.read(ROOT / "docs" / "openapi.json")
     errors = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     pages, _ = python_pages()
     pages |= command_pages()

@@ -60,7 +60,7 @@ def faults() -> chain[checks.Fault]:
     """Return all faults of the site."""
     pages, api, names, commands = (
         read_site(SITE),
-        Api.read(ROOT / "openapi.json"),
+        Api.read(ROOT / "docs" / "openapi.json"),
         find_names(),
         find_commands(),
     )

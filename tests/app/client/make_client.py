@@ -1,4 +1,4 @@
-"""`make openapi`: write the service's own description, openapi.json, and from it two modules of the client:
+"""`make openapi`: write the service's own description, docs/openapi.json, and from it two modules of the client:
 types.py, what the service answers, and api.py, what it can be asked.
 
 All three are in the repository; a test makes them anew and compares.
@@ -21,7 +21,7 @@ from app.platform.settings import Settings
 Schema = Mapping[str, Any]
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENT = ROOT / "openapi.json"
+DOCUMENT = ROOT / "docs" / "openapi.json"
 CLIENT = ROOT / "client" / "rankwright"
 WIDTH = 100
 HEAD = '''"""What the service answers: every object of its API, by the name that /openapi.json has for it.
