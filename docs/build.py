@@ -33,7 +33,7 @@ def main() -> None:
     shutil.copytree(
         ROOT / "docs",
         TARGET,
-        ignore=shutil.ignore_patterns("*.py", "*.json", "__pycache__", "builder"),
+        ignore=shutil.ignore_patterns("*.py", "*.json", "*.toml", "__pycache__", "builder"),
     )
     folders = Folders(ROOT, TARGET)
     for name, lines in reference().items():
@@ -53,7 +53,7 @@ def main() -> None:
             path.write_text(
                 folders.with_links(path, path.read_text(encoding="utf-8")), encoding="utf-8"
             )
-    settings = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    settings = (ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8")
     (ROOT / ".zensical.toml").write_text(configuration(settings, TARGET), encoding="utf-8")
 
 

@@ -75,7 +75,9 @@ def faults() -> chain[checks.Fault]:
     }
     allowed |= {"core.bounds", "rankwright", "rankwright.errors"}
     settings = [f"RANKWRIGHT_{name.upper()}" for name in Settings.model_fields]
-    given = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    given = tomllib.loads((ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8"))["project"][
+        "nav"
+    ]
     queries = checks.queries(pages, api, public, commands, settings)
     return chain(
         checks.sizes(pages),
