@@ -68,7 +68,7 @@ def test_the_audit_is_content_with_the_service_as_it_is(tmp_path: Path, sqlite_u
 
 @pytest.mark.parametrize("name", mutants.MUTANTS)
 def test_every_mutant_finds_its_text(name: str) -> None:
-    root = Path(mutants.__file__).parents[1]
+    root = Path(mutants.__file__).parents[2]
     for module, n in Counter(change.module for change in mutants.MUTANTS[name]).items():
         source = (root / module.replace(".", "/")).with_suffix(".py").read_text()
         changes = [change for change in mutants.MUTANTS[name] if change.module == module]

@@ -106,7 +106,7 @@ disk.close()
 assert not file.exists()
 """
     command = [sys.executable, "-c", steps]
-    path = {"PYTHONPATH": str(Path(inside.__file__).parents[1])}
+    path = {"PYTHONPATH": str(Path(inside.__file__).parents[2])}
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | path, check=False)
     if done.returncode == 77:
         pytest.skip("this process may not mount a file system")
