@@ -1,6 +1,6 @@
 # `make demo` and `make test` are the two commands a newcomer needs; `make help` lists the rest.
 # The tests run on the Python of the image: CI fetches it where the machine has another.
-PYTHON ?= $(if $(CI),$(shell python3 -m tests.pythons image),python3)
+PYTHON ?= $(if $(CI),$(shell python3 -m tools.pythons image),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
@@ -37,7 +37,7 @@ check:  ## Style, types, and the tests affected by the changes since origin/main
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
 
 changed: $(VENV)/.dev
-	@found=$$($(BIN)/python -m tests.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
+	@found=$$($(BIN)/python -m tools.changed); test -z "$$found" || { echo "$$found"; $(PYTEST) $$found $(PYTEST_ARGS); }
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
@@ -51,7 +51,7 @@ kernels: $(VENV)/.dev
 	$(BIN)/python -m workers.compile
 
 pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on each other supported Python of this machine, each in its own environment.
-	$(BIN)/python -m tests.pythons $(PYTHONS)
+	$(BIN)/python -m tools.pythons $(PYTHONS)
 
 browser:  ## Install headless Chromium and nginx from Debian for the tests of the console; asks for root if needed.
 	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \
@@ -71,7 +71,7 @@ sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all 
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client tests/chaos deploy docs/build.py docs/check.py docs/builder examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a plain endpoint; prints the tables of docs/benchmarks.md.
@@ -93,8 +93,8 @@ fuzz: $(VENV)/.dev  ## Send 10,000 requests made from openapi.json and hostile o
 	$(BIN)/python -m tests.fuzz.growth
 
 clients: $(VENV)/.dev  ## Test clients made by code generators, and those of Triton, KServe and MLflow (needs node and a JDK).
-	$(BIN)/python -m tests.clients
-	$(BIN)/python -m tests.standard_clients
+	$(BIN)/python -m tools.clients
+	$(BIN)/python -m tools.standard_clients
 
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \

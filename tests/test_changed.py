@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 import pytest
 
-from tests import changed
+from tools import changed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import pythons
+from tools import pythons
 
 NEXT = (3, sys.version_info.minor + 1)
 

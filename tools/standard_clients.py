@@ -1,6 +1,6 @@
 """`make clients`: clients that nobody here wrote, as their wheels have them, against a running service.
 
-    python -m tests.standard_clients [NAME ...]     # triton, kserve, mlflow, sagemaker
+    python -m tools.standard_clients [NAME ...]     # triton, kserve, mlflow, sagemaker
 
 Each client runs in an environment of its own, in two versions. What it gets must be what our own door answers. MLflow's
 client and SageMaker can send no key. Needs the package registry. This file is also what runs inside the environments:
@@ -220,7 +220,7 @@ def run_in_environment(client: str, packages: str, asked: Path, folder: Path) ->
 
     It has the oldest Python that is here: KServe's client does not install on the newest.
     """
-    from tests.pythons import find_pythons
+    from tools.pythons import find_pythons
 
     oldest = next(iter(find_pythons().values()), Path(sys.executable))
     without_pip = () if packages else ("--without-pip",)

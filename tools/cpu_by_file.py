@@ -1,4 +1,4 @@
-"""A plugin that ends a run with the CPU seconds of each file's tests: `make test PYTEST_ARGS="-p tests.cpu_by_file"`.
+"""A plugin that ends a run with the CPU seconds of each file's tests: `make test PYTEST_ARGS="-p tools.cpu_by_file"`.
 
 Processes that a test started count where they ended; what is shared by all, where the run ended.
 """

@@ -1,15 +1,14 @@
 """What a head does, as one file; and where two heads differ. Run by hand before and after a change that moves code.
 
-    python -m tests.pins record before.json
-    python -m tests.pins compare before.json after.json
+    python -m tools.pins record before.json
+    python -m tools.pins compare before.json after.json
 
-The record of a head lies in tests/pinned/COMMIT.json.xz. It holds on one kind of machine: another processor or other
-libraries may round a sum differently.
+Compare records of one machine: another processor or other libraries may round a sum differently.
 
 A file has hashes of each form of each ranker on three real tables (in memory, by columns, over hosts in this process;
 on one thread and on two), of each public metric on drawn tables, the description of the API, the answers of a session
 over all its operations, and seconds and peak memory of each form. The artifacts lie in a folder beside the file:
-`python -m tests.pins score FOLDER` opens those of another head and hashes their scores.
+`python -m tools.pins score FOLDER` opens those of another head and hashes their scores.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import dataclasses
 import hashlib
 import inspect
 import json
-import lzma
 import re
 import resource
 import sys
@@ -535,16 +533,9 @@ def record(target: Path) -> None:
     target.write_text(json.dumps(pins, indent=1, sort_keys=True) + "\n")
 
 
-def read(file: Path) -> Pins:
-    """Read a record; one whose name ends in .xz is compressed."""
-    data = file.read_bytes()
-    pins: Pins = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
-    return pins
-
-
 def compare(before: Path, after: Path) -> int:
     """Print where two files differ; returns how many places, without those of speed."""
-    one, other = read(before), read(after)
+    one, other = (json.loads(file.read_bytes()) for file in (before, after))
     for name in one["speed"].keys() & other["speed"].keys():
         for metric, value in one["speed"][name].items():
             now = other["speed"][name][metric]

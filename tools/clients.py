@@ -2,7 +2,7 @@
 
 openapi-python-client and openapi-typescript may warn of nothing. Tours in TypeScript are type-checked first. Needs the
 package registries, node and a JDK; openapi-generator and Go come as wheels. The names of tours leave others out:
-`python -m tests.clients java go`.
+`python -m tools.clients java go`.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def main(which: str) -> None:
     for version, python in found.items():
         print(f"Python {spelled(version)} ({python}):", flush=True)
         own = environment_of(version, python)
-        smoke = [str(own), "-m", "tests.pythons", "smoke"]
+        smoke = [str(own), "-m", "tools.pythons", "smoke"]
         environment = os.environ | {"PYTHONPATH": str(ROOT / "client")}
         ran = subprocess.run(smoke, cwd=ROOT, env=environment, check=False)
         if ran.returncode:

@@ -1,8 +1,8 @@
 """Break the code in many places, one at a time, and see whether the tests of its room fail. Run by hand; takes hours.
 
-    python -m tests.mutate run caught.json --places 300
-    python -m tests.mutate run before.json --places 300 --tests COMMIT     # the same places, with the tests of a commit
-    python -m tests.mutate compare before.json caught.json
+    python -m tools.mutate run caught.json --places 300
+    python -m tools.mutate run before.json --places 300 --tests COMMIT     # the same places, with the tests of a commit
+    python -m tools.mutate compare before.json caught.json
 
 The places are drawn by a seed from the rooms of `ROOMS`: a comparison, a sum, an `and`, a `not` or a whole number that
 becomes another. Each is tried in a copy of the checkout, with the tests of its room, those that name its module first.
@@ -159,17 +159,17 @@ def run(file: Path, n_places: int, seed: int, tests: str | None) -> None:
             if key not in caught:
                 caught[key] = is_caught(place, root)
                 file.write_text(json.dumps(caught, indent=1))
-                print(len(caught), "caught " if caught[key] else "MISSED ", key, flush=True)  # noqa: T201
-    print(f"{sum(caught.values())} of {len(caught)} are caught")  # noqa: T201
+                print(len(caught), "caught " if caught[key] else "MISSED ", key, flush=True)
+    print(f"{sum(caught.values())} of {len(caught)} are caught")
 
 
 def compare(before: Path, after: Path) -> None:
     """Print how many are caught in both files, and which are no longer; then the exit code is 1."""
     then, now = json.loads(before.read_text()), json.loads(after.read_text())
     both = then.keys() & now.keys()
-    print(f"caught: {sum(then[key] for key in both)} then, {sum(now[key] for key in both)} now")  # noqa: T201
+    print(f"caught: {sum(then[key] for key in both)} then, {sum(now[key] for key in both)} now")
     lost = sorted(key for key in both if then[key] and not now[key])
-    print(*lost, sep="\n")  # noqa: T201
+    print(*lost, sep="\n")
     sys.exit(bool(lost))
 
 

@@ -1,0 +1,1 @@
+"""Tools that developers and the Makefile run: `python -m tools.NAME`."""
