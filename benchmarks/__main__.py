@@ -45,11 +45,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         "--data plain --rows 1000 --repeats 1 --threads 1",
         "--data plain wide missing mixed rare rarer",
     ),
-    "scaling": _of("--most-rows 10000"),
     "treerank": _of("--rows 1000 --repeats 1"),
     "svm": _of("--rows 1000 --small 1000 --plain-seconds 0", "--plain-seconds 10", within=True),
-    "martirank": _of("--rows 1000 --stream 1000 --test-rows 1000 --repeats 1", within=True),
-    "fan_out": _of("--rows 400 --repeats 1"),
     "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
     "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
     "coverage": _of(
@@ -65,9 +62,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "portfolio": _of(
         "--drawn 150 --settings 2 --seconds .05 --library 2", in_bench=False, within=True
     ),
-    "large_table": _of("--rows 2000 --rounds 3 --trained-on 500", in_bench=False),
     "label_noise": _of("--drawn premise --rows 400 --repeats 2", in_bench=False, within=False),
-    "mixed_score": _of("--pairs 1 --seconds .3 --rows 300 --rounds 3", in_bench=False),
     "monotone": _of("--drawn-rows 300 --repeats 1 --grid-rows 5", in_bench=False, within=True),
     "reasons": _of(
         "--drawn-rows 300 --explained 2 --rounds 1 --trees 3", in_bench=False, within=True
@@ -77,9 +72,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "soak": _of("--minutes .05 --clients 1", in_bench=False),
     "upload": _of("--megabytes 2 --repeats 1 --files 2 --rows 300", in_bench=False),
     "very_top": _of("--drawn-rows 400 --repeats 1 --rounds 5", in_bench=False, within=True),
-    "words": _of(
-        "--rows 300 --logistic-rows 200 --algorithms rankboost", in_bench=False, within=True
-    ),
 }
 LEFT_OUT: Mapping[str, str] = {
     "auto": "takes tables of one's own; tests/test_benchmark_auto.py runs it",

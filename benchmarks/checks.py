@@ -100,10 +100,6 @@ def _evaluation(**columns: Any) -> Any:
     return SimpleNamespace(id="e", dataset_name="newer", dataset_version=1, level=LEVEL, **columns)
 
 
-def _odds(mean: float) -> Callable[[int, np.random.Generator], Floats]:
-    return lambda n, rng: rng.normal(mean, 1.5, n)
-
-
 def wave(odds: Floats) -> Floats:
     """Return log odds that are off by up to .12 in probability, S-shaped, where those that are given have slope 1.
 

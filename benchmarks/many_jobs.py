@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import local
@@ -29,11 +32,13 @@ import rankwright
 from rankwright import types
 
 from benchmarks import at_least_one
-from benchmarks.fan_out import ONE_THREAD, more_workers
 from examples.demo import running_service
 
 JOBS, CLIENTS, WORKERS = 1_000, 32, 2
 ROWS, FEATURES, ROUNDS = 1_000, 10, 20
+ONE_THREAD = {"RANKWRIGHT_WORKER_SLOTS": "1", "RANKWRIGHT_JOB_THREADS": "1"}
+START_SECONDS = 120.0
+"""How long a worker may take to be ready."""
 
 
 def write_table(path: Path) -> None:
@@ -42,6 +47,29 @@ def write_table(path: Path) -> None:
     X = rng.normal(size=(ROWS, FEATURES))
     y = (X[:, 0] + rng.normal(size=ROWS) > 0.5).astype(np.int8)
     pq.write_table(pa.table({f"x{j}": X[:, j] for j in range(FEATURES)} | {"y": y}), path)
+
+
+@contextmanager
+def more_workers(n: int, state: Path, client: rankwright.Client) -> Iterator[None]:
+    """Run so many workers beside the service's own, until the block ends."""
+    environment = os.environ | ONE_THREAD | {"RANKWRIGHT_STATE_DIR": str(state)}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "workers"], env=environment, stderr=subprocess.DEVNULL
+        )
+        for _ in range(n)
+    ]
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while f"{1 + n} heard from" not in str(client.health("staffed").to_json()):
+            if time.monotonic() > deadline:
+                sys.exit(f"{n} more workers were not ready within {START_SECONDS:.0f} s")
+            time.sleep(0.1)
+        yield
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.wait()
 
 
 class Submitter:

@@ -35,12 +35,15 @@ from statistics import fmean, median, stdev
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rankwright import types
 from rankwright.resources import Job
 
 from app.datasets.matrices import Columns, read_table
 from benchmarks import rounds
-from benchmarks.fan_out import ONE_THREAD, write_table
+from benchmarks.many_jobs import ONE_THREAD
+from benchmarks.stumps import make_data
 from core import RankBoost, save
 from examples.demo import running_service
 from tests.chaos import inside, processes
@@ -249,7 +252,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="rw-") as name:
         folder = Path(name)
         path = folder / "table.parquet"
-        write_table(path, given.rows)
+        X, y = make_data(given.rows, FEATURES, seed=0)
+        columns = dict(zip(NAMES, X.T, strict=True)) | {"y": y.astype(np.int8)}
+        pq.write_table(pa.table(columns), path)
         if given.repeats:
             compare(folder, path, given.rounds, given.repeats)
         if given.pairs:

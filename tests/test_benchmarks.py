@@ -129,14 +129,12 @@ def test_the_smallest_form_of_what_takes_processes(name: str, arguments: list[st
     ("name", "arguments", "words"),
     [
         ("coverage", ["--trials", "0"], "--trials: must be at least 1, got 0"),
-        ("martirank", ["--repeats", "-1"], "--repeats: must be at least 1, got -1"),
         ("label_noise", ["--drawn"], "there is no table"),
         ("latency", ["--at-most", "1.2"], "--at-most needs --against"),
         ("latency", ["--against", "no-such-commit"], "git has no commit 'no-such-commit'"),
         ("latency", ["--tours", "0"], "--tours: must be at least 1, got 0"),
         ("overhead", ["--repeats", "0", "--pairs", "0"], "nothing would be measured"),
         ("scale", ["--workers", "1", "--rounds", "1"], "--rounds must be at least 2, got 1"),
-        ("scaling", ["--most-rows", "10"], "--most-rows must be at least 10000, got 10"),
     ],
 )
 def test_where_nothing_is_measured_it_ends_with_an_error(
