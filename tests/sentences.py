@@ -1,13 +1,14 @@
 """The sentences of refusals, warnings and notes, in one snapshot: tests/sentences.txt. `make sentences` writes it anew.
 
 Tests hold codes, values and pointers. A test hands a sentence to the fixture `sentences`, which compares it with the
-snapshot. To change a sentence, change it, run `make sentences`, and read the difference.
+snapshot. To change a sentence, change it, run `make sentences` (of whole tests, with all their cases), and read the
+difference.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,48 +26,44 @@ DRAWN = (
 )
 
 
-def read() -> dict[str, list[str]]:
-    """Read the snapshot: the sentences of each test, by its id."""
-    found: dict[str, list[str]] = {}
+def read() -> dict[str, set[str]]:
+    """Read the snapshot: the sentences of each test, by its id without parameters."""
+    found: dict[str, set[str]] = {}
     test = ""
     lines = SNAPSHOT.read_text(encoding="utf-8").splitlines() if SNAPSHOT.exists() else []
     for line in lines:
         if line.startswith("    "):
-            found[test].append(line[4:])
+            found[test].add(line[4:])
         else:
             test = line
-            found[test] = []
+            found[test] = set()
     return found
 
 
-def write(sentences: Mapping[str, Iterable[str]]) -> None:
+def write(sentences: Mapping[str, Set[str]]) -> None:
     """Write the snapshot: a line for the id of each test, and an indented line for each of its sentences."""
     lines = []
-    for test, said in sorted((test, list(said)) for test, said in sentences.items()):
-        if not said:
-            continue
-        lines += [test, *("    " + sentence for sentence in said)]
+    for test, said in sorted(sentences.items()):
+        if said:
+            lines += [test, *("    " + sentence for sentence in sorted(said))]
     SNAPSHOT.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
 class Sentences:
-    """Compares the sentences of one test with the snapshot, in the order in which they are said."""
+    """Compares the sentences of one test with the snapshot."""
 
-    def __init__(self, kept: list[str], folder: Path, *, compare: bool) -> None:
-        self.kept, self.compare, self.said = kept, compare, list[str]()
+    def __init__(self, kept: Set[str], folder: Path, *, compare: bool) -> None:
+        self.kept, self.compare, self.said = kept, compare, set[str]()
         self._folder = str(folder)
 
     def __call__(self, sentence: object) -> None:
-        """Compare a text, or the message of an error, with the next sentence of this test."""
+        """Look for a text, or the message of an error, among the sentences of this test."""
         text = str(sentence).replace(self._folder, "FOLDER")
         for drawn, name in DRAWN:
             text = drawn.sub(name, text)
         text = "\\n".join(text.splitlines())
-        place = len(self.said)
-        self.said.append(text)
-        if self.compare:
-            kept = self.kept[place] if place < len(self.kept) else None
-            assert text == kept, "run `make sentences` and read the difference"
+        self.said.add(text)
+        assert not self.compare or text in self.kept, "run `make sentences` and read the difference"
 
     @contextmanager
     def raises(self, *errors: type[BaseException]) -> Iterator[pytest.ExceptionInfo[Any]]:
@@ -90,16 +87,21 @@ class Sentences:
 def sentences(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sentences]:
     """Compare sentences with the snapshot."""
     node, config = request.node, request.config
-    found = Sentences(
-        config.stash[KEPT].get(node.nodeid, []), tmp_path, compare=not config.getoption("sentences")
-    )
+    kept = config.stash[KEPT].get(without_parameters(node.nodeid), set())
+    found = Sentences(kept, tmp_path, compare=not config.getoption("sentences"))
     yield found
-    node.user_properties.append((PROPERTY, found.said))
-    if found.compare and not failed(node):
+    node.user_properties.append((PROPERTY, sorted(found.said)))
+    parametrised = hasattr(node, "callspec")  # the snapshot has the sentences of all cases
+    if found.compare and not parametrised and not failed(node):
         assert found.said == found.kept, "run `make sentences` and read the difference"
 
 
-KEPT = pytest.StashKey[dict[str, list[str]]]()
+def without_parameters(test: str) -> str:
+    """Return the id of a test without its parameters, so that a sentence is kept once for all cases and databases."""
+    return test.partition("[")[0]
+
+
+KEPT = pytest.StashKey[dict[str, set[str]]]()
 FAILED = pytest.StashKey[bool]()
 
 
@@ -113,7 +115,7 @@ class Snapshot:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.said: dict[str, list[str]] = {}
+        self.said: dict[str, set[str]] = {}
         config.stash[KEPT] = read()
 
     @pytest.hookimpl(wrapper=True)
@@ -130,7 +132,7 @@ class Snapshot:
         """Gather what a test has said; from the processes of xdist, too."""
         for name, said in report.user_properties:
             if name == PROPERTY and report.when == "teardown":
-                self.said[report.nodeid] = list(said)  # type: ignore[call-overload]
+                self.said.setdefault(without_parameters(report.nodeid), set()).update(said)  # type: ignore[arg-type]
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the snapshot. A run of everything leaves out the tests that are gone."""
