@@ -61,7 +61,7 @@ browser:  ## Install headless Chromium and nginx from Debian for the tests of th
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
 
-openapi: $(VENV)/.dev  ## Regenerate openapi.json and the client code made from it.
+openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the client code made from it.
 	$(BIN)/python -m tests.app.client.make_client
 
 sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.
