@@ -330,7 +330,7 @@ def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
             {"job_id": "queued", "seq": 2 + k, "type": "note", "data": {"cut": k}, "at": 1.0}
             for k in range(N_EVENTS)
         ]
-        columns = [sql_column(name) for name in ("job_id", "seq", "type", "at")]
+        columns: list[Any] = [sql_column(name) for name in ("job_id", "seq", "type", "at")]
         session.execute(
             insert(sql_table("job_events", *columns, sql_column("data", JSON()))), events
         )
