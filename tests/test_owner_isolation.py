@@ -20,12 +20,8 @@ FOR_ALL_OWNERS = {
 BY_ANOTHER_SECRET = {
     (
         "access/repository.py",
-        "find_usable",
-    ): "a key is found by its hash, and says who the owner is",
-    (
-        "access/repository.py",
-        "find_key_of_session",
-    ): "a session is found by its hash, and says whose key signed in",
+        "find_caller",
+    ): "a key or session is found by its hash, and says who the owner is",
     (
         "access/repository.py",
         "usable_among",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 import time
 from collections.abc import Callable, Collection, Coroutine, MutableMapping
@@ -20,15 +19,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access import repository, sessions
+from app.access import repository
 from app.access.service import OPERATOR, administers_all
 from app.access.usage import UsageCache
-from app.http.dependencies import Caller, Context, context_of, refuse_unknown
+from app.http.dependencies import Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
 from app.http.server import client_address, network_of
-from app.platform.audit import Actor, acting
 from app.platform.background import TtlCache
+from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
 from app.platform.errors import (
     Forbidden,
@@ -41,13 +40,11 @@ from app.platform.errors import (
 from app.platform.ids import new_id
 from app.platform.outage import OutageMemory
 from app.platform.preload import preload
-from app.platform.sql import Session
-from app.platform.tables import ApiKey
 
 NOTED_EVERY = 60.0
 """Seconds between two updates of a key's last use: each is a write to the database."""
 MAX_NOTED = 10_000
-"""Keys and sessions that a process remembers, to bound its memory."""
+"""Credentials that a process remembers, to bound its memory."""
 REFUSED_FOR = 60.0
 """Seconds for which a process remembers that a secret is not valid."""
 MAX_COMMAS = 30_000
@@ -58,11 +55,8 @@ MAX_LOOKUPS_TOGETHER = 500
 """Secrets of addresses over the limit of unknown keys that one query looks up."""
 Scope = Literal["read", "train", "score", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
-Found = TypeVar("Found")
-SESSION_KEY, SESSION_TOKEN = "rankwright.session_key", "rankwright.session_token"
-"""Key in the ASGI scope under which the console puts the SHA-256 of a session's key and the session's token. No
-caller can set it.
-"""
+CREDENTIAL = "rankwright.credential"
+"""Key in the ASGI scope under which the console puts the credential of its session. No caller can set it."""
 _BEARER = b"bearer "
 _READING = ("GET", "HEAD")
 
@@ -101,11 +95,11 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
     return scope
 
 
-class KeyRing:
-    """Authenticate keys by the SHA-256 of their secret, and cache the database's answer for a short time.
+class KnownCallers:
+    """Authenticate credentials, and cache the database's answer for a short time.
 
-    `later` runs work in the background and returns at once. While the database is away, `memory` tells which keys it
-    accepted before. The look-up uses the hash, so its duration says nothing about how much of a guess was right.
+    `later` runs work in the background and returns at once. While the database is away, `memory` says which credentials
+    it accepted before. The look-up uses the hash, so its duration says nothing about how much of a guess was right.
     """
 
     def __init__(
@@ -116,68 +110,71 @@ class KeyRing:
     ) -> None:
         self._db = db
         self._later = later
-        self.recent: TtlCache[bytes, Caller] = TtlCache(
-            lambda digest: later(partial(self._look, digest))
+        self.recent: TtlCache[Credential, Caller] = TtlCache(
+            lambda credential: later(partial(self._look, credential))
         )
-        self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
+        self._refused: TtlCache[Credential, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
         self._memory = memory
-        self._noted: dict[bytes, float] = {}
+        self._noted: dict[Credential, float] = {}
 
-    def cached(self, digest: bytes) -> Caller | None:
-        """The caller, if the database accepted the key within the last second. Never waits."""
-        return self.recent.get(digest)
+    def cached(self, credential: Credential) -> Caller | None:
+        """The caller, if the database accepted the credential within the last second. Never waits."""
+        return self.recent.get(credential)
 
-    def was_good(self, digest: bytes) -> bool:
-        """Return True if the database accepted the key when this process last asked, however long ago. Never waits."""
-        return digest in self._noted
+    def was_good(self, credential: Credential) -> bool:
+        """Return True if the database accepted it when this process last asked, however long ago. Never waits."""
+        return credential in self._noted
 
-    def refuse_again(self, digest: bytes) -> None:
-        """Raise Unauthenticated if the database refused the key lately. Never waits.
+    def refuse_again(self, credential: Credential) -> None:
+        """Raise Unauthenticated if the database refused the credential lately. Never waits.
 
-        A refused key does not become good later: a revoked or expired one stays so, and nobody knows a secret before
-        its key is there.
+        A refused one does not become good later: a revoked or expired one stays so, and nobody knows a secret before it
+        exists.
         """
-        if self._refused.get(digest):
+        if self._refused.get(credential):
             raise _refusal()
 
-    def authenticate(self, digest: bytes) -> Caller:
-        """Ask the database for the caller. Raises Unauthenticated for unknown, revoked and expired keys alike."""
-        caller = self._look(digest)
+    def authenticate(self, credential: Credential) -> Caller:
+        """Ask the database for the caller. Raises Unauthenticated for what is unknown, revoked or expired, alike."""
+        caller = self._look(credential)
         if caller is None:
             raise _refusal()
         return caller
 
-    def _look(self, digest: bytes) -> Caller | None:
+    def expect(self, credential: Credential) -> None:
+        """Record a credential that was just created: it is accepted even if others guess from the same address."""
+        self._remember(credential, -math.inf)
+
+    def _look(self, credential: Credential) -> Caller | None:
         looked_at = time.monotonic()
-        key = self._memory.ask(
-            ("key", digest), lambda: self._db.reading(repository.find_usable, digest.hex())
+        caller = self._memory.ask(
+            credential, lambda: self._db.reading(repository.find_caller, credential)
         )
         if self._memory.away_seconds is not None:
             looked_at = time.monotonic()  # the next request need not wait for the database, too
-            if key is not None and key.expires_at is not None and key.expires_at <= time.time():
-                key = None
-        if key is None:
-            self.recent.drop(digest)
-            self._noted.pop(digest, None)
-            self._refused.put(digest, True, looked_at)
+            if caller is not None and (caller.expires_at or math.inf) <= time.time():
+                caller = None
+        if caller is None:
+            self.recent.drop(credential)
+            self._noted.pop(credential, None)
+            self._refused.put(credential, True, looked_at)
             return None
-        caller = Caller(key.id, key.owner, frozenset(key.scopes), key.name)
-        self.recent.put(digest, caller, looked_at)
-        self._note(digest, key.id)
+        self.recent.put(credential, caller, looked_at)
+        self._note(credential, caller)
         return caller
 
-    def _note(self, digest: bytes, key_id: str) -> None:
-        """Write down that the key was used, at most once a minute."""
+    def _note(self, credential: Credential, caller: Caller) -> None:
+        """Write down that the caller's key was used, at most once a minute."""
         now = time.monotonic()
-        if now - self._noted.get(digest, -math.inf) >= NOTED_EVERY:
-            if len(self._noted) >= MAX_NOTED:
-                self._noted.clear()
-            self._noted[digest] = now
-            self._later(partial(self._db.writing, repository.touch, key_id))
+        if now - self._noted.get(credential, -math.inf) >= NOTED_EVERY:
+            self._remember(credential, now)
+            if caller.key_id is not None:
+                self._later(partial(self._db.writing, repository.touch, caller.key_id))
 
-
-def _digest(kind: bytes, token: str) -> bytes:
-    return hashlib.sha256(kind + token.encode()).digest()
+    def _remember(self, credential: Credential, noted_at: float) -> None:
+        if len(self._noted) >= MAX_NOTED:
+            self._noted.clear()
+        self._noted[credential] = noted_at
 
 
 def _refusal() -> Unauthenticated:
@@ -236,7 +233,7 @@ class Authenticator:
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
-        self.keys = KeyRing(context.db, context.background.add, context.memory)
+        self.known = KnownCallers(context.db, context.background.add, context.memory)
         self._db = context.db
         self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
@@ -251,9 +248,6 @@ class Authenticator:
             "and this one has reached the limit",
             "too_many_unknown_keys",
         )
-        self._met: dict[bytes, None] = {}
-        self._refused: TtlCache[bytes, bool] = TtlCache(lambda _: None, seconds=REFUSED_FOR)
-        self._sessions: TtlCache[str, bool] = TtlCache(lambda _: None)
         self._key_rate: RateLimiter | None = None
         if (per_second := settings.rate_per_second) is not None:
             burst = settings.rate_burst
@@ -261,15 +255,15 @@ class Authenticator:
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
-        self, digest: bytes, scope: Scope, request: MutableMapping[str, Any]
+        self, credential: Credential, scope: Scope, request: MutableMapping[str, Any]
     ) -> Caller:
-        """Return the caller with the key of this SHA-256, and note it in the ASGI scope of the request.
+        """Return who presents this credential, and note it in the ASGI scope of the request.
 
-        Raises Unauthenticated for a bad key, Forbidden if it lacks the scope, TooMany if it asks too fast.
+        Raises Unauthenticated for a bad one, Forbidden if it lacks the scope, TooMany if it asks too fast.
         """
-        caller = self.keys.cached(digest)
+        caller = self.known.cached(credential)
         if caller is None:
-            caller = await self.look_up(digest, request.get("client"))
+            caller = await self.look_up(credential, request.get("client"))
             self._background.add(preload)  # a caller with a key may need any of these modules next
         request["caller"] = caller
         if scope not in caller.scopes and not (
@@ -278,8 +272,7 @@ class Authenticator:
             has = ", ".join(sorted(caller.scopes))
             also = ", or 'admin' if there are no other owners" if scope == OPERATOR else ""
             raise Forbidden(f"this requires the scope {scope!r}{also}; the key has {has}")
-        if self._key_rate is not None:
-            self._key_rate.take(caller.key_id)
+        self._take_rate(caller)
         return caller
 
     def admit_keyless(self, owner: str, request: MutableMapping[str, Any]) -> Caller:
@@ -287,42 +280,36 @@ class Authenticator:
         scope. All of them share the rate of one key.
         """
         self._background.add(preload)
-        caller = request["caller"] = Caller("", owner, frozenset({"score"}))
-        if self._key_rate is not None:
-            self._key_rate.take(caller.key_id)
+        caller = request["caller"] = Caller(owner, frozenset({"score"}))
+        self._take_rate(caller)
         return caller
 
-    async def look_up(self, digest: bytes, client: tuple[str, int] | None) -> Caller:
-        """The caller by the database. Raises Unauthenticated, or TooMany for a bad key of an address that guesses."""
-        if self.keys.was_good(digest):
-            return await run_in_threadpool(self.keys.authenticate, digest)
-        self.keys.refuse_again(digest)
-        ask = partial(self.keys.authenticate, digest)
-        return await self._ask_for_unknown(ask, digest.hex(), client)
+    def _take_rate(self, caller: Caller) -> None:
+        if self._key_rate is not None:
+            self._key_rate.take(caller.principal_id or "")
 
-    async def _ask_for_unknown(
-        self, ask: Callable[[], Found], sha256: str, client: tuple[str, int] | None
-    ) -> Found:
-        """Look up a secret of this hash that this process has not met. Raises what `ask` raises for a secret that is
-        not good, which counts, and TooMany instead for an address that guesses.
-        """
+    async def look_up(self, credential: Credential, client: tuple[str, int] | None) -> Caller:
+        """The caller by the database. Raises Unauthenticated, or TooMany for a bad one of an address that guesses."""
+        if self.known.was_good(credential):
+            return await run_in_threadpool(self.known.authenticate, credential)
+        self.known.refuse_again(credential)
         address, refusal = network_of(client), None
         try:  # counted before the answer, so that parallel requests count, too
             self._unknown_key_rate.take(address)
         except TooMany as error:
             refusal = error
         try:
-            if refusal is not None and not await self._may_be_stored(sha256):
+            if refusal is not None and not await self._may_be_stored(credential.sha256):
                 raise refusal
             async with self._lookups:
-                found = await run_in_threadpool(ask)
+                caller = await run_in_threadpool(self.known.authenticate, credential)
         except Unauthenticated as error:
             raise (refusal or error) from None
         except Unavailable:
             self._give_back(address, refusal)
             raise
         self._give_back(address, refusal)
-        return found
+        return caller
 
     async def _may_be_stored(self, sha256: str) -> bool:
         try:
@@ -334,69 +321,13 @@ class Authenticator:
         if refusal is None:
             self._unknown_key_rate.give_back(address)
 
-    async def find_session(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
-        """Return the key of a browser's token; None if the session or the key has ended.
 
-        Unknown tokens count as unknown keys: raises TooMany for an address that guesses.
-        """
-        return await self._find(b"session", sessions.find_key, token, client)
-
-    async def find_link(self, token: str, client: tuple[str, int] | None) -> ApiKey | None:
-        """Return the key of a link that signs in once. Nothing is written."""
-        return await self._find(b"link", sessions.find_link, token, client)
-
-    async def _find(
-        self,
-        kind: bytes,
-        find: Callable[[Session, str], ApiKey | None],
-        token: str,
-        client: tuple[str, int] | None,
-    ) -> ApiKey | None:
-        digest = _digest(kind, token)
-
-        def look() -> ApiKey:
-            key = self._db.reading(find, token)
-            if key is None:
-                raise _refusal()
-            return key
-
-        if self._refused.get(digest):  # an ended key does not become valid again
-            return None
-        try:
-            if digest in self._met:
-                return await run_in_threadpool(look)
-            key = await self._ask_for_unknown(look, sessions.hash_of(token), client)
-        except Unauthenticated:
-            self._met.pop(digest, None)
-            self._refused.put(digest, True, time.monotonic())
-            return None
-        self._meet(digest)
-        return key
-
-    def meet_session(self, token: str) -> None:
-        """Record a new session: it is accepted even if others guess from the same address."""
-        self._meet(_digest(b"session", token))
-
-    def _meet(self, digest: bytes) -> None:
-        if len(self._met) >= MAX_NOTED:
-            self._met.clear()
-        self._met[digest] = None
-
-    async def check_session(self, token: str) -> None:
-        """Raise Unauthenticated if the session or its key has ended. A valid session is checked once a second."""
-        looked_at = time.monotonic()
-        if self._sessions.get(token):
-            return
-        if await run_in_threadpool(self._db.reading, sessions.find_key, token) is None:
-            raise Unauthenticated("the session has expired")
-        self._sessions.put(token, True, looked_at)
-
-
-def actor_of(request: Request, owner: str, key_id: str, route: str) -> Actor:
+def actor_of(request: Request, caller: Caller, route: str) -> Actor:
     """Return who changes something by a request, for the audit log. `route` is the path of its route."""
     return Actor(
-        owner=owner,
-        key_id=key_id,
+        owner=caller.owner,
+        principal_id=caller.principal_id,
+        key_id=caller.key_id,
         action=f"{request.method} {route}",
         path=request.scope["path"],  # not the URL's path, which depends on the caller's Host
         request_id=request.scope.get("request_id"),
@@ -421,33 +352,29 @@ AuthenticatorDep = Annotated[Authenticator, Depends(_authenticator)]
 async def check_again(request: Request) -> None:
     """Raise Unauthenticated if the request's key, or browser session, has ended meanwhile.
 
-    For long requests. The key was valid, so the address is not counted as guessing.
+    For long requests. The credential was valid, so the address is not counted as guessing.
     """
-    token: str | None = request.scope.get(SESSION_TOKEN)
-    if token is not None:
-        await authenticator_of(request).check_session(token)
-        return
-    keys, digest = authenticator_of(request).keys, _key_of(request)
-    if keys.cached(digest) is None:
-        await run_in_threadpool(keys.authenticate, digest)
+    known, credential = authenticator_of(request).known, _credential_of(request)
+    if known.cached(credential) is None:
+        await run_in_threadpool(known.authenticate, credential)
 
 
-def digest_of(authorization: bytes | None) -> bytes:
-    """Return the SHA-256 of the secret in an Authorization header."""
+def credential_of(authorization: bytes | None) -> Credential:
+    """Return the credential in an Authorization header. Raises Unauthenticated."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must have the form: Bearer rw_…")
-    return hashlib.sha256(authorization[len(_BEARER) :].strip()).digest()
+    return Credential.of("key", authorization[len(_BEARER) :].strip())
 
 
-def _key_of(request: Request) -> bytes:
-    """Return the SHA-256 of the request's key: from its header, or from the session of the console."""
-    of_session: bytes | None = request.scope.get(SESSION_KEY)
+def _credential_of(request: Request) -> Credential:
+    """Return the credential of a request: that of the console's session, or of the Authorization header."""
+    of_session: Credential | None = request.scope.get(CREDENTIAL)
     if of_session is not None:
         return of_session
     headers = request.scope["headers"]
-    return digest_of(next((value for name, value in headers if name == b"authorization"), None))
+    return credential_of(next((value for name, value in headers if name == b"authorization"), None))
 
 
 class GuardedRoute(APIRoute):
@@ -469,13 +396,13 @@ class GuardedRoute(APIRoute):
                 owner = context.settings.served_owner if may_lack_key else None
                 if owner is None or "authorization" in request.headers:
                     caller = await authenticator.authenticate(
-                        _key_of(request), scope, request.scope
+                        _credential_of(request), scope, request.scope
                     )
                 else:
                     caller = authenticator.admit_keyless(owner, request.scope)
-                context.occupy(request.scope, caller.holder)
+                context.occupy(request.scope, caller.permit_holder)
                 if request.method not in _READING:
-                    actor = actor_of(request, caller.owner, caller.key_id, self.path)
+                    actor = actor_of(request, caller, self.path)
                     if request.method != "DELETE":
                         check = partial(authenticator.usage.quota_check_for, caller.owner)
                         actor = replace(actor, quota_check=check)

@@ -111,7 +111,7 @@ async def _answer(
     if answer.replayed:
         secret = None
     else:
-        authenticator.keys.recent.clear()  # the rotated key must not stay in the cache
+        authenticator.known.recent.clear()  # the rotated key must not stay in the cache
     headers = {"Location": f"/v1/keys/{answer.response['id']}"} | answer.headers
     return JSONResponse(answer.response | {"secret": secret}, 201, headers)
 
@@ -140,7 +140,7 @@ def revoke_key(
 ) -> None:
     """Permanently revoke the key. Every process rejects it within one second."""
     context.db.writing(keys.revoke, caller.owner, key_id)
-    authenticator.keys.recent.clear()
+    authenticator.known.recent.clear()
 
 
 audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from app.platform.callers import Caller, Credential
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
     ApiKey,
@@ -62,9 +63,32 @@ def count_usable(session: Session) -> int:
     return session.execute(select(func.count()).select_from(ApiKey).where(*_usable())).scalar_one()
 
 
-def find_usable(session: Session, sha256: str) -> ApiKey | None:
-    """Return the key with this hash, unless it is revoked or has expired by the database's clock."""
-    return session.scalar(select(ApiKey).where(ApiKey.sha256 == sha256, *_usable()))
+def find_caller(session: Session, credential: Credential) -> Caller | None:
+    """Return who presents this credential; None if it is unknown, revoked or expired by the database's clock.
+
+    A session or a link also ends with the key that started it.
+    """
+    if credential.kind == "key":
+        found = session.execute(
+            select(ApiKey, ApiKey.expires_at).where(ApiKey.sha256 == credential.sha256, *_usable())
+        ).one_or_none()
+    else:
+        found = session.execute(
+            select(ApiKey, BrowserSession.expires_at)
+            .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
+            .where(*_valid(credential), *_usable())
+        ).one_or_none()
+    if found is None:
+        return None
+    key, expires_at = found
+    return Caller(
+        owner=key.owner,
+        scopes=frozenset(key.scopes),
+        principal_id=key.principal_id,
+        name=key.name,
+        key_id=key.id,
+        expires_at=expires_at,
+    )
 
 
 def usable_among(session: Session, hashes: Collection[str]) -> set[str]:
@@ -113,43 +137,32 @@ def touch(session: Session, key_id: str) -> None:
     )
 
 
-def find_key_of_session(session: Session, sha256: str, *, link: bool = False) -> ApiKey | None:
-    """Return the key of a browser's session, or of a link, while both are valid."""
-    return session.scalar(
-        select(ApiKey)
-        .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
-        .where(
-            BrowserSession.sha256 == sha256,
-            BrowserSession.is_link.is_(link),
-            BrowserSession.expires_at > db_now(),
-            *_usable(),
-        )
+def _valid(credential: Credential) -> tuple[ColumnElement[bool], ...]:
+    return (
+        BrowserSession.sha256 == credential.sha256,
+        BrowserSession.is_link.is_(credential.kind == "link"),
+        BrowserSession.expires_at > db_now(),
     )
 
 
-def end_session(session: Session, sha256: str, *, link: bool) -> str | None:
-    """Delete a session or a link; returns the id of its key if it was still valid."""
-    return session.scalar(
-        delete(BrowserSession)
-        .where(
-            BrowserSession.sha256 == sha256,
-            BrowserSession.is_link.is_(link),
-            BrowserSession.expires_at > db_now(),
-        )
-        .returning(BrowserSession.key_id),
+def end_session(session: Session, credential: Credential) -> bool:
+    """Delete a session or a link; returns False if it was not valid."""
+    ended = session.scalar(
+        delete(BrowserSession).where(*_valid(credential)).returning(BrowserSession.sha256),
         execution_options={"synchronize_session": False},
     )
+    return ended is not None
 
 
-def keep_newest_sessions(session: Session, key_id: str, most: int, *, links: bool) -> None:
-    """Delete all but the `most` newest sessions of a key, or its links."""
-    of_key = select(BrowserSession.sha256).where(
-        BrowserSession.key_id == key_id, BrowserSession.is_link == links
+def keep_newest_sessions(session: Session, caller: Caller, most: int, *, links: bool) -> None:
+    """Delete all but the `most` newest sessions of the caller's principal, or its links."""
+    own = select(BrowserSession.sha256).where(
+        BrowserSession.principal_id == caller.principal_id, BrowserSession.is_link == links
     )
-    newest = of_key.order_by(BrowserSession.created_at.desc(), BrowserSession.sha256).limit(most)
+    newest = own.order_by(BrowserSession.created_at.desc(), BrowserSession.sha256).limit(most)
     session.execute(
         delete(BrowserSession).where(
-            BrowserSession.sha256.in_(of_key), BrowserSession.sha256.not_in(newest)
+            BrowserSession.sha256.in_(own), BrowserSession.sha256.not_in(newest)
         ),
         execution_options={"synchronize_session": False},
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import secrets
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from app.access import repository
 from app.platform import resources
-from app.platform.audit import Actor, acting_as, allow_over_quota
+from app.platform.audit import allow_over_quota
+from app.platform.callers import Actor, Caller, Credential, acting_as
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -28,10 +27,7 @@ from app.platform.errors import (
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
-from app.platform.tables import ApiKey
-
-if TYPE_CHECKING:
-    from app.http.dependencies import Caller  # FastAPI is not for workers
+from app.platform.tables import ApiKey, Principal
 
 OPERATOR = "operator"
 SCOPES = ("read", "train", "score", "admin", OPERATOR)
@@ -49,10 +45,12 @@ def create(
     *,
     expires_in_seconds: float | None = None,
     by: Caller | None = None,
+    principal_id: str | None = None,
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it and its secret, of which only the SHA-256 is stored.
 
-    `by` is the caller; None on the server's command line.
+    `by` is the caller; None on the server's command line. The key is a new principal unless `principal_id` names the
+    one whose earlier key it replaces.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -73,12 +71,26 @@ def create(
         )
     secret = _PREFIX + secrets.token_urlsafe(32)
     now = repository.now(session)
+    key_id = new_id("key")
+    if principal_id is None:
+        principal_id = new_id("prn")
+        session.add(
+            Principal(
+                id=principal_id,
+                kind="key",
+                issuer=Principal.ISSUER,
+                subject=key_id,
+                created_at=now,
+            )
+        )
+        session.flush()
     key = ApiKey(
-        id=new_id("key"),
+        id=key_id,
+        principal_id=principal_id,
         owner=owner,
         name=name,
         prefix=secret[:_SHOWN],
-        sha256=hashlib.sha256(secret.encode()).hexdigest(),
+        sha256=Credential.of("key", secret).sha256,
         scopes=chosen,
         created_at=now,
         expires_at=None if expires_in_seconds is None else now + expires_in_seconds,
@@ -122,7 +134,15 @@ def rotate(
             code="key_rotated",
         )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-    made = create(session, owner, old.name, old.scopes, expires_in_seconds=lifetime, by=by)
+    made = create(
+        session,
+        owner,
+        old.name,
+        old.scopes,
+        expires_in_seconds=lifetime,
+        by=by,
+        principal_id=old.principal_id,
+    )
     old.successor_id = made[0].id
     if grace_seconds > 0.0:
         old.expires_at = min(end, now + grace_seconds)
@@ -266,4 +286,4 @@ def _exceeded(
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:
     """Record the changes of a block in the owner's audit log, as made by this command."""
-    return acting_as(Actor(owner, None, command, partial(new_id, "aud")))
+    return acting_as(Actor(owner, None, None, command, partial(new_id, "aud")))

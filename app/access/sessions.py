@@ -1,7 +1,7 @@
-"""Browser sessions of the console, signed in with a key.
+"""Browser sessions of the console.
 
-A browser holds a random token in a cookie; the database holds its SHA-256 and the key. So the cookie opens only the
-console, and ends with the key.
+A browser holds a random token in a cookie; the database holds its SHA-256, the principal, and the key that started the
+session, with which it ends. The token opens only the console: no other route reads the cookie, and it is no key.
 """
 
 from __future__ import annotations
@@ -11,51 +11,45 @@ import hmac
 import secrets
 
 from app.access import repository
+from app.platform.callers import Caller, Credential
 from app.platform.errors import Unauthenticated
 from app.platform.sql import Session
-from app.platform.tables import ApiKey, BrowserSession
+from app.platform.tables import BrowserSession
 
 SESSION_SECONDS = 12 * 3600.0
 LINK_SECONDS = 3600.0
 MAX_SESSIONS = 100
-"""Sessions of a key, and its links, that are valid at once; a newer one ends the oldest."""
+"""Sessions of a principal, and its links, that are valid at once; a newer one ends the oldest."""
 BAD_LINK = "this sign-in link is unknown, already used, or more than an hour old"
 
 
-def start(session: Session, key_id: str) -> str:
-    """Sign a browser in with this key; returns the token for its cookie, which is stored nowhere else."""
-    return _add(session, key_id, SESSION_SECONDS, is_link=False)
+def start(session: Session, caller: Caller) -> str:
+    """Sign a browser in; returns the token for its cookie, which is stored nowhere else. The session ends with the
+    caller's key.
+    """
+    return _add(session, caller, SESSION_SECONDS, is_link=False)
 
 
 def make_link(session: Session, secret: str) -> str | None:
     """Return the token of a link that signs one browser in with this key, once, within an hour; None for a key that
     has ended.
     """
-    key = repository.find_usable(session, hash_of(secret))
-    return None if key is None else _add(session, key.id, LINK_SECONDS, is_link=True)
-
-
-def find_link(session: Session, token: str) -> ApiKey | None:
-    """Return the key of a sign-in link; None if the link or the key has ended. Nothing is written."""
-    return repository.find_key_of_session(session, hash_of(token), link=True)
+    caller = repository.find_caller(session, Credential.of("key", secret))
+    return None if caller is None else _add(session, caller, LINK_SECONDS, is_link=True)
 
 
 def follow_link(session: Session, token: str) -> str:
     """Sign a browser in by a link, which is used up; returns the session's token. Raises Unauthenticated."""
-    key_id = repository.end_session(session, hash_of(token), link=True)
-    if key_id is None:
+    link = Credential.of("link", token)
+    caller = repository.find_caller(session, link)
+    if caller is None or not repository.end_session(session, link):
         raise Unauthenticated(BAD_LINK)
-    return start(session, key_id)
-
-
-def find_key(session: Session, token: str) -> ApiKey | None:
-    """Return the key of a browser's token; None if the session or the key has ended."""
-    return repository.find_key_of_session(session, hash_of(token))
+    return start(session, caller)
 
 
 def end(session: Session, token: str) -> None:
     """Sign a browser out."""
-    repository.end_session(session, hash_of(token), link=False)
+    repository.end_session(session, Credential.of("session", token))
 
 
 def csrf_token(token: str) -> str:
@@ -90,14 +84,15 @@ def _xor(pad: bytes, text: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(pad, text, strict=True))
 
 
-def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str:
+def _add(session: Session, caller: Caller, seconds: float, *, is_link: bool) -> str:
     token = secrets.token_urlsafe(32)
     now = repository.now(session)
-    repository.keep_newest_sessions(session, key_id, MAX_SESSIONS - 1, links=is_link)
+    repository.keep_newest_sessions(session, caller, MAX_SESSIONS - 1, links=is_link)
     session.add(
         BrowserSession(
-            sha256=hash_of(token),
-            key_id=key_id,
+            sha256=Credential.of("link" if is_link else "session", token).sha256,
+            principal_id=caller.principal_id,
+            key_id=caller.key_id,
             is_link=is_link,
             created_at=now,
             expires_at=now + seconds,
@@ -105,8 +100,3 @@ def _add(session: Session, key_id: str, seconds: float, *, is_link: bool) -> str
     )
     session.flush()
     return token
-
-
-def hash_of(token: str) -> str:
-    """Return the SHA-256 by which the database knows a token or a secret, in hexadecimal digits."""
-    return hashlib.sha256(token.encode()).hexdigest()

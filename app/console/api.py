@@ -1,6 +1,6 @@
-"""The API in the same process, with the key of the session: a transport of the typed client, uploads and downloads.
+"""The API in the same process, with the rights of the session: a transport of the typed client, uploads and downloads.
 
-So a page can do exactly what that key may do over HTTP: the same scopes, limits, checks, audit entries and errors
+So a page can do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and errors
 apply.
 """
 
@@ -21,8 +21,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from app.access.authentication import SESSION_KEY, SESSION_TOKEN
+from app.access.authentication import CREDENTIAL
 from app.http import problems
+from app.platform.callers import Credential
 from app.platform.errors import Invalid, check_name, shown
 
 ApiPath = NewType("ApiPath", str)
@@ -81,17 +82,16 @@ _NOT_SENT = ("Idempotency-Key", "Prefer")
 
 
 class Api:
-    """The API for a caller: the SHA-256 of the key, and the session's token, which must stay valid.
+    """The API for the caller of a session, which must stay valid.
 
     As a transport of `rankwright.AsyncClient` it raises the API's errors at once: no request is repeated.
     """
 
     url = ""
 
-    def __init__(self, request: Request, key: bytes, token: str) -> None:
+    def __init__(self, request: Request, credential: Credential) -> None:
         self._scope = request.scope
-        self._key = key
-        self._token = token
+        self._credential = credential
         self.passed_on: dict[str, str] = {}
         """Headers of the last refusal that a page passes on."""
 
@@ -201,8 +201,7 @@ class Api:
                 for name, value in outer.items()
                 if name.startswith(("starlette.", "fastapi_"))
             },
-            SESSION_KEY: self._key,
-            SESSION_TOKEN: self._token,
+            CREDENTIAL: self._credential,
         }
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -28,12 +28,12 @@ from app.access.authentication import actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
 from app.http import cookies, guide, problems
-from app.http.dependencies import MAX_UNKNOWN, Caller, Context, ContextDep, context_of
+from app.http.dependencies import MAX_UNKNOWN, Context, ContextDep, context_of
 from app.http.forms import FORM, Fields, FormReader, media_type_of, read_fields
 from app.http.proxies import root_path_of
 from app.http.responses import CompressedPage
 from app.http.static import POLICY
-from app.platform.audit import acting_as
+from app.platform.callers import Caller, Credential, acting_as
 from app.platform.errors import Forbidden, ServiceError, TooMany, Unauthenticated, nearest, shown
 
 HOME = "/console"
@@ -351,12 +351,16 @@ async def show_problem(
 async def _find_page(request: Request) -> Page | None:
     """Return the request of a browser that is signed in; None if it is not. Raises TooMany."""
     token = request.cookies.get(COOKIE, "")
-    key = await authenticator_of(request).find_session(token, _client(request)) if token else None
-    if key is None:
+    if not token:
         return None
-    api, scopes = Api(request, bytes.fromhex(key.sha256), token), frozenset(key.scopes)
-    request.scope["caller"] = Caller(key.id, key.owner, scopes, key.name)
-    return Page(request, api, AsyncClient(transport=api), key.owner, scopes, token)
+    session = Credential.of("session", token)
+    try:
+        caller = await authenticator_of(request).look_up(session, _client(request))
+    except Unauthenticated:
+        return None
+    request.scope["caller"] = caller
+    api = Api(request, session)
+    return Page(request, api, AsyncClient(transport=api), caller.owner, caller.scopes, token)
 
 
 class ConsoleRoute(APIRoute):
@@ -590,34 +594,37 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
 
 async def _follow(request: Request, context: Context, link: str) -> str:
     """Return the token of a new session by a link. Only a valid link takes the database's lock."""
-    key = await authenticator_of(request).find_link(link, _client(request))
-    if key is None:
-        raise Unauthenticated(sessions.BAD_LINK)
-    with acting_as(actor_of(request, key.owner, key.id, SIGN_IN)):
+    try:
+        caller = await authenticator_of(request).look_up(
+            Credential.of("link", link), _client(request)
+        )
+    except Unauthenticated:
+        raise Unauthenticated(sessions.BAD_LINK) from None
+    with acting_as(actor_of(request, caller, SIGN_IN)):
         return await run_in_threadpool(context.db.writing, sessions.follow_link, link)
 
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
     """Return the token of a new session for the key with this secret."""
-    digest = hashlib.sha256(secret.encode("utf-8", "replace")).digest()
-    caller = await authenticator_of(request).look_up(digest, _client(request))
-    with acting_as(actor_of(request, caller.owner, caller.key_id, SIGN_IN)):
-        return await run_in_threadpool(context.db.writing, sessions.start, caller.key_id)
+    caller = await authenticator_of(request).look_up(Credential.of("key", secret), _client(request))
+    with acting_as(actor_of(request, caller, SIGN_IN)):
+        return await run_in_threadpool(context.db.writing, sessions.start, caller)
 
 
 @router.post("/sign-out")
 async def sign_out(page: PageDep, context: ContextDep) -> Response:
     """End the session."""
     caller: Caller = page.request.scope["caller"]
-    with acting_as(actor_of(page.request, caller.owner, caller.key_id, f"{HOME}/sign-out")):
+    with acting_as(actor_of(page.request, caller, f"{HOME}/sign-out")):
         await run_in_threadpool(context.db.writing, sessions.end, page.token)
+    authenticator_of(page.request).known.recent.drop(Credential.of("session", page.token))
     response = RedirectResponse(SIGN_IN, 303)
     response.delete_cookie(COOKIE, path=page.outside(HOME), httponly=True, samesite="strict")
     return response
 
 
 def _signed_in(request: Request, token: str, where: str) -> Response:
-    authenticator_of(request).meet_session(token)
+    authenticator_of(request).known.expect(Credential.of("session", token))
     response = RedirectResponse(where, 303)
     response.set_cookie(
         COOKIE,

@@ -23,6 +23,7 @@ from app.ingest.fields import TextFields
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
+from app.platform.callers import Caller
 from app.platform.database import Database
 from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.metrics import ApiMetrics
@@ -41,22 +42,6 @@ COMPUTATION_WAIT_SECONDS = 10.0
 
 MAX_TABLES = 2
 """Large tables that are scored at once in a process, one of an owner; each takes a thread for as long as it is long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request: the owner whose resources are visible, and the scopes of the key."""
-
-    key_id: str
-    """Empty for a caller without a key, for whom an owner's model is served."""
-    owner: str
-    scopes: frozenset[str]
-    key_name: str | None = None
-
-    @property
-    def holder(self) -> str:
-        """The owner whose permits a request takes. All callers without a key share the permits of one more owner."""
-        return self.owner if self.key_id else ""
 
 
 @dataclass(frozen=True)

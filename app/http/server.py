@@ -598,7 +598,7 @@ class RequestMiddleware:
 def _holder_of(scope: Scope) -> str:
     """Return whose permits and bytes a request takes: the owner's, else those of the caller's address."""
     caller = scope.get("caller")
-    return network_of(scope.get("client")) if caller is None else f"owner {caller.holder}"
+    return network_of(scope.get("client")) if caller is None else f"owner {caller.permit_holder}"
 
 
 def client_address(scope: Scope) -> str | None:

@@ -22,10 +22,11 @@ from starlette.responses import Response
 from app import __version__
 from app.access.authentication import GuardedRoute, keyless, needs
 from app.datasets.description import Format
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep
+from app.http.dependencies import CallerDep, Context, ContextDep
 from app.inference_protocols import open_inference as protocol
 from app.ingest.formats import CSV
 from app.models import repository as model_repository
+from app.platform.callers import Caller
 from app.platform.errors import Invalid, Malformed, NotFound, UnsupportedMedia, shown
 from app.scoring import cost, json_rows, turns
 from app.scoring import service as scoring
@@ -301,7 +302,7 @@ async def _invoke(
 
     compressed = encoding is not None
     seconds = turns.seconds_of(served, body, media_type, compressed=compressed, by_column=True)
-    return await turns.run(context, caller.holder, seconds, work)
+    return await turns.run(context, caller.permit_holder, seconds, work)
 
 
 def _read_attributes(text: str) -> dict[str, str]:

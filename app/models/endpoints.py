@@ -276,7 +276,7 @@ def put_alias(
         body.model_id,
         guarantee=body.new_guarantee(),
         memo=None if body.memo is None else body.memo.as_stored(),
-        author=caller.key_name,
+        author=caller.name,
         if_revision=_revision(if_match),
         must_be_new=_must_be_new(if_none_match),
     )

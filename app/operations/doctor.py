@@ -5,7 +5,6 @@ Each part is examined even if another one fails.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
@@ -25,6 +24,7 @@ from app.operations.self_check import MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
 from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
+from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
 from app.platform.errors import ServiceError
 from app.platform.installation import Incomplete, check_files
@@ -283,9 +283,8 @@ def check_keys(db: Database, settings: Settings) -> Finding:
         return ok("keys", f"{usable} are valid")
     except OSError as error:
         return warn("keys", f"{file} cannot be read: {error.strerror}", "check its owner")
-    digest = hashlib.sha256(secret).hexdigest()
     with db.read() as session:
-        found = key_rows.find_usable(session, digest)
+        found = key_rows.find_caller(session, Credential.of("key", secret))
     if found is None:
         detail = f"{usable} are valid, but the key in {file} is not"
         return warn("keys", detail, "remove the file, or put another key there")

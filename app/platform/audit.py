@@ -6,9 +6,7 @@ and writes the entry before it commits: both are stored, or neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,47 +14,16 @@ from sqlalchemy import Insert, Text, event, select
 from sqlalchemy import cast as cast_to
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
+from app.platform.callers import acting
 from app.platform.sql import Page, contains, db_now, fetch_page
-from app.platform.tables import AuditEntry, Idempotency
+from app.platform.tables import AuditEntry, Idempotency, Principal
 
 _MADE = (
     "made"  # key in a session's notes: the ids of new rows; present as soon as anything has changed
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """The caller who changes something, and the route or command. `make_id` returns an id for each entry.
-
-    `quota_check` is called before each writing transaction, so that it can read without holding a lock. What it returns
-    is called when the transaction has changed something and is about to commit, and raises an error if the caller may
-    not store more.
-    """
-
-    owner: str
-    key_id: str | None
-    action: str
-    make_id: Callable[[], str]
-    path: str | None = None
-    request_id: str | None = None
-    client: str | None = None
-    quota_check: Callable[[], Callable[[], None]] | None = None
-
-
 _QUOTA_CHECK = "quota_check"  # key in a session's notes
-
-acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
-"""The caller for whom this thread or task works; None for the service itself."""
-
-
-@contextmanager
-def acting_as(actor: Actor) -> Iterator[None]:
-    """Set the actor for the duration of a block."""
-    token = acting.set(actor)
-    try:
-        yield
-    finally:
-        acting.reset(token)
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
@@ -146,7 +113,8 @@ def _note_flush(session: Session, _context: object) -> None:
         return
     made = session.info.setdefault(_MADE, [])
     for row in session.new:
-        made += _ids({"id": getattr(row, "id", None)})
+        if not isinstance(row, Principal):  # made with the key that it is known by
+            made += _ids({"id": getattr(row, "id", None)})
 
 
 def _ids(values: Mapping[str, Any]) -> list[str]:
@@ -170,6 +138,7 @@ def before_commit(session: Session) -> None:
         AuditEntry(
             id=actor.make_id(),
             owner=actor.owner,
+            principal_id=actor.principal_id,
             key_id=actor.key_id,
             action=actor.action,
             path=actor.path,

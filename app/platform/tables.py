@@ -36,6 +36,7 @@ from sqlalchemy.orm import (
     relationship,
 )
 
+from app.platform.callers import acting_principal
 from app.platform.documents import (
     AliasCutoff,
     AliasGuarantee,
@@ -169,12 +170,32 @@ class Trashable(Owned):
         return cls.belongs_to(owner) & cls.deleted_at.is_not(None)
 
 
+class Principal(Base):
+    """Somebody or something that can act; sessions, the audit log and revisions refer to it.
+
+    `kind` is `key`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`) and the id of the
+    first key, which its successors share. It has no owner: a person may act for several.
+    """
+
+    __tablename__ = "principals"
+    __table_args__ = (UniqueConstraint("issuer", "subject"),)
+
+    ISSUER = "rankwright"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    issuer: Mapped[str]
+    subject: Mapped[str]
+    created_at: Mapped[float]
+
+
 class ApiKey(Owned):
     """A caller's key. Only its SHA-256 is stored; a person recognises it in a list by its `prefix`."""
 
     __tablename__ = "api_keys"
 
     id: Mapped[str] = mapped_column(primary_key=True)
+    principal_id: Mapped[str] = mapped_column(ForeignKey("principals.id"), index=True)
     owner: Mapped[str]
     name: Mapped[str]
     prefix: Mapped[str]
@@ -188,15 +209,21 @@ class ApiKey(Owned):
 
 
 class BrowserSession(Base):
-    """A browser that is signed in to the console with a key, or a link that signs one in once (`is_link`).
+    """A browser that is signed in to the console, or a link that signs one in once (`is_link`).
 
-    It expires, or ends with its key. Only the SHA-256 of the browser's token is stored.
+    It belongs to a principal. It expires, or ends with the key that started it (`key_id`), if one did. Only the SHA-256
+    of the browser's token is stored.
     """
 
     __tablename__ = "browser_sessions"
 
     sha256: Mapped[str] = mapped_column(primary_key=True)
-    key_id: Mapped[str] = mapped_column(ForeignKey("api_keys.id", ondelete="CASCADE"), index=True)
+    principal_id: Mapped[str] = mapped_column(
+        ForeignKey("principals.id", ondelete="CASCADE"), index=True
+    )
+    key_id: Mapped[str | None] = mapped_column(
+        ForeignKey("api_keys.id", ondelete="CASCADE"), index=True
+    )
     is_link: Mapped[bool]
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
@@ -563,14 +590,16 @@ class PrunedJobs(Base):
 class AuditEntry(Owned):
     """A change that a caller made, written in the same transaction.
 
-    `action` is the route, `path` the address without its query, and `made` are the ids of new resources. `key_id` and
-    `client` (the caller's address) are null for a change by the server's own command line. Bodies are not stored.
+    `action` is the route, `path` the address without its query, and `made` are the ids of new resources.
+    `principal_id`, `key_id` and `client` (the caller's address) are null for a change by the server's own command
+    line. Bodies are not stored.
     """
 
     __tablename__ = "audit_entries"
     __table_args__ = (Index(None, "owner", "created_at", "id"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
+    principal_id: Mapped[str | None]
     key_id: Mapped[str | None]
     action: Mapped[str]
     path: Mapped[str | None]
@@ -716,6 +745,7 @@ class ModelAliasHistory(Owned):
     cutoff: Mapped[Document[AliasCutoff] | None]
     memo: Mapped[Document[DecisionMemo] | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     at: Mapped[float]
 
 
@@ -889,6 +919,7 @@ class ReasonCodes(Owned):
     name: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
     entries: Mapped[Document[list[StoredReasonEntry]]]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     at: Mapped[float]
 
 

@@ -29,7 +29,6 @@ from app.datasets.uploads import (
 )
 from app.http.bodies import takes_body
 from app.http.dependencies import (
-    Caller,
     CallerDep,
     ContextDep,
     refuse_unknown,
@@ -47,6 +46,7 @@ from app.http.responses import (
 from app.ingest.fields import find_unknown
 from app.ingest.formats import PARQUET, XLSX
 from app.jobs.acceptance import JobCreation
+from app.platform.callers import Caller
 from app.platform.errors import Invalid, Malformed, TooLarge, refuse_all
 from app.platform.sql import Session
 from app.platform.tables import BatchScore as BatchScoreRow

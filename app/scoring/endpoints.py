@@ -22,15 +22,16 @@ from starlette.types import Receive, Scope, Send
 from app.access.authentication import (
     Authenticator,
     GuardedRoute,
-    digest_of,
+    credential_of,
     needs,
     require_json,
 )
 from app.datasets.description import Format, check_encoding, check_format
 from app.datasets.uploads import field_docs
 from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
-from app.http.dependencies import Caller, CallerDep, Context, ContextDep, query_of
+from app.http.dependencies import CallerDep, Context, ContextDep, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
+from app.platform.callers import Caller
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
@@ -224,7 +225,7 @@ class ScoreRow:
         scope["route"] = self
         said = _row_headers(scope)
         caller = await self._authenticator.authenticate(
-            digest_of(said.authorization), "score", scope
+            credential_of(said.authorization), "score", scope
         )
         self._context.occupy(scope, caller.owner)
         if said.picky:

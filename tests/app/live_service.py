@@ -199,7 +199,7 @@ class Service:
         for path in self.context.blobs.root.rglob("*"):
             if path.is_file():
                 path.unlink()
-        self.app.state.authenticator.keys.recent.clear()
+        self.app.state.authenticator.known.recent.clear()
 
     def close(self) -> None:
         """Close the clients."""

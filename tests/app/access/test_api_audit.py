@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from app.access import authentication
 from app.access import service as audit
 from app.access import service as keys
 from app.http.limits import RateLimiter
+from app.platform.callers import Credential
 from app.platform.errors import TooMany
 from app.platform.settings import Settings
 from tests.app.live_service import STRANGER, Service, running
@@ -171,7 +171,7 @@ def test_unknown_keys_cost_little_and_their_address_alone(settings: Settings) ->
             assert 1 <= int(answer.headers["Retry-After"]) <= 20
         assert guess.get("/v1/jobs").status_code == 401
         assert (len(lookups), len(together)) == (3, 2)
-        service.app.state.authenticator.keys.recent.clear()  # as after a second
+        service.app.state.authenticator.known.recent.clear()  # as after a second
         assert known.get("/v1/jobs").status_code == 200
         assert new.get("/v1/jobs").status_code == 200  # callers behind a proxy share an address
         elsewhere = {"X-Forwarded-For": "2001:db8::1"}  # as a proxy on this machine says
@@ -197,16 +197,16 @@ def test_an_upload_under_way_does_not_feel_unknown_keys_of_its_address(
     """Not even after so many other keys that its own was forgotten."""
     with running(settings.model_copy(update={"max_unknown_keys": 1})) as service:
         context = service.context
-        ring = service.app.state.authenticator.keys
+        known = service.app.state.authenticator.known
 
         def slow() -> Iterator[bytes]:
             yield b"age,left\n"
             eventually(lambda: context.uploads.taken)
-            ring.recent.clear()
+            known.recent.clear()
             with monkeypatch.context() as patch:
                 patch.setattr(authentication, "MAX_NOTED", 1)
                 assert service.client(other).get("/v1/jobs").status_code == 200
-            assert not ring.was_good(hashlib.sha256(secret.encode()).digest())
+            assert not known.was_good(Credential.of("key", secret))
             assert service.client("rw_guess").get("/v1/jobs").status_code == 401
             assert service.client("rw_other").get("/v1/jobs").status_code == 429
             yield b"1,yes\n2,no\n"

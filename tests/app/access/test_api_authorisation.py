@@ -17,8 +17,9 @@ from sqlalchemy import update
 from starlette.routing import Route
 
 from app.access import service as keys
-from app.access.authentication import digest_of, scope_of
+from app.access.authentication import scope_of
 from app.jobs import endpoints as jobs
+from app.platform.callers import Credential
 from app.platform.tables import ApiKey
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
@@ -351,8 +352,8 @@ def test_a_key_revoked_by_another_process_is_refused_once_the_cache_is_over(
     secret = service.key()
     client = service.client(secret)
     assert client.get("/v1/jobs").status_code == 200
-    ring = service.app.state.authenticator.keys
-    assert ring.cached(digest_of(b"Bearer " + secret.encode())) is not None
+    known = service.app.state.authenticator.known
+    assert known.cached(Credential.of("key", secret)) is not None
     revoke_elsewhere(service)
     assert client.get("/v1/jobs").status_code == 401
 
@@ -361,9 +362,9 @@ def revoke_elsewhere(service: Service) -> None:
     """Revoke every key as another process does, and let the time go by for which this one remembers them."""
     with service.context.db.write() as session:
         session.execute(update(ApiKey).values(revoked_at=1.0))
-    ring = service.app.state.authenticator.keys
-    assert ring.recent.seconds < 1.0
-    ring.recent.clear()
+    known = service.app.state.authenticator.known
+    assert known.recent.seconds < 1.0
+    known.recent.clear()
 
 
 @pytest.mark.parametrize("ping_seconds", [0.01, 60.0], ids=["at a ping", "before an event"])

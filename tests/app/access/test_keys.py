@@ -9,24 +9,35 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import pytest
 from sqlalchemy import event, select, update
 
 from app.access import authentication, repository, sessions
 from app.access import service as keys
-from app.access.authentication import MAX_LOOKUPS_TOGETHER, REFUSED_FOR, BatchedLookups, KeyRing
-from app.http.dependencies import Caller
+from app.access.authentication import (
+    MAX_LOOKUPS_TOGETHER,
+    REFUSED_FOR,
+    BatchedLookups,
+    KnownCallers,
+)
 from app.platform.background import TtlCache
+from app.platform.callers import Caller, Credential
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.tables import ApiKey
 
 
-def digest(secret: bytes) -> bytes:
-    """Return the hash by which a key ring finds a key."""
-    return hashlib.sha256(secret).digest()
+def key_of(secret: str) -> Credential:
+    """Return a key as a caller presents it."""
+    return Credential.of("key", secret)
+
+
+def caller_of(key: ApiKey) -> Caller:
+    """Return who presents a key."""
+    return Caller(key.owner, frozenset(key.scopes), key.principal_id, key.name, key.id)
 
 
 class Later:
@@ -98,39 +109,39 @@ def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
     assert db.reading(keys.get, "ann", made[0]).revoked_at == first is not None
 
 
-def test_a_key_ring_asks_once(db: Database) -> None:
+def test_a_cache_asks_once(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
-    ring = KeyRing(db, Later(), OutageMemory(0.0))
-    ring.recent.seconds = 3600.0
-    assert ring.cached(digest(secret.encode())) is None
-    caller = ring.authenticate(digest(secret.encode()))
-    assert caller == Caller(key.id, "ann", frozenset({"read"}), key.name)
+    known = KnownCallers(db, Later(), OutageMemory(0.0))
+    known.recent.seconds = 3600.0
+    assert known.cached(key_of(secret)) is None
+    caller = known.authenticate(key_of(secret))
+    assert caller == Caller("ann", frozenset({"read"}), key.principal_id, key.name, key.id)
     queries: list[object] = []
     event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args))
-    assert ring.cached(digest(secret.encode())) is caller
-    assert ring.cached(digest(b"rw_other")) is None
+    assert known.cached(key_of(secret)) is caller
+    assert known.cached(key_of("rw_other")) is None
     assert queries == []
 
 
-def test_a_key_ring_refuses_the_unknown_the_revoked_and_the_expired(db: Database) -> None:
+def test_a_cache_refuses_the_unknown_the_revoked_and_the_expired(db: Database) -> None:
     later = Later()
-    ring = KeyRing(db, later, OutageMemory(0.0))
+    known = KnownCallers(db, later, OutageMemory(0.0))
     with pytest.raises(Unauthenticated):
-        ring.authenticate(digest(b"rw_unknown"))
+        known.authenticate(key_of("rw_unknown"))
     old, old_secret = db.writing(keys.create, "ann", "old", ["read"], expires_in_seconds=60)
-    assert ring.authenticate(digest(old_secret.encode()))
+    assert known.authenticate(key_of(old_secret))
     with db.write() as session:
         session.execute(update(ApiKey).where(ApiKey.id == old.id).values(expires_at=1.0))
     with pytest.raises(Unauthenticated):
-        ring.authenticate(digest(old_secret.encode()))
-    assert ring.cached(digest(old_secret.encode())) is None
+        known.authenticate(key_of(old_secret))
+    assert known.cached(key_of(old_secret)) is None
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
-    ring.authenticate(digest(secret.encode()))
+    known.authenticate(key_of(secret))
     db.writing(keys.revoke, "ann", key.id)
     with pytest.raises(Unauthenticated):
-        ring.authenticate(digest(secret.encode()))
+        known.authenticate(key_of(secret))
     assert (
-        ring.recent.seconds < 1.0
+        known.recent.seconds < 1.0
     )  # the contract: refused within a second, wherever it was revoked
 
 
@@ -138,49 +149,49 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "TtlCache", partial(TtlCache, size=3))
-    ring = KeyRing(db, Later(), OutageMemory(0.0))
+    known = KnownCallers(db, Later(), OutageMemory(0.0))
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
-    assert not ring.was_good(digest(secret.encode()))
-    ring.authenticate(digest(secret.encode()))
-    assert ring.was_good(digest(secret.encode()))
-    ring.refuse_again(digest(secret.encode()))  # does not
-    ring.refuse_again(digest(b"rw_unknown"))  # nobody has asked yet
+    assert not known.was_good(key_of(secret))
+    known.authenticate(key_of(secret))
+    assert known.was_good(key_of(secret))
+    known.refuse_again(key_of(secret))  # does not
+    known.refuse_again(key_of("rw_unknown"))  # nobody has asked yet
     with pytest.raises(Unauthenticated):
-        ring.authenticate(digest(b"rw_unknown"))
+        known.authenticate(key_of("rw_unknown"))
     with pytest.raises(Unauthenticated, match="unknown, revoked or expired"):
-        ring.refuse_again(digest(b"rw_unknown"))
+        known.refuse_again(key_of("rw_unknown"))
     db.writing(keys.revoke, "ann", good.id)
     with pytest.raises(Unauthenticated):
-        ring.authenticate(digest(secret.encode()))
-    assert not ring.was_good(digest(secret.encode()))
+        known.authenticate(key_of(secret))
+    assert not known.was_good(key_of(secret))
     with pytest.raises(Unauthenticated):
-        ring.refuse_again(digest(secret.encode()))
+        known.refuse_again(key_of(secret))
     later = time.monotonic() + REFUSED_FOR
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    ring.refuse_again(digest(b"rw_unknown"))
-    for guess in (b"1", b"2", b"3", b"4"):
+    known.refuse_again(key_of("rw_unknown"))
+    for guess in ("1", "2", "3", "4"):
         with pytest.raises(Unauthenticated):
-            ring.authenticate(digest(guess))
-    ring.refuse_again(digest(b"1"))  # it was forgotten for others
+            known.authenticate(key_of(guess))
+    known.refuse_again(key_of("1"))  # it was forgotten for others
     with pytest.raises(Unauthenticated):
-        ring.refuse_again(digest(b"4"))
+        known.refuse_again(key_of("4"))
 
 
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
     later = Later()
-    ring = KeyRing(db, later, OutageMemory(0.0))
+    known = KnownCallers(db, later, OutageMemory(0.0))
     for _ in range(5):
-        ring.authenticate(digest(secret.encode()))
+        known.authenticate(key_of(secret))
     assert db.reading(keys.get, "ann", key.id).last_used_at is None
     assert later.do() == 1
     assert db.reading(keys.get, "ann", key.id).last_used_at is not None
 
 
 def test_while_the_database_is_away() -> None:
-    ring = KeyRing(Database("sqlite:////nowhere/rankwright.db"), Later(), OutageMemory(0.0))
+    known = KnownCallers(Database("sqlite:////nowhere/rankwright.db"), Later(), OutageMemory(0.0))
     with pytest.raises(Unavailable):
-        ring.authenticate(digest(b"rw_x"))
+        known.authenticate(key_of("rw_x"))
 
 
 def test_a_key_has_so_many_sessions_and_links(
@@ -188,22 +199,26 @@ def test_a_key_has_so_many_sessions_and_links(
 ) -> None:
     """Signing in once more ends the oldest session of the key, and no other key's."""
     monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
+
+    def find(kind: Literal["session", "link"], token: str) -> Caller | None:
+        return db.reading(repository.find_caller, Credential.of(kind, token))
+
     (one, secret), (other, _) = (db.writing(keys.create, "o", "k", ["read"]) for _ in range(2))
-    elsewhere = db.writing(sessions.start, other.id)
+    elsewhere = db.writing(sessions.start, caller_of(other))
     link = db.writing(sessions.make_link, secret)
-    tokens = [db.writing(sessions.start, one.id) for _ in range(4)]
-    alive = [db.reading(sessions.find_key, token) is not None for token in tokens]
+    tokens = [db.writing(sessions.start, caller_of(one)) for _ in range(4)]
+    alive = [find("session", token) is not None for token in tokens]
     assert sum(alive) == 2
     assert alive[-1]
-    assert db.reading(sessions.find_key, elsewhere) is not None
+    assert find("session", elsewhere) is not None
     assert link is not None
-    assert db.reading(sessions.find_link, link) is not None
+    assert find("link", link) is not None
 
 
 def test_a_good_key_waits_for_few_queries_behind_thousands_of_bad_ones(db: Database) -> None:
     _, secret = db.writing(keys.create, "ann", "k", ["read"])
-    good = digest(secret.encode()).hex()
-    guesses = [digest(b"rw_%d" % n).hex() for n in range(3000)]
+    good = key_of(secret).sha256
+    guesses = [key_of(f"rw_{n}").sha256 for n in range(3000)]
     asked: list[list[str]] = []
     may_answer = threading.Event()
 
@@ -254,9 +269,9 @@ def test_what_is_usable_among_hashes(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
     ended, old = db.writing(keys.create, "ann", "old", ["read"])
     db.writing(repository.revoke, "ann", ended.id)
-    token = db.writing(sessions.start, key.id)
+    token = db.writing(sessions.start, caller_of(key))
     link = db.writing(sessions.make_link, secret)
     assert link is not None
-    hashes = [sessions.hash_of(each) for each in (secret, token, link)]
-    others = [sessions.hash_of(each) for each in (old, "rw_x")]
+    hashes = [key_of(each).sha256 for each in (secret, token, link)]
+    others = [key_of(each).sha256 for each in (old, "rw_x")]
     assert db.reading(repository.usable_among, [*hashes, *others]) == set(hashes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import re
@@ -21,8 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 import app
-from app.access.repository import find_usable
+from app.access.repository import find_caller
 from app.platform import migrate
+from app.platform.callers import Credential
 from app.platform.database import Database
 from app.serve import supervisor
 from tests.harness import is_running, run_here
@@ -222,10 +222,11 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
     secret = made.stdout.strip()
     key_id = made.stderr.split()[0]
     db = Database(database_url)
-    usable = functools.partial(find_usable, sha256=hashlib.sha256(secret.encode()).hexdigest())
+    caller = functools.partial(find_caller, credential=Credential.of("key", secret))
     with db.read() as session:
-        key = usable(session)
-        assert (key.id, key.owner, set(key.scopes)) == (key_id, "team", {"read", "score"})
+        found = caller(session)
+        assert found is not None
+        assert (found.key_id, found.owner, set(found.scopes)) == (key_id, "team", {"read", "score"})
 
     listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout
     assert key_id in listed
@@ -239,7 +240,7 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
     assert rotated.returncode == 0, rotated.stderr
     assert rotated.stdout.strip() not in ("", secret)
     with db.read() as session:
-        assert usable(session) is None
+        assert caller(session) is None
     successor = rotated.stderr.split()[0]
     revoked = run("keys", "revoke", successor, "--owner", "team", database_url=database_url)
     assert revoked.returncode == 0, revoked.stderr

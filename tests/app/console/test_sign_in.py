@@ -443,7 +443,7 @@ def test_an_address_that_leads_nowhere_is_a_page_in_a_browser(
     async def away(*_: object) -> None:
         raise Unavailable("the database is away")
 
-    monkeypatch.setattr(Authenticator, "find_session", away)
+    monkeypatch.setattr(Authenticator, "look_up", away)
     for path, status in (("/console/nix", 404), ("/console/a%00", 400)):
         answer = signed_in.get(path, headers=browser)
         assert (answer.status_code, 'aria-label="Main"' in answer.text) == (status, False)

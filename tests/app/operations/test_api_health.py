@@ -88,7 +88,7 @@ def test_it_answers_while_requests_hold_every_thread_and_connection(settings: Se
     with ExitStack() as stack:
         service = stack.enter_context(running(settings.model_copy(update={"database_pool": 1})))
         client = service.client(service.key())
-        service.app.state.authenticator.keys.recent.seconds = (
+        service.app.state.authenticator.known.recent.seconds = (
             600.0  # as long as all may take to arrive
         )
         assert client.get("/v1/jobs").status_code == 200  # the key is known

@@ -315,6 +315,7 @@ RENAMED: dict[tuple[str, str], tuple[Any, Any]] = {
 TABLES_BEFORE = {"model_baselines": "model_controls"}
 COLUMNS_BEFORE = {("model_list_metrics", "metrics"): "figures"}
 N_EVENTS = 1201
+BEFORE_PRINCIPALS = "0104"
 
 
 def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
@@ -329,7 +330,7 @@ def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
             {"job_id": "queued", "seq": 2 + k, "type": "note", "data": {"cut": k}, "at": 1.0}
             for k in range(N_EVENTS)
         ]
-        columns = [sql_column(name) for name in ("job_id", "seq", "type", "at")]
+        columns: list[Any] = [sql_column(name) for name in ("job_id", "seq", "type", "at")]
         session.execute(
             insert(sql_table("job_events", *columns, sql_column("data", JSON()))), events
         )
@@ -405,8 +406,63 @@ def statements(url: str, postgres: PostgresServer) -> set[tuple[str, ...]]:
 
 # --- migrations after the first only add, so that processes of the version before work on ---------------
 
+
 # Before 0.3.0 was out, one revision renamed.
-TAKEN_AWAY = {"0104_standard_words.py": ["op.drop_table('model_controls')"]}
+def test_keys_of_one_line_become_one_principal(empty_url: str) -> None:
+    migrate.upgrade(empty_url, BEFORE_PRINCIPALS)
+    db = Database(empty_url)
+    tables = MetaData()
+    tables.reflect(db.engine)
+    key = {
+        "owner": "ann",
+        "name": "k",
+        "prefix": "rw_",
+        "scopes": ["read"],
+        "created_at": 1.0,
+    }
+    successors = {"key_a": "key_b", "key_b": "key_c", "key_c": None, "key_x": None}
+    entry = {"owner": "ann", "action": "PUT /x", "made": [], "created_at": 1.0}
+    with db.write() as session:
+        for id_, successor in reversed(successors.items()):
+            values = key | {"id": id_, "sha256": id_, "successor_id": successor}
+            session.execute(insert(tables.tables["api_keys"]), values)
+        session_row = {
+            "sha256": "s",
+            "key_id": "key_c",
+            "is_link": False,
+            "created_at": 1.0,
+            "expires_at": 9.0,
+        }
+        session.execute(insert(tables.tables["browser_sessions"]), session_row)
+        for id_, key_id in (("aud_1", "key_b"), ("aud_2", None)):
+            values = entry | {"id": id_, "key_id": key_id}
+            session.execute(insert(tables.tables["audit_entries"]), values)
+    migrate.upgrade(empty_url)
+    with db.read() as session:
+        keys = session.execute(text("SELECT id, principal_id FROM api_keys")).all()
+        of_session = session.execute(text("SELECT principal_id FROM browser_sessions")).all()
+        entries = session.execute(text("SELECT id, principal_id FROM audit_entries")).all()
+        principals = session.execute(text("SELECT id, subject FROM principals")).all()
+    db.close()
+    assert dict(map(tuple, principals)) == {"prn_a": "key_a", "prn_x": "key_x"}
+    assert dict(map(tuple, keys)) == {
+        "key_a": "prn_a",
+        "key_b": "prn_a",
+        "key_c": "prn_a",
+        "key_x": "prn_x",
+    }
+    assert of_session == [("prn_a",)]
+    assert dict(map(tuple, entries)) == {"aud_1": "prn_a", "aud_2": None}
+
+
+# Both belong to a release before which all processes stop.
+TAKEN_AWAY = {
+    "0104_standard_words.py": ["op.drop_table('model_controls')"],
+    "0109_principals.py": [
+        "batch.alter_column('principal_id', existing_type=sa.Text(), nullable=False)",
+        "batch.alter_column('key_id', existing_type=sa.Text(), nullable=True)",
+    ],
+}
 
 # The first makes the tables, and so has nothing that it could take away.
 SINCE = [

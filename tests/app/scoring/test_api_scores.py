@@ -139,7 +139,7 @@ def test_a_warm_score_asks_nobody(shared: Service, scorer: httpx.Client, model_i
     """Once key and model were seen, the answer comes from memory: no query is sent."""
     address = f"/v1/models/{model_id}/score"
     secret = scorer.headers["Authorization"].removeprefix("Bearer ")
-    ring, models = shared.app.state.authenticator.keys, shared.app.state.models
+    ring, models = shared.app.state.authenticator.known, shared.app.state.models
     ring.recent.seconds = models.recent.seconds = 600.0  # the machine may be slow
     ring.recent.clear()  # entries of an earlier test would be refreshed too soon
     models.forget(OWNER, model_id)

@@ -113,7 +113,7 @@ def check_outage(
 
 def forget_recent(service: Service) -> None:
     """Let what was seen within the last second be older."""
-    service.app.state.authenticator.keys.recent.clear()
+    service.app.state.authenticator.known.recent.clear()
     service.app.state.models.recent.clear()
 
 

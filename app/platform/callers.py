@@ -1,0 +1,96 @@
+"""Callers: the credential that a request presents, the principal that it proves, and who is acting now.
+
+A principal is somebody or something that can act: today a key, later a person or a service account of an identity
+provider. It has one id, which sessions, the audit log and revisions refer to. A key and the keys that replaced it by
+rotation are one principal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class Credential(NamedTuple):
+    """What a request presents to prove who sends it, without the secret itself.
+
+    The kind is a part of it: the token of a browser session is not accepted where a key is expected.
+    """
+
+    kind: Literal["key", "session", "link"]
+    sha256: str
+    """SHA-256 of the secret, in hexadecimal digits, by which the database finds it."""
+
+    @classmethod
+    def of(cls, kind: Literal["key", "session", "link"], secret: str | bytes) -> Credential:
+        """Return the credential of a secret."""
+        secret = secret.encode("utf-8", "replace") if isinstance(secret, str) else secret
+        return cls(kind, hashlib.sha256(secret).hexdigest())
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request: a principal that acts for an owner, with some scopes."""
+
+    owner: str
+    """The owner whose resources are visible."""
+    scopes: frozenset[str]
+    principal_id: str | None = None
+    """None for a caller without a credential, for whom an owner's model is served."""
+    name: str | None = None
+    """Name of the principal, for people."""
+    key_id: str | None = None
+    """The key that the credential is, or that started the session."""
+    expires_at: float | None = None
+    """When the credential expires, in seconds since 1970; None: never."""
+
+    @property
+    def permit_holder(self) -> str:
+        """The owner whose permits a request takes. All callers without a credential share those of one more owner."""
+        return "" if self.principal_id is None else self.owner
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changes something: a caller by a route, or the server's command line (`principal_id` is None).
+
+    `make_id` returns an id for each entry of the audit log.
+
+    `quota_check` is called before each writing transaction, so that it can read without holding a lock. What it returns
+    is called when the transaction has changed something and is about to commit, and raises an error if the caller may
+    not store more.
+    """
+
+    owner: str
+    principal_id: str | None
+    key_id: str | None
+    action: str
+    make_id: Callable[[], str]
+    path: str | None = None
+    request_id: str | None = None
+    client: str | None = None
+    quota_check: Callable[[], Callable[[], None]] | None = None
+
+
+acting: ContextVar[Actor | None] = ContextVar("acting", default=None)
+"""Who this thread or task works for; None for the service itself."""
+
+
+@contextmanager
+def acting_as(actor: Actor) -> Iterator[None]:
+    """Set the actor for the duration of a block."""
+    token = acting.set(actor)
+    try:
+        yield
+    finally:
+        acting.reset(token)
+
+
+def acting_principal() -> str | None:
+    """Return the id of the principal that this thread or task works for; None for the service and its command line."""
+    actor = acting.get()
+    return None if actor is None else actor.principal_id
