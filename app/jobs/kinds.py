@@ -196,19 +196,6 @@ class Output(Generic[Row]):
             raise NotFound(f"there is no {self.name} {id_[:100]!r}")
         return found
 
-    def read_again(
-        self, show: Callable[[Row], Json]
-    ) -> Callable[[Session, str, str], tuple[Json, bool]]:
-        """Return a function that reads an owner's output. It returns the result of `show`, and True if the job has
-        ended.
-        """
-
-        def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
-            found = self.find(session, owner, id_)
-            return show(found), status_of(found) != PROCESSING
-
-        return read
-
     def list_page(
         self,
         session: Session,

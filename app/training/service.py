@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from core.base.ranker import Ranker
 
 JsonSchema = dict[str, Any]
-VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
 JOB_LEVEL_PARAMETERS = {
     "random_state": "seed",
     "fpr_min": "objective",
@@ -135,28 +134,6 @@ class TrainRequest(TrainingParameters):
     timeout_seconds: float | None = None
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def refuse_unknown_methods(job: object) -> None:
-    """Raise Invalid, with the methods that there are, for an unknown method of search or validation."""
-    if not isinstance(job, Mapping):
-        return
-    asked = job.get("search")
-    method = asked.get("method") if isinstance(asked, Mapping) else None
-    if isinstance(method, str) and method not in search.METHODS:
-        raise invalid(
-            "/search/method",
-            f"search.method must be one of {', '.join(search.METHODS)}, got {shown(method)}",
-            code="unsupported",
-        )
-    validation = job.get("validation")
-    method = validation.get("method") if isinstance(validation, Mapping) else None
-    if isinstance(method, str) and method not in VALIDATION_METHODS:
-        raise invalid(
-            "/validation/method",
-            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {shown(method)}",
-            code="unsupported",
-        )
 
 
 def check(session: Session, settings: Settings, owner: str, request: TrainRequest) -> TrainSpec:
@@ -217,11 +194,10 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         "seed": request.seed,
         "model_name": name,
     }
-    cast(dict[str, Any], spec).update(request.as_spec())
     if "count" in objective and not is_listed(dataset):
         spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
-    return spec
+    return cast(TrainSpec, {**spec, **request.as_spec()})  # the members that parameters.py declares
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
@@ -234,7 +210,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
         owner=owner,
         kind=TRAIN,
         name=spec["model_name"],
-        spec=cast(dict[str, Any], spec),
+        spec=spec,
         tags=dict(request.tags),
         dataset_id=request.dataset_id,
         timeout_seconds=request.timeout_seconds or _timeout(settings, spec),
