@@ -179,7 +179,7 @@ async def read_table_again(
     def accept(session: Session) -> Json:
         return shown(rereading.accept(session, settings, owner, dataset_id, changes))
 
-    return await new.create(DATASET, accept)
+    return await new.create_and_respond(DATASET, accept)
 
 
 @router.get("/{dataset_id}/preview", summary="Preview a dataset")

@@ -87,7 +87,7 @@ async def put_calibration(
     """
     if new.only_check:
         return await new.check(recalibration.check, new.owner, ref, body.dataset_id)
-    return await new.create(
+    return await new.create_and_respond(
         RECALIBRATION, _calibrate, new.settings, new.owner, ref, body.dataset_id
     )
 

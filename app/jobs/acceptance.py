@@ -149,7 +149,7 @@ class JobCreation(Creation):
         check(session, *args)
         access.check(session, self.settings, self.owner)
 
-    async def create(
+    async def create_and_respond(
         self,
         made: JobResource,
         create: Callable[Concatenate[Session, P], Json],

@@ -185,7 +185,7 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
     """
     if new.only_check:
         return await new.rehearse(jobs.retry, new.settings, new.owner, job_id)
-    return await new.create(JOB, _retry, new.settings, new.owner, job_id)
+    return await new.create_and_respond(JOB, _retry, new.settings, new.owner, job_id)
 
 
 def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Json:

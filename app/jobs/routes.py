@@ -150,7 +150,7 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
             check_reads(caller, field)
         if new.only_check:
             return await new.check(submission.check, new.owner, asked)
-        return await new.create(made, submit, new.settings, new.owner, asked)
+        return await new.create_and_respond(made, submit, new.settings, new.owner, asked)
 
     create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
     return create_output

@@ -212,7 +212,7 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     def submit(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
-    return await new.create(BATCH_SCORE, submit)
+    return await new.create_and_respond(BATCH_SCORE, submit)
 
 
 async def _small_body(sending: TableRequest) -> bytes:
