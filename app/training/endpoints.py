@@ -26,6 +26,7 @@ from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.training import service, splits
+from app.training.estimate import estimate
 from app.training.records import TrainSpec
 from app.training.schemas import (
     Algorithm,
@@ -103,7 +104,7 @@ async def submit_job(
             new.context.db.reading, _check, new.settings, new.owner, train
         )
         return JSONResponse(checked)
-    return await new.create(JOB, _submit, new.settings, new.owner, train)
+    return await new.create_and_respond(JOB, _submit, new.settings, new.owner, train)
 
 
 def _submit(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
@@ -112,7 +113,6 @@ def _submit(session: Session, settings: Settings, owner: str, train: service.Tra
 
 def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
     spec = service.check(session, settings, owner, train)
-    estimate = service.estimate(session, owner, train, spec)
     algorithm = spec["algorithm"]
     return {
         "valid": True,
@@ -126,7 +126,7 @@ def _check(session: Session, settings: Settings, owner: str, train: service.Trai
         "search": spec["search"],
         "baselines": spec["baselines"],
         **train.as_spec(),
-        "estimate": estimate,
+        "estimate": estimate(session, owner, spec),
         "warnings": [*datasets.notes_on(spec, datasets.find(session, owner, train.dataset_id))],
         "duplicates": _duplicates(session, owner, spec),
     }
