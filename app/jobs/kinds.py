@@ -76,7 +76,8 @@ class Claim:
     before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
     `keep_requested` is True if the owner asked this or an earlier attempt to end early with the best model so far.
     `checkpoint_key` names the checkpoint from which the attempt may resume. `request_id` names the request that
-    submitted the job. `improvements` are in the job's progress before this attempt.
+    submitted the job, and `traceparent` is the trace context of its caller. `improvements` are in the job's progress
+    before this attempt.
     """
 
     job_id: str
@@ -95,6 +96,7 @@ class Claim:
     keep_requested: bool
     checkpoint_key: str | None
     request_id: str | None = None
+    traceparent: str | None = None
     improvements: Sequence[Json] = ()
 
 

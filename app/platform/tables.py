@@ -432,7 +432,7 @@ class Job(Owned):
     out, and is the same for its child jobs. The next attempt resumes from `checkpoint_key`. `keep_requested_at` is set
     when the owner asks to end early with the best model so far: then the job ends early, and succeeds. `beaten_at` is
     the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is the id of the request
-    that submitted the job.
+    that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
     """
 
     __tablename__ = "jobs"
@@ -473,6 +473,7 @@ class Job(Owned):
     """
     retry_of: Mapped[str | None]
     request_id: Mapped[str | None]
+    traceparent: Mapped[str | None]
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     stage: Mapped[int | None]
     part: Mapped[int | None]
