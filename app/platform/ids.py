@@ -7,7 +7,9 @@ import re
 import time
 from typing import Literal, get_args
 
-Prefix = Literal["ds", "job", "mdl", "evl", "cmp", "bat", "key", "aud", "req", "wrk", "dsp", "up"]
+Prefix = Literal[
+    "ds", "job", "mdl", "evl", "cmp", "bat", "key", "aud", "req", "wrk", "dsp", "up", "evt"
+]
 _ID = re.compile(rf"(?:{'|'.join(get_args(Prefix))})_[0-9a-f]{{32}}")
 
 

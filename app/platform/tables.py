@@ -513,6 +513,47 @@ class JobEvent(Base):
     data: Mapped[Json]
 
 
+class OutboxEvent(Owned):
+    """Something that happened to a resource of the owner, for those who want to hear of it (`app.platform.outbox`)."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index(None, "owner", "at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    data: Mapped[Json]
+    at: Mapped[float]
+
+
+class DeliveryState(StrEnum):
+    """The state of a delivery. One that is being sent is queued: its lease is the time until it is due again."""
+
+    QUEUED = "queued"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class Delivery(Base):
+    """The delivery of an event to a target. A process that claims it gets the next `lease_token`, and moves `due_at` to
+    the end of its lease.
+    """
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index(None, "state", "due_at"),
+        CheckConstraint("state IN ('queued','delivered','failed')", name="state"),
+    )
+
+    event_id: Mapped[str] = mapped_column(
+        ForeignKey("events.id", ondelete="CASCADE"), primary_key=True
+    )
+    target: Mapped[str] = mapped_column(primary_key=True)
+    attempt: Mapped[int]
+    due_at: Mapped[float]
+    lease_token: Mapped[int]
+    state: Mapped[str]
+
+
 class Idempotency(Owned):
     """The first answer to a POST that creates something. The same key and body get it again."""
 
