@@ -98,7 +98,7 @@ def calls_on_sessions(source: str) -> set[str]:
 
 
 # Functions that answer a POST: each opens the one transaction in which the answer is written.
-ANSWERING = {"once", "accept_upload"}
+ANSWERING = {"run_once", "create_and_respond", "accept_upload"}
 SEVERAL = {
     "datasets.put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
     "datasets.put_part": "looks before a body of hours is sent, and accepts it",
@@ -138,7 +138,7 @@ async def handed_on(context):
 
 @router.post("")
 async def creates(context):
-    return await new.once(helper)
+    return await new.run_once(helper)
 
 def helper(context):
     with context.db.write() as session:

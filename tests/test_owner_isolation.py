@@ -15,6 +15,7 @@ MODULES = {str(path.relative_to(APP)): path.read_text() for path in sorted(APP.r
 VERBS = {"select", "update", "delete", "get", "fetch_page", "join"}
 FOR_ALL_OWNERS = {
     "operations/repository.py": "figures for who runs the service; what is old goes, and files that no row names",
+    "platform/outbox.py": "a dispatcher claims the next delivery of anybody, and holds it by its token",
     "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it and its parts by its token",
 }
 BY_ANOTHER_SECRET = {

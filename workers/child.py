@@ -34,7 +34,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from app.platform import failpoints
+from app.platform import failpoints, trace
 from app.platform.processes import die_with_parent
 from workers.fit_process import Message, private_bytes
 
@@ -388,7 +388,8 @@ def main(arguments: list[str]) -> None:
     memory = Memory()
     while True:
         message = inbox.next_job(memory.give_back)
-        send(run_job(message, send, inbox.orders))
+        with trace.resumed(message["payload"].get("traceparent")):
+            send(run_job(message, send, inbox.orders))
         if memory.is_much_left():
             memory.give_back()
 

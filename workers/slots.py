@@ -22,7 +22,7 @@ from prometheus_client import CollectorRegistry
 from app import __version__
 from app.jobs import queue, repository
 from app.platform import logging as logs
-from app.platform import resources
+from app.platform import resources, trace
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, Unavailable
@@ -194,7 +194,8 @@ class _Slot(threading.Thread):
                 on_long_wait=slots.note_wait,
             )
             try:
-                outcome = attempt.run()
+                with trace.resumed(claim.traceparent):
+                    outcome = attempt.run()
             finally:
                 logs.request_id.reset(origin)
             slots.metrics.fits.labels(claim.kind).observe(time.perf_counter() - claimed)

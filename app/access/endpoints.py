@@ -107,13 +107,13 @@ async def _answer(
         made, secret = create(session)
         return Key.model_validate(made).model_dump(mode="json")
 
-    answer = await new.once(create_and_show)
-    if answer.replayed:
+    created = await new.run_once(create_and_show)
+    if created.replayed:
         secret = None
     else:
         authenticator.known.recent.clear()  # the rotated key must not stay in the cache
-    headers = {"Location": f"/v1/keys/{answer.response['id']}"} | answer.headers
-    return JSONResponse(answer.response | {"secret": secret}, 201, headers)
+    headers = {"Location": f"/v1/keys/{created.body['id']}"} | created.headers
+    return JSONResponse(created.body | {"secret": secret}, 201, headers)
 
 
 @router.get("", summary="List keys")

@@ -32,6 +32,7 @@ from app.platform.tables import (
     ApiKey,
     AuditEntry,
     BrowserSession,
+    Delivery,
     Idempotency,
     Job,
     JobEvent,
@@ -39,6 +40,7 @@ from app.platform.tables import (
     Model,
     ModelAliasHistory,
     ModelOutOfFold,
+    OutboxEvent,
     Owned,
     Upload,
     UploadPart,
@@ -225,10 +227,12 @@ _NOT_DELETABLE = frozenset(
         ApiKey,
         AuditEntry,
         BrowserSession,
+        Delivery,
         Idempotency,
         Job,
         JobEvent,
         ModelAliasHistory,
+        OutboxEvent,
     )
 )
 """Tables whose rows an owner cannot delete: they do not count, or an owner over the quota could not get below it."""

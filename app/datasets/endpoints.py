@@ -20,13 +20,13 @@ from app.datasets.description import (
 from app.datasets.fields import TableFields, VersionFields
 from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck, TableReading
 from app.datasets.uploads import (
+    DATASET,
     Received,
     TableRequestDep,
     UploadHandler,
     accept_upload,
     body_docs,
     field_docs,
-    read_dataset_again,
     receive,
     shown,
 )
@@ -179,8 +179,7 @@ async def read_table_again(
     def accept(session: Session) -> Json:
         return shown(rereading.accept(session, settings, owner, dataset_id, changes))
 
-    accepted = await new.once(accept)
-    return await new.answer(accepted, "/v1/datasets", read_dataset_again)
+    return await new.create_and_respond(DATASET, accept)
 
 
 @router.get("/{dataset_id}/preview", summary="Preview a dataset")

@@ -18,21 +18,21 @@ from app.datasets import service as datasets
 from app.datasets.fields import TableFields, VersionFields
 from app.datasets.schemas import Dataset, ServerPath, Upload, UploadClose, UploadPage, UploadPart
 from app.datasets.uploads import (
+    DATASET,
     QuotaUse,
     Received,
     body_docs,
     field_docs,
     query_fields,
-    read_dataset_again,
     receive,
     shown,
     stated,
 )
 from app.http.bodies import takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
-from app.http.idempotency import Answer, Creation, CreationDep, IdempotencyKeyDep
+from app.http.idempotency import Created, Creation, CreationDep, IdempotencyKeyDep
 from app.ingest.fields import MAX_TEXT_LENGTH
-from app.jobs.acceptance import PreferWaitDep, answer_accepted, wake_a_worker
+from app.jobs.acceptance import PreferWaitDep, respond, wake_a_worker
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
 
@@ -79,9 +79,9 @@ async def open_upload(
 
     same = hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()
     new = Creation(context, f"POST {PATH}", caller.owner, key, same, only_check=False)
-    answer = await new.once(open_one)
-    headers = {"Location": f"{PATH}/{answer.response['id']}"} | answer.headers
-    return JSONResponse(answer.response, 201, headers)
+    created = await new.run_once(open_one)
+    headers = {"Location": f"{PATH}/{created.body['id']}"} | created.headers
+    return JSONResponse(created.body, 201, headers)
 
 
 @router.get("", summary="List uploads")
@@ -219,9 +219,9 @@ async def add_files(
         found = parts.add_files(session, new.settings, new.owner, upload_id, files)
         return Upload.of(*found).model_dump(mode="json")
 
-    answer = await new.once(add)
-    headers = {"Location": f"{PATH}/{upload_id}"} | answer.headers
-    return JSONResponse(answer.response, 201, headers)
+    created = await new.run_once(add)
+    headers = {"Location": f"{PATH}/{upload_id}"} | created.headers
+    return JSONResponse(created.body, 201, headers)
 
 
 @router.post(
@@ -256,8 +256,7 @@ async def close_upload(
     if is_new:
         wake_a_worker(context, dataset["job_id"])
 
-    accepted = Answer(dataset, replayed=False)
-    return await answer_accepted(context, owner, accepted, wait, "/v1/datasets", read_dataset_again)
+    return await respond(context, owner, Created(dataset, replayed=False), wait, DATASET)
 
 
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")

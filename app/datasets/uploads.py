@@ -36,7 +36,7 @@ from app.http.limits import Permit
 from app.http.schemas import tables_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
-from app.jobs.acceptance import PreferWait, PreferWaitDep, ReadAgain, answer_accepted, wake_a_worker
+from app.jobs.acceptance import JobResource, PreferWait, PreferWaitDep, respond, wake_a_worker
 from app.platform import resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable, UnsupportedMedia
@@ -377,17 +377,21 @@ def shown(dataset: DatasetRow) -> Json:
     return Dataset.model_validate(dataset).model_dump(mode="json")
 
 
-def read_dataset_again(session: Session, owner: str, dataset_id: str) -> tuple[Json, bool]:
+def _read_shown(session: Session, owner: str, dataset_id: str) -> tuple[Json, bool]:
     """Return a dataset as JSON, and whether its table has been read."""
     dataset = datasets.find(session, owner, dataset_id)
     return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
 
+DATASET = JobResource("/v1/datasets", "job_id", _read_shown)
+"""A dataset, as the response to its upload."""
+
+
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
     """The functions of one kind of upload. `describe` reads its fields. `check` reads the table and stores nothing.
-    `accept` writes the resource (a dataset, or another resource under `path`); `show` and `read_again` return it. `of`
-    holds the values that, beside the upload, must be equal in a replay.
+    `accept` writes the resource (`made`), and `show` returns it as JSON. `of` holds the values that, beside the upload,
+    must be equal in a replay.
     """
 
     route: str
@@ -395,9 +399,8 @@ class UploadHandler(Generic[Described]):
     describe: Callable[[Mapping[str, str]], Described]
     check: Callable[[Received[Described]], Json]
     accept: Callable[[Session, Received[Described], datasets.Upload], Any]
-    path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
-    read_again: ReadAgain = read_dataset_again
+    made: JobResource = DATASET
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
@@ -415,11 +418,9 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
             writer.flush()
             # Only the limits of the table bound the memory of a check.
             return JSONResponse(await context.compute(sending.owner, partial(handler.check, table)))
-        answer = await run_in_threadpool(_accept, sending, handler, table)
+        created = await run_in_threadpool(_accept, sending, handler, table)
 
-    return await answer_accepted(
-        context, sending.owner, answer, sending.wait, handler.path, handler.read_again
-    )
+    return await respond(context, sending.owner, created, sending.wait, handler.made)
 
 
 @contextmanager
@@ -442,25 +443,25 @@ def _alone(sending: TableRequest) -> Iterator[None]:
 
 def _accept(
     sending: TableRequest, handler: UploadHandler[Described], table: Received[Described]
-) -> idempotency.Answer:
+) -> idempotency.Created:
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
         upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
-        answer = handler.show(handler.accept(session, table, upload))
+        body = handler.show(handler.accept(session, table, upload))
         writer.commit()  # late, so that a replay or a refusal leaves no blob behind
-        return answer
+        return body
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *handler.of])
-    answer = context.db.writing(
-        idempotency.replay_or_run,
+    created = context.db.writing(
+        idempotency.run_once,
         sending.owner,
         handler.route,
         sending.key,
         hashlib.sha256(same).hexdigest(),
         work,
     )
-    if not answer.replayed:
-        wake_a_worker(context, answer.response["job_id"])
-    return answer
+    if not created.replayed:
+        wake_a_worker(context, created.body[handler.made.job_member])
+    return created

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Query
@@ -19,7 +20,7 @@ from app.http.idempotency import validated
 from app.http.openapi import names_resources
 from app.http.schemas import Interval
 from app.jobs.acceptance import JobCreationDep
-from app.jobs.endpoints import PATH, read_job_again, show
+from app.jobs.endpoints import JOB, show
 from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.endpoints import (
@@ -56,6 +57,9 @@ from app.platform.tables import Evaluation as EvaluationRow
 if TYPE_CHECKING:
     from core.metrics import GroupGuarantees
 
+RECALIBRATION = replace(JOB, ended_status=200)
+"""The job of a recalibration, as the response to the PUT."""
+
 models_router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
@@ -83,8 +87,9 @@ async def put_calibration(
     """
     if new.only_check:
         return await new.check(recalibration.check, new.owner, ref, body.dataset_id)
-    accepted = await new.once(_calibrate, new.settings, new.owner, ref, body.dataset_id)
-    return await new.answer(accepted, PATH, read_job_again, done=200)
+    return await new.create_and_respond(
+        RECALIBRATION, _calibrate, new.settings, new.owner, ref, body.dataset_id
+    )
 
 
 def _calibrate(

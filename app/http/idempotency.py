@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Depends, Header
@@ -19,7 +18,6 @@ from app.http.bodies import VALIDATE
 from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.schemas import Resource, Valid
 from app.platform import audit
-from app.platform.database import Database
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -101,39 +99,40 @@ ValidateOnlyDep = Annotated[bool, Depends(_only_validates)]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a request: made now, or stored from the first time."""
+class Created:
+    """The body of the response to a request that created something: made now, or stored from the first time."""
 
-    response: Json
+    body: Json
     replayed: bool
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that tell whether the answer was stored."""
+        """The header that says whether the body was stored."""
         return {"Idempotent-Replayed": "true"} if self.replayed else {}
 
 
-def replay_or_run(
+def run_once(
     session: Session,
     owner: str,
     route: str,
     key: str | None,
     fingerprint: str,
-    work: Callable[[Session], Json],
-) -> Answer:
-    """Run `work` in the transaction that stores the key, or return the answer that the same key got before.
+    create: Callable[..., Json],
+    *args: Any,
+) -> Created:
+    """Call `create(session, *args)` in the transaction that stores the key, or return what the same key got before.
 
     Equal requests at the same moment wait for the first one. If it fails, nothing is stored and the next one runs.
-    Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `work`
-    simply runs.
+    Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `create` is
+    always called.
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So the inserting request runs, and a request that finds a row finds a finished one.
     if key is None or repository.reserve(session, owner, route, key, fingerprint):
-        response = work(session)
+        body = create(session, *args)
         if key is not None:
-            repository.answer(session, owner, route, key, response=response)
-        return Answer(response, False)
+            repository.answer(session, owner, route, key, response=body)
+        return Created(body, False)
     first = repository.find(session, owner, route, key)
     assert first is not None
     if first.fingerprint != fingerprint:
@@ -141,7 +140,7 @@ def replay_or_run(
             f"an Idempotency-Key can be used with only one body; {key!r} was used with a different body",
             code="idempotency_key_reused",
         )
-    return Answer(first.response, True)
+    return Created(first.response, True)
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
@@ -167,33 +166,38 @@ class Creation:
         """The settings of the service."""
         return self.context.settings
 
-    async def once(
+    async def run_once(
         self, create: Callable[Concatenate[Session, P], Json], *args: P.args, **kwargs: P.kwargs
-    ) -> Answer:
-        """Call `create(session, …)` in a transaction, unless the key has an answer already. Returns the answer."""
-        work = partial(_call, create, args, kwargs)
+    ) -> Created:
+        """Call `create(session, *args)` in a transaction, unless the key has a stored response."""
         return await run_in_threadpool(
             self.context.db.writing,
-            replay_or_run,
+            run_once,
             self.owner,
             self.route,
             self.key,
             self.fingerprint,
-            work,
+            create,
+            *args,
         )
 
     async def rehearse(
         self, create: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `create(session, …)` in a transaction that is rolled back, and answer that the request is valid."""
-        work = partial(_call, create, args, kwargs)
-        return JSONResponse(await run_in_threadpool(_rehearse, self.context.db, work))
+        """Call `create(session, *args)` in a transaction that is rolled back, and answer that the request is valid."""
+        with suppress(_RollBack):
+            await run_in_threadpool(self.context.db.writing, _run_and_roll_back, create, *args)
+        return JSONResponse({"valid": True})
 
 
-def _call(
-    create: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], session: Session
-) -> Any:
-    return create(session, *args, **kwargs)
+class _RollBack(Exception):
+    """Raised to end the transaction without a commit."""
+
+
+def _run_and_roll_back(session: Session, create: Callable[..., object], *args: Any) -> None:
+    create(session, *args)
+    audit.before_commit(session)
+    raise _RollBack
 
 
 async def _creation(
@@ -210,20 +214,3 @@ async def _creation(
 
 
 CreationDep = Annotated[Creation, Depends(_creation)]
-
-
-class _RollBack(Exception):
-    """Raised to end the transaction without a commit."""
-
-
-def _rehearse(db: Database, work: Callable[[Session], object]) -> Json:
-    """Run `work` in a transaction that is rolled back. Its exceptions are raised."""
-
-    def work_and_undo(session: Session) -> None:
-        work(session)
-        audit.before_commit(session)
-        raise _RollBack
-
-    with suppress(_RollBack):
-        db.writing(work_and_undo)
-    return {"valid": True}

@@ -37,6 +37,7 @@ from app.http.cookies import MAX_COOKIE_BYTES, keep_own
 from app.http.limits import FairSemaphore, MemoryBudget, Permit, release_at_end
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
+from app.platform import trace
 from app.platform.errors import Malformed, NotFound, ServiceError, Unavailable
 from app.platform.ids import new_id
 from app.platform.metrics import UNROUTED, ApiMetrics
@@ -369,10 +370,6 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 1 << 16  # bytes of all names and values together
 MIN_BODY_BYTES_PER_SECOND = 1024  # bytes per second of a small body: see `min_body_rate`
 SMALL_BODY_BYTES = 1 << 16  # the required rate rises after so many bytes
-# W3C Trace Context: version, trace, span, flags. An id of zeros is invalid, and a later version may append fields.
-_TRACEPARENT = re.compile(
-    rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?"
-)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -443,7 +440,7 @@ class RequestMiddleware:
         head = _read_headers(scope)
         scope["request_id"] = request_id = head.request_id
         token = logs.request_id.set(request_id)
-        trace_token = logs.trace_id.set(head.trace_id)
+        trace_token = trace.current.set(head.trace)
         status = 0
 
         async def send_with_headers(message: Message) -> None:
@@ -498,7 +495,7 @@ class RequestMiddleware:
                 release()
             self._note(scope, method, status, time.perf_counter() - started)
             logs.request_id.reset(token)
-            logs.trace_id.reset(trace_token)
+            trace.current.reset(trace_token)
 
     def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
         """If the key was checked from the cache because the database is away, count the request and return the header
@@ -665,12 +662,12 @@ def _ending() -> ServiceError:
 
 
 class _Head(NamedTuple):
-    """Values from the headers: request id, trace id, announced length of the body, size of all headers, size of
+    """Values from the headers: request id, trace, announced length of the body, size of all headers, size of
     the Cookie headers, and number of Host headers.
     """
 
     request_id: str
-    trace_id: str | None
+    trace: trace.TraceContext | None
     length: int | None
     size: int
     cookie_size: int
@@ -678,8 +675,9 @@ class _Head(NamedTuple):
 
 
 def _read_headers(scope: Scope) -> _Head:
-    request_id, trace_id, length = None, None, None
+    request_id, length = None, None
     size = cookie_size = hosts = 0
+    traces: list[bytes] = []
     for name, value in scope["headers"]:
         size += len(name) + len(value)
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
@@ -690,9 +688,11 @@ def _read_headers(scope: Scope) -> _Head:
             hosts += 1
         elif name == b"cookie":
             cookie_size += len(value)
-        elif name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
-            trace_id = match[1].decode()
-    return _Head(request_id or new_id("req"), trace_id, length, size, cookie_size, hosts)
+        elif name == b"traceparent":
+            traces.append(value)
+    # Of several contexts, none is the caller's.
+    context = trace.parse(traces[0].decode("latin-1")) if len(traces) == 1 else None
+    return _Head(request_id or new_id("req"), context, length, size, cookie_size, hosts)
 
 
 def _head_alone(send: Send, scope: Scope) -> Send:

@@ -1,4 +1,4 @@
-"""The answer to a POST whose resource is made by a job: 202 at once, or the resource once the job has made it."""
+"""The response to a POST whose resource is made by a job: 202 at once, or the resource once the job has made it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Concatenate, ParamSpec
+from typing import Annotated, Any, Concatenate, ParamSpec
 
 from fastapi import Depends, Header
 from starlette.concurrency import run_in_threadpool
@@ -16,13 +16,12 @@ from starlette.responses import JSONResponse, Response
 
 from app.access import service as access
 from app.http.dependencies import Context, ContextDep, preferences
-from app.http.idempotency import Answer, Creation, CreationDep
+from app.http.idempotency import Created, Creation, CreationDep
 from app.http.limits import FairSemaphore
 from app.jobs.watcher import Watcher
 from app.platform import failpoints
 from app.platform.broker import BrokerAway, Producer
 from app.platform.errors import NotFound
-from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
 log = logging.getLogger(__name__)
@@ -44,8 +43,6 @@ WAIT_HEADERS: Json = {
 """What a read says to a caller who would wait, for its description in OpenAPI."""
 WAITED_DOCS: Json = {"description": "The job ended within the wait."}
 """The description of a POST's 201 in OpenAPI."""
-ReadAgain = Callable[[Session, str, str], tuple[Json, bool]]
-"""Reads the owner's resource of an id, and says whether its job has ended."""
 P = ParamSpec("P")
 
 
@@ -119,98 +116,80 @@ def _wake(producer: Producer, job_id: str) -> None:
 
 
 @dataclass(frozen=True)
-class JobCreation:
-    """A request whose resource is made by a job. It is accepted once, and its caller may wait for the job."""
+class JobResource:
+    """A resource that a job makes: the path of its collection, the member that has its job's id, and its reading.
 
-    creation: Creation
+    `read(session, owner, id)` returns the resource as JSON, and True if its job has ended. `ended_status` is the status
+    of the response if the job ends within the wait.
+    """
+
+    path: str
+    job_member: str
+    read: Callable[[Session, str, str], tuple[Json, bool]]
+    ended_status: int = 201
+
+
+@dataclass(frozen=True)
+class JobCreation(Creation):
+    """A request whose resource is made by a job. Its caller may wait for the job."""
+
     wait: PreferWait
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the service."""
-        return self.creation.settings
-
-    @property
-    def owner(self) -> str:
-        """The owner of the caller's key."""
-        return self.creation.owner
-
-    @property
-    def only_check(self) -> bool:
-        """Whether the request is only checked (the path `…/validate`)."""
-        return self.creation.only_check
 
     async def check(
         self, check: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `check(session, …)`, check the owner's quotas, and answer that the request is valid.
+        """Call `check(session, *args)`, check the owner's quotas, and answer that the request is valid.
 
         Nothing is written, and nothing locked.
         """
-
-        def check_all(session: Session) -> None:
-            check(session, *args, **kwargs)
-            access.check(session, self.settings, self.owner)
-
-        await run_in_threadpool(self.creation.context.db.reading, check_all)
+        await run_in_threadpool(self.context.db.reading, self._check_all, check, *args)
         return JSONResponse({"valid": True})
 
-    async def once(
-        self, create: Callable[Concatenate[Session, P], Json], *args: P.args, **kwargs: P.kwargs
-    ) -> Answer:
-        """Call `create(session, …)` in a transaction, unless the key has an answer already, and wake a worker.
+    def _check_all(self, session: Session, check: Callable[..., object], *args: Any) -> None:
+        check(session, *args)
+        access.check(session, self.settings, self.owner)
+
+    async def create_and_respond(
+        self,
+        made: JobResource,
+        create: Callable[Concatenate[Session, P], Json],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Response:
+        """Call `create(session, *args)` in a transaction unless the key has a stored response, wake a worker, and
+        respond.
 
         `create` writes the resource and its job, and returns the resource as the caller reads it.
         """
-        answer = await self.creation.once(create, *args, **kwargs)
-        if not answer.replayed:
-            wake_a_worker(self.creation.context, _job_of(answer.response))
-        return answer
-
-    async def answer(
-        self, accepted: Answer, path: str, read_again: ReadAgain, *, done: int = 201
-    ) -> Response:
-        """Answer with the resource under `path`: with 202, or with `done` if its job has ended within the wait."""
-        return await answer_accepted(
-            self.creation.context, self.owner, accepted, self.wait, path, read_again, done
-        )
+        created = await self.run_once(create, *args, **kwargs)
+        if not created.replayed:
+            wake_a_worker(self.context, created.body[made.job_member])
+        return await respond(self.context, self.owner, created, self.wait, made)
 
 
 async def _job_creation(creation: CreationDep, wait: PreferWaitDep) -> JobCreation:
-    return JobCreation(creation, wait)
+    return JobCreation(**vars(creation), wait=wait)
 
 
 JobCreationDep = Annotated[JobCreation, Depends(_job_creation)]
 
 
-async def answer_accepted(
-    context: Context,
-    owner: str,
-    accepted: Answer,
-    wait: PreferWait,
-    path: str,
-    read_again: ReadAgain,
-    done: int = 201,
+async def respond(
+    context: Context, owner: str, created: Created, wait: PreferWait, made: JobResource
 ) -> Response:
-    """Answer with a resource under `path` that was just accepted: with 202, or with `done` if its job has ended within
+    """Respond with a resource that was just created: with 202, or with `ended_status` if its job has ended within
     the wait.
     """
-    body = accepted.response
-    location = {"Location": f"{path}/{body['id']}"} | accepted.headers
-    if await wait.for_end(owner, _job_of(body)):
+    body = created.body
+    headers = {"Location": f"{made.path}/{body['id']}"} | created.headers
+    if await wait.for_end(owner, body[made.job_member]):
         ended = False
-        with suppress(NotFound):  # deleted since: return the first answer
+        with suppress(NotFound):  # deleted since: respond with what was created
             body, ended = await run_in_threadpool(
-                context.db.reading, read_again, owner, str(body["id"])
+                context.db.reading, made.read, owner, str(body["id"])
             )
         if ended:
-            response = JSONResponse(body, done, location)
+            response = JSONResponse(body, made.ended_status, headers)
             wait.applied(response)
             return response
-    return JSONResponse(body, 202, location | {"Retry-After": "1"})
-
-
-def _job_of(body: Json) -> str:
-    """The job that makes the resource, which may be the job itself."""
-    job_id: str = body["job_id"] if "job_id" in body else body["id"]
-    return job_id
+    return JSONResponse(body, 202, headers | {"Retry-After": "1"})

@@ -27,6 +27,7 @@ from app.jobs.acceptance import (
     WAIT_HEADERS,
     WAITED_DOCS,
     JobCreationDep,
+    JobResource,
     PreferWaitDep,
     WatcherDep,
 )
@@ -35,7 +36,7 @@ from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.settings import Settings
-from app.platform.sql import NEWEST_FIRST, Session
+from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import FINAL_STATES
 from app.platform.tables import Job as JobRow
 
@@ -48,10 +49,14 @@ CHECK_SECONDS = 2.0
 _EVENTS_PER_POLL = 200
 
 
-def read_job_again(session: Session, owner: str, job_id: str) -> tuple[dict[str, Any], bool]:
-    """Read a job for a caller who waits for its end."""
+def read_shown(session: Session, owner: str, job_id: str) -> tuple[Json, bool]:
+    """Return a job as JSON, and True if it has ended."""
     job = jobs.find(session, owner, job_id)
     return show(job), job.state in FINAL_STATES
+
+
+JOB = JobResource(PATH, "id", read_shown)
+"""A job, as the response to its own creation."""
 
 
 @router.get("", summary="List jobs")
@@ -116,10 +121,10 @@ async def read_job(
     is sent when the job has ended, or after N seconds.
     """
     owner = caller.owner
-    body, ended = await run_in_threadpool(context.db.reading, read_job_again, owner, job_id)
+    body, ended = await run_in_threadpool(context.db.reading, read_shown, owner, job_id)
     if not ended and await wait.for_end(owner, job_id):
         await check_again(request)
-        body, ended = await run_in_threadpool(context.db.reading, read_job_again, owner, job_id)
+        body, ended = await run_in_threadpool(context.db.reading, read_shown, owner, job_id)
     response = JSONResponse(body)
     if wait.seconds:
         if ended:
@@ -179,12 +184,11 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
     if it already belongs to another job; the error names that job.
     """
     if new.only_check:
-        return await new.creation.rehearse(jobs.retry, new.settings, new.owner, job_id)
-    accepted = await new.once(_retry, new.settings, new.owner, job_id)
-    return await new.answer(accepted, PATH, read_job_again)
+        return await new.rehearse(jobs.retry, new.settings, new.owner, job_id)
+    return await new.create_and_respond(JOB, _retry, new.settings, new.owner, job_id)
 
 
-def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> dict[str, Any]:
+def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Json:
     return show(jobs.retry(session, settings, owner, job_id))
 
 
@@ -325,6 +329,6 @@ def _event_number(text: str) -> int:
     return int(text)
 
 
-def show(job: JobRow) -> dict[str, Any]:
+def show(job: JobRow) -> Json:
     """The job as JSON."""
     return Job.of_row(job).model_dump(mode="json")

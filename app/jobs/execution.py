@@ -23,9 +23,9 @@ FAN_OUT = "fan_out"
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> Json:
-    """Return the payload of the fit process: the result of `JobKind.prepare`, and the kind."""
+    """Return the payload of the fit process: the result of `JobKind.prepare`, the kind, and the trace context."""
     payload = kind_of(claim.kind).prepare(session, blobs, settings, claim, workdir)
-    return {**payload, "kind": claim.kind}
+    return {**payload, "kind": claim.kind, "traceparent": claim.traceparent}
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:

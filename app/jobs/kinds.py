@@ -76,7 +76,8 @@ class Claim:
     before this attempt: both differ from those of a new job only for a job that has waited for child jobs.
     `keep_requested` is True if the owner asked this or an earlier attempt to end early with the best model so far.
     `checkpoint_key` names the checkpoint from which the attempt may resume. `request_id` names the request that
-    submitted the job. `improvements` are in the job's progress before this attempt.
+    submitted the job, and `traceparent` is the trace context of its caller. `improvements` are in the job's progress
+    before this attempt.
     """
 
     job_id: str
@@ -95,6 +96,7 @@ class Claim:
     keep_requested: bool
     checkpoint_key: str | None
     request_id: str | None = None
+    traceparent: str | None = None
     improvements: Sequence[Json] = ()
 
 
@@ -195,19 +197,6 @@ class Output(Generic[Row]):
         if found is None:
             raise NotFound(f"there is no {self.name} {id_[:100]!r}")
         return found
-
-    def read_again(
-        self, show: Callable[[Row], Json]
-    ) -> Callable[[Session, str, str], tuple[Json, bool]]:
-        """Return a function that reads an owner's output. It returns the result of `show`, and True if the job has
-        ended.
-        """
-
-        def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
-            found = self.find(session, owner, id_)
-            return show(found), status_of(found) != PROCESSING
-
-        return read
 
     def list_page(
         self,

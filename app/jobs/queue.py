@@ -14,7 +14,7 @@ from app.jobs import queue_repository
 from app.jobs import repository as job_rows
 from app.jobs.kinds import KINDS, Claim, kind_of
 from app.jobs.progress import as_event
-from app.platform import failpoints
+from app.platform import failpoints, trace
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, after_commit
@@ -63,6 +63,7 @@ def claim(
         keep_requested=job.keep_requested_at is not None,
         checkpoint_key=job.checkpoint_key,
         request_id=job.request_id,
+        traceparent=job.traceparent,
         improvements=job.progress.get("improvements") or (),
     )
 
@@ -316,6 +317,8 @@ def log_line(
         "request_id": job.request_id,
         **more,
     }
+    if job.traceparent is not None and (context := trace.parse(job.traceparent)) is not None:
+        fields["trace_id"] = context.trace_id
     text = "%(job_id)s %(outcome)s: %(kind)s of %(owner)s, attempt %(attempt)d"
     text += "" if seconds is None else ", %(seconds).3f s"
     text += "".join(f", {name} %({name})s" for name in ("request_id", *more))

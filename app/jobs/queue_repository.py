@@ -94,6 +94,7 @@ def insert_queued(
         "dataset_id": parent.dataset_id,
         "parent_id": parent.id,
         "request_id": parent.request_id,
+        "traceparent": parent.traceparent,
         "stage": stage,
         "priority": parent.priority,
         "attempt": 0,

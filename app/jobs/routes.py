@@ -22,8 +22,18 @@ from app.http.dependencies import (
 from app.http.idempotency import add_validation
 from app.http.openapi import names_resources
 from app.http.schemas import PageOf, Resource
-from app.jobs.acceptance import JobCreationDep
-from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
+from app.jobs.acceptance import JobCreationDep, JobResource
+from app.jobs.kinds import (
+    PROCESSING,
+    SHOWN_KINDS,
+    Docs,
+    Output,
+    Request,
+    Routes,
+    Submission,
+    kind_of,
+    status_of,
+)
 from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Json, Session
 
@@ -121,6 +131,12 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def submit(session: Session, settings: Settings, owner: str, asked: Any) -> Json:
         return show(submission.submit(session, settings, owner, asked))
 
+    def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
+        row = output.find(session, owner, id_)
+        return show(row), status_of(row) != PROCESSING
+
+    made = JobResource(routes.path, "job_id", read)
+
     @names_resources
     @needs("train")
     async def create_output(
@@ -134,8 +150,7 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
             check_reads(caller, field)
         if new.only_check:
             return await new.check(submission.check, new.owner, asked)
-        accepted = await new.once(submit, new.settings, new.owner, asked)
-        return await new.answer(accepted, routes.path, output.read_again(show))
+        return await new.create_and_respond(made, submit, new.settings, new.owner, asked)
 
     create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
     return create_output

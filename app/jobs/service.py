@@ -9,7 +9,7 @@ from app.access import service as access
 from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
-from app.platform import failpoints
+from app.platform import failpoints, trace
 from app.platform import logging as logs
 from app.platform.audit import allow_over_quota
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
@@ -64,6 +64,7 @@ def enqueue(
         dataset_id=dataset_id,
         retry_of=retry_of,
         request_id=logs.request_id.get(),
+        traceparent=trace.current_traceparent(),
         priority=priority,
         max_attempts=settings.job_max_attempts,
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
@@ -97,6 +98,7 @@ def enqueue_rest(
         dataset_id=claim.dataset_id,
         retry_of=None,
         request_id=claim.request_id,
+        traceparent=claim.traceparent,
         priority=first.priority,
         max_attempts=claim.max_attempts,
         timeout_seconds=max(claim.timeout_seconds, min_timeout_seconds),

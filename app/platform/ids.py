@@ -8,7 +8,7 @@ import time
 from typing import Literal, get_args
 
 Prefix = Literal[
-    "ds", "job", "mdl", "evl", "cmp", "bat", "key", "prn", "aud", "req", "wrk", "dsp", "up"
+    "ds", "job", "mdl", "evl", "cmp", "bat", "key", "prn", "aud", "req", "wrk", "dsp", "up", "evt"
 ]
 _ID = re.compile(rf"(?:{'|'.join(get_args(Prefix))})_[0-9a-f]{{32}}")
 

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import orjson
 from rankwright import printable
 
+from app.platform import trace
 from app.platform.settings import Settings
 from core.errors import shorten
 
@@ -27,8 +28,6 @@ MAX_TRACE = 65_536
 log = logging.getLogger(__name__)
 access = logging.getLogger("rankwright.access")
 request_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("request_id", default=None)
-trace_id: contextvars.ContextVar[str | None] = contextvars.ContextVar("trace_id", default=None)
-"""Of the trace that the caller named by `traceparent`; lines of JSON have it."""
 
 
 class TextFormatter(logging.Formatter):
@@ -91,8 +90,10 @@ class JsonFormatter(logging.Formatter):
 
 
 def _current_ids() -> dict[str, str]:
-    """Return the ids of the request for which this thread or task works."""
-    found = {"request_id": request_id.get(), "trace_id": trace_id.get()}
+    """Return the id of the request for which this thread or task works, and of its trace."""
+    found, context = {"request_id": request_id.get()}, trace.current.get()
+    if context is not None:
+        found["trace_id"] = context.trace_id
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -459,7 +459,7 @@ class Job(Owned):
     out, and is the same for its child jobs. The next attempt resumes from `checkpoint_key`. `keep_requested_at` is set
     when the owner asks to end early with the best model so far: then the job ends early, and succeeds. `beaten_at` is
     the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is the id of the request
-    that submitted the job.
+    that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
     """
 
     __tablename__ = "jobs"
@@ -500,6 +500,7 @@ class Job(Owned):
     """
     retry_of: Mapped[str | None]
     request_id: Mapped[str | None]
+    traceparent: Mapped[str | None]
     parent_id: Mapped[str | None] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     stage: Mapped[int | None]
     part: Mapped[int | None]
@@ -537,6 +538,47 @@ class JobEvent(Base):
     at: Mapped[float]
     type: Mapped[str]
     data: Mapped[Json]
+
+
+class OutboxEvent(Owned):
+    """Something that happened to a resource of the owner, for those who want to hear of it (`app.platform.outbox`)."""
+
+    __tablename__ = "events"
+    __table_args__ = (Index(None, "owner", "at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    type: Mapped[str]
+    data: Mapped[Json]
+    at: Mapped[float]
+
+
+class DeliveryState(StrEnum):
+    """The state of a delivery. One that is being sent is queued: its lease is the time until it is due again."""
+
+    QUEUED = "queued"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class Delivery(Base):
+    """The delivery of an event to a target. A process that claims it gets the next `lease_token`, and moves `due_at` to
+    the end of its lease.
+    """
+
+    __tablename__ = "deliveries"
+    __table_args__ = (
+        Index(None, "state", "due_at"),
+        CheckConstraint("state IN ('queued','delivered','failed')", name="state"),
+    )
+
+    event_id: Mapped[str] = mapped_column(
+        ForeignKey("events.id", ondelete="CASCADE"), primary_key=True
+    )
+    target: Mapped[str] = mapped_column(primary_key=True)
+    attempt: Mapped[int]
+    due_at: Mapped[float]
+    lease_token: Mapped[int]
+    state: Mapped[str]
 
 
 class Idempotency(Owned):

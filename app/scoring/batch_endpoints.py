@@ -33,7 +33,7 @@ from app.http.dependencies import (
     ContextDep,
     refuse_unknown,
 )
-from app.http.idempotency import Creation, validated
+from app.http.idempotency import validated
 from app.http.openapi import names_resources
 from app.http.responses import (
     MAX_SHEET_CELLS,
@@ -45,7 +45,8 @@ from app.http.responses import (
 )
 from app.ingest.fields import find_unknown
 from app.ingest.formats import PARQUET, XLSX
-from app.jobs.acceptance import JobCreation
+from app.jobs.acceptance import JobCreation, JobResource
+from app.jobs.kinds import PROCESSING, status_of
 from app.platform.callers import Caller
 from app.platform.errors import Invalid, Malformed, TooLarge, refuse_all
 from app.platform.sql import Session
@@ -156,9 +157,8 @@ async def create_batch_score(
         describe=lambda given: _describe(given, lenient=lenient),
         check=check,
         accept=accept,
-        path=PATH,
         show=_shown,
-        read_again=BATCH_SCORES.read_again(_shown),
+        made=BATCH_SCORE,
     )
     return await accept_upload(sending, handler)
 
@@ -203,16 +203,16 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
     given = (sending.owner, asked.model, asked.dataset_id, kept, options, wanted)
     fingerprint = hashlib.sha256(body).hexdigest()
     route = f"POST {PATH}"
-    creation = Creation(context, route, sending.owner, sending.key, fingerprint, sending.validate)
-    new = JobCreation(creation, sending.wait)
+    new = JobCreation(
+        context, route, sending.owner, sending.key, fingerprint, sending.validate, sending.wait
+    )
     if new.only_check:
         return await new.check(batch_scores.check_dataset, *given)
 
     def submit(session: Session) -> dict[str, Any]:
         return _shown(batch_scores.submit(session, context.settings, *given))
 
-    accepted = await new.once(submit)
-    return await new.answer(accepted, PATH, BATCH_SCORES.read_again(_shown))
+    return await new.create_and_respond(BATCH_SCORE, submit)
 
 
 async def _small_body(sending: TableRequest) -> bytes:
@@ -342,3 +342,13 @@ def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:
     return batch_score_of(row).model_dump(mode="json")
+
+
+def _read_shown(session: Session, owner: str, id_: str) -> tuple[dict[str, Any], bool]:
+    """Return a batch score as JSON, and True if its job has ended."""
+    row = BATCH_SCORES.find(session, owner, id_)
+    return _shown(row), status_of(row) != PROCESSING
+
+
+BATCH_SCORE = JobResource(PATH, "job_id", _read_shown)
+"""A batch score, as the response to its creation."""

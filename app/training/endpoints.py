@@ -20,12 +20,13 @@ from app.http.idempotency import validated
 from app.http.openapi import names_resources
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import WAITED_DOCS, JobCreationDep
-from app.jobs.endpoints import PATH, read_job_again, show
+from app.jobs.endpoints import JOB, PATH, show
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.training import service, splits
+from app.training.estimate import estimate
 from app.training.records import TrainSpec
 from app.training.schemas import (
     Algorithm,
@@ -99,26 +100,19 @@ async def submit_job(
     """
     train = body.to_request()
     if new.only_check:
-        context = new.creation.context
         checked = await run_in_threadpool(
-            context.db.reading, _check, context.settings, new.owner, train
+            new.context.db.reading, _check, new.settings, new.owner, train
         )
         return JSONResponse(checked)
-    accepted = await new.once(_submit, new.settings, new.owner, train)
-    return await new.answer(accepted, PATH, read_job_again)
+    return await new.create_and_respond(JOB, _submit, new.settings, new.owner, train)
 
 
-def _submit(
-    session: Session, settings: Settings, owner: str, train: service.TrainRequest
-) -> dict[str, object]:
+def _submit(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
     return show(service.submit(session, settings, owner, train))
 
 
-def _check(
-    session: Session, settings: Settings, owner: str, train: service.TrainRequest
-) -> dict[str, object]:
+def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
     spec = service.check(session, settings, owner, train)
-    estimate = service.estimate(session, owner, train, spec)
     algorithm = spec["algorithm"]
     return {
         "valid": True,
@@ -132,7 +126,7 @@ def _check(
         "search": spec["search"],
         "baselines": spec["baselines"],
         **train.as_spec(),
-        "estimate": estimate,
+        "estimate": estimate(session, owner, spec),
         "warnings": [*datasets.notes_on(spec, datasets.find(session, owner, train.dataset_id))],
         "duplicates": _duplicates(session, owner, spec),
     }

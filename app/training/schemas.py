@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
@@ -26,10 +27,10 @@ from app.http.schemas import (
 )
 from app.jobs import parameters
 from app.platform.documents import Baseline, LeaderboardRow, Member
-from app.platform.errors import NAME_PATTERN
+from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
 from app.training import search, splits
-from app.training.service import TrainRequest, refuse_unknown_methods
+from app.training.service import TrainRequest
 from core.metrics.window import MIN_WIDTH
 
 DAY = 86_400.0
@@ -281,10 +282,23 @@ class HalvingSearch(_Drawn):
     method: Literal["halving"] = Field(description="Always `halving`.")
 
 
+VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
 Validation = Annotated[
     Holdout | CrossValidation | OtherDataset | NoValidation, Field(discriminator="method")
 ]
 Search = Annotated[GridSearch | RandomSearch | HalvingSearch, Field(discriminator="method")]
+
+
+def _refuse_unknown_method(job: dict[str, Any], member: str, known: Collection[str]) -> None:
+    """Raise Invalid, with the known methods, for an unknown method of search or validation."""
+    given = job.get(member)
+    method = given.get("method") if isinstance(given, dict) else None
+    if isinstance(method, str) and method not in known:
+        raise invalid(
+            f"/{member}/method",
+            f"{member}.method must be one of {', '.join(known)}, got {shown(method)}",
+            code="unsupported",
+        )
 
 
 @with_members(parameters.asked_members())
@@ -345,7 +359,9 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
-        refuse_unknown_methods(data)
+        if isinstance(data, dict):
+            _refuse_unknown_method(data, "search", search.METHODS)
+            _refuse_unknown_method(data, "validation", VALIDATION_METHODS)
         return data
 
     def to_request(self) -> TrainRequest:

@@ -64,10 +64,6 @@ from app.training.search import (
     MAX_SCORE_MICROSECONDS,
 )
 from app.training.splits import (
-    BYTES_PER_CELL,
-    BYTES_PER_CELL_OF_FOLDS,
-    BYTES_PER_JUDGE_CELL,
-    BYTES_PER_ROW,
     CROSS_VALIDATION,
     HOLDOUT,
     folds_of,
@@ -82,7 +78,6 @@ if TYPE_CHECKING:
     from core.base.ranker import Ranker
 
 JsonSchema = dict[str, Any]
-VALIDATION_METHODS = ("holdout", "cross_validation", "dataset", "none")
 JOB_LEVEL_PARAMETERS = {
     "random_state": "seed",
     "fpr_min": "objective",
@@ -90,35 +85,6 @@ JOB_LEVEL_PARAMETERS = {
     "noise_rate": "label_noise",
 }
 """Parameters of algorithms that a job sets by a field of its own: parameter -> field."""
-
-_SECONDS_PER_CELL_TO_BIN = 40e-9
-_SECONDS_PER_CELL_AND_ROUND = 0.6e-9
-_SECONDS_OF_A_JOB = 1.0  # a process begins, loads its compiled code and reads the table
-_SECONDS_PER_LEAF_AND_FEATURE = (
-    2.5e-6  # the bins of a leaf are looked through, however few its rows
-)
-_USUAL_LEAVES = 31
-_SECONDS_PER_CELL_OF_BASELINES = 0.5e-6
-_SECONDS_PER_CELL_AND: Mapping[str, tuple[float, str | None]] = {
-    "additive": (2.5e-6, "n_bags"),
-    "greedy_pairs": (12e-6, None),
-    "treerank_forest": (80e-9, "n_trees"),
-    "komori_eguchi_boost": (28e-9, "n_rounds"),
-    "sampled_martirank": (250e-9, "n_rounds"),
-    "asymmetric_svm": (1.4e-6, None),
-    **dict.fromkeys(
-        ("auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "p_norm_push", "logistic", "treerank"),
-        (0.5e-6, None),
-    ),
-}
-"""Algorithms whose work is no pass over the bins by round -> their seconds per cell, of each of such a parameter;
-measured on tables of 160,000 to 3 million cells. A map of rows makes its components the columns."""
-_SECONDS_PER_PAIR_FEATURE_AND_ROUND = 5e-9
-_SECONDS_PER_PAIR_AND_TREE = 20e-9  # trees look at items; only their weights come from the pairs
-_BYTES_PER_PAIR = 80  # rows, weights, sorting and merging
-_COLUMNS_PER_CROSS = (
-    2  # core.coding.crosses.COLUMNS, whose module the API must not import: it compiles
-)
 
 
 @dataclass(frozen=True)
@@ -135,28 +101,6 @@ class TrainRequest(TrainingParameters):
     timeout_seconds: float | None = None
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def refuse_unknown_methods(job: object) -> None:
-    """Raise Invalid, with the methods that there are, for an unknown method of search or validation."""
-    if not isinstance(job, Mapping):
-        return
-    asked = job.get("search")
-    method = asked.get("method") if isinstance(asked, Mapping) else None
-    if isinstance(method, str) and method not in search.METHODS:
-        raise invalid(
-            "/search/method",
-            f"search.method must be one of {', '.join(search.METHODS)}, got {shown(method)}",
-            code="unsupported",
-        )
-    validation = job.get("validation")
-    method = validation.get("method") if isinstance(validation, Mapping) else None
-    if isinstance(method, str) and method not in VALIDATION_METHODS:
-        raise invalid(
-            "/validation/method",
-            f"validation.method must be one of {', '.join(VALIDATION_METHODS)}, got {shown(method)}",
-            code="unsupported",
-        )
 
 
 def check(session: Session, settings: Settings, owner: str, request: TrainRequest) -> TrainSpec:
@@ -217,11 +161,10 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         "seed": request.seed,
         "model_name": name,
     }
-    cast(dict[str, Any], spec).update(request.as_spec())
     if "count" in objective and not is_listed(dataset):
         spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
-    return spec
+    return cast(TrainSpec, {**spec, **request.as_spec()})  # the members that parameters.py declares
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
@@ -234,7 +177,7 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
         owner=owner,
         kind=TRAIN,
         name=spec["model_name"],
-        spec=cast(dict[str, Any], spec),
+        spec=spec,
         tags=dict(request.tags),
         dataset_id=request.dataset_id,
         timeout_seconds=request.timeout_seconds or _timeout(settings, spec),
@@ -256,68 +199,6 @@ def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None
             f"{name.rpartition('/')[2]} can be at most {most:g} (RANKWRIGHT_MAX_JOB_SECONDS), got "
             f"{seconds:g}",
         )
-
-
-class Estimate(TypedDict):
-    """A rough guess of what a job takes."""
-
-    seconds: float
-    memory_bytes: int
-
-
-def estimate(session: Session, owner: str, request: TrainRequest, spec: TrainSpec) -> Estimate:
-    """Return a guess of time and memory from the table's size: within a factor of about 3, on one core."""
-    dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
-    features = count_features(dataset)
-    cells = (dataset.rows or 0) * features
-    chosen = spec["algorithm"]
-    parameters = {**chosen.get("defaults", {}), **chosen["parameters"]}
-    rounds = parameters.get("n_rounds", 1)
-    if rounds is None:  # chosen by the fit: of trees in two fits, together about so many
-        rounds = 500 if parameters["weak_ranker"] == "tree" else 100
-    seconds = cells * _SECONDS_PER_CELL_TO_BIN
-    memory = cells * BYTES_PER_CELL + (dataset.rows or 0) * BYTES_PER_ROW
-    validation = spec["validation"]
-    if validation["method"] == "dataset":
-        judge = ready_dataset(
-            session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
-        )
-        memory += (judge.rows or 0) * features * BYTES_PER_JUDGE_CELL
-    if dataset.kind == DatasetKind.PREFERENCES and dataset.pairs is not None:
-        pairs = dataset.pairs.pairs or 0
-        if spec["algorithm"]["parameters"]["weak_ranker"] == "tree":
-            seconds += rounds * cells * _SECONDS_PER_CELL_AND_ROUND
-            seconds += rounds * pairs * _SECONDS_PER_PAIR_AND_TREE
-        else:
-            seconds += rounds * pairs * features * _SECONDS_PER_PAIR_FEATURE_AND_ROUND
-        memory += pairs * _BYTES_PER_PAIR
-    else:
-        labels = len(dataset.labels or [None])
-        if (own := _SECONDS_PER_CELL_AND.get(chosen["name"])) is not None:
-            each, parameter = own
-            mapped = parameters.get("feature_map") is not None
-            columns = parameters["n_components"] if mapped else features
-            times = 1 if parameter is None else parameters[parameter]
-            seconds += times * (dataset.rows or 0) * columns * labels * each
-        else:
-            seconds += rounds * cells * labels * _SECONDS_PER_CELL_AND_ROUND
-            if parameters.get("weak_ranker") == "tree":
-                leaves = parameters.get("max_leaves")
-                leaves = leaves if isinstance(leaves, int) else _USUAL_LEAVES
-                seconds += rounds * leaves * features * labels * _SECONDS_PER_LEAF_AND_FEATURE
-        if spec.get("baselines", {}).get("algorithms"):
-            seconds += cells * _SECONDS_PER_CELL_OF_BASELINES
-        if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
-            # Two more columns each, and the table is copied beside them.
-            columns = (dataset.rows or 0) * crosses * _COLUMNS_PER_CROSS
-            memory += columns * BYTES_PER_CELL + cells * 8
-    if spec["algorithm"]["name"] == AUTO:
-        seconds = spec["algorithm"]["parameters"]["budget_seconds"]
-        return {"seconds": seconds, "memory_bytes": memory}
-    if spec["validation"]["method"] == CROSS_VALIDATION:
-        memory += cells * BYTES_PER_CELL_OF_FOLDS
-    seconds *= (1 + len(folds_of(spec["validation"]))) * (1.0 + search.count_fits(spec))
-    return {"seconds": round(_SECONDS_OF_A_JOB + seconds, 3), "memory_bytes": memory}
 
 
 def own_parameters(estimator: type[Ranker]) -> Parameters:

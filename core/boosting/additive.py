@@ -9,7 +9,7 @@ from annotated_types import Ge, Le
 
 from core.base.checkpoint import identify_fit, offered
 from core.base.monotone import Directions, Monotone, Verification
-from core.base.ranker import Callback, ContributionRanker, Floats, Groups
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups
 from core.base.state import FINITE, Array, Integers, Nested, Value
 from core.coding.bins import MaxNarrowBins
 from core.errors import ArtifactError
@@ -73,6 +73,7 @@ class Additive(ContributionRanker):
     """
 
     keeps_when_stopped = True
+    fit_cost = FitCost(2.5e-6, times="n_bags")
 
     n_bags: Annotated[
         int,

@@ -10,7 +10,7 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone, Verification, walk_slopes
-from core.base.ranker import Callback, ContributionRanker, Floats, Groups
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
 from core.coding import youden_threshold
@@ -90,6 +90,8 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     >>> ranker.coef_.round(2), ranker.predict([[2, 2], [-2, -2]])
     (array([0.89, 0.42]), array([ True, False]))
     """
+
+    fit_cost = FitCost(12e-6)
 
     coef_: Annotated[Floats, Array("n_features"), Ge(-1e100), Le(1e100)]
     mean_: Annotated[Floats, Array("n_features"), FINITE]

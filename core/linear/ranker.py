@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.base.monotone import Directions, Verification
-from core.base.ranker import Callback, ContributionRanker, Floats, Groups, PathEstimator
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -49,6 +49,8 @@ class LinearRanker(ContributionRanker, PathEstimator):
     map_: Annotated[FeatureMap, Nested()]
     _w: Annotated[Floats, Array("n_weights"), Ge(-1e80), Le(1e80)]
     _means: Annotated[Floats, Array("n_means"), Ge(-1e290), Le(1e290)]
+
+    fit_cost = FitCost(0.5e-6)
 
     path_parameter: ClassVar[str | None] = "C"  # each fit on the path starts from the one before
 

@@ -18,7 +18,7 @@ from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone
 from core.base.parameters import Seed, Since
-from core.base.ranker import Callback, Groups, StopFit, warn_stopped
+from core.base.ranker import Callback, FitCost, Groups, StopFit, warn_stopped
 from core.base.splits import hold_out
 from core.base.state import FINITE, Floats, Value
 from core.coding.crosses import CROSSES_DOC, MAX_CROSSES, find_crosses
@@ -299,6 +299,8 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     >>> ranker.asymmetry_ in (1 / 16, 1 / 4, 1, 4, 16), ranker.predict([[2, 2], [-2, -2]])
     (True, array([ True, False]))
     """
+
+    fit_cost = FitCost(1.4e-6)
 
     path_parameter = None  # C and the asymmetry are chosen together
 

@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
 from core.base.parameters import check_values
-from core.base.ranker import Callback, Floats, Groups
+from core.base.ranker import Callback, FitCost, Floats, Groups
 from core.base.splits import hold_out, row_keys
 from core.base.state import Value
 from core.base.target import check_weights
@@ -258,6 +258,8 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     >>> ranker.expected_position(X).round(2).tolist()
     [0.0, 0.0, 0.72, 0.51, 0.88, 0.88]
     """
+
+    fit_cost = FitCost(250e-9, times="n_rounds")
 
     noise_rate_: Annotated[float, Value(), Ge(0.0), Le(1.0)]
     noise_rate_range_: Annotated[tuple[float, float], Value(), Ge(0.0), Le(1.0)]

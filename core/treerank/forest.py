@@ -19,6 +19,7 @@ from core.base.checkpoint import identify_fit, read_shares, write_share
 from core.base.ranker import (
     Callback,
     ContributionRanker,
+    FitCost,
     Floats,
     Groups,
     StopFit,
@@ -304,6 +305,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
     """
 
     keeps_when_stopped = True
+    fit_cost = FitCost(80e-9, times="n_trees")
 
     trees_: tuple[RankingTree, ...]
     oob_auc_: Annotated[float, Value(nan_as_null=True), Ge(0.0), Le(1.0)]

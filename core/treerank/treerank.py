@@ -13,6 +13,7 @@ from core.base.columns import ColumnTable
 from core.base.ranker import (
     Callback,
     ContributionRanker,
+    FitCost,
     Floats,
     Groups,
     PathEstimator,
@@ -121,6 +122,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
     """
 
     keeps_when_stopped = True
+    fit_cost = FitCost(0.5e-6)
 
     path_parameter = "leaf_penalty"
 

@@ -13,8 +13,11 @@ import httpx
 
 from app import __version__
 from app.platform import logging as logs
+from app.platform import trace
 from tests.harness import Shop, environment, worker
 from tests.servers import eventually
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def test_claims_and_fits_are_counted(
@@ -25,7 +28,8 @@ def test_claims_and_fits_are_counted(
     shop = make_shop(broker_url=broker_url, worker_metrics_port=port, log_format="json")
     with worker(shop.settings, tmp_path) as process:
         token = logs.request_id.set("req-of-the-upload")
-        shop.ready_table()
+        with trace.resumed(f"00-{TRACE}-00f067aa0ba902b7-01"):
+            shop.ready_table()
         logs.request_id.reset(token)
 
         counted = {
@@ -46,7 +50,7 @@ def test_claims_and_fits_are_counted(
         assert [line["outcome"] for line in lines_of_job] == ["claimed", "succeeded"]
         for line in lines_of_job:
             assert (line["kind"], line["attempt"]) == ("ingest", 1)
-            assert line["request_id"] == "req-of-the-upload"
+            assert (line["request_id"], line["trace_id"]) == ("req-of-the-upload", TRACE)
         assert lines_of_job[1]["seconds"] > 0
         second = subprocess.run(
             [sys.executable, "-m", "workers"],

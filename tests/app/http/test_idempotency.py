@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.http import repository
-from app.http.idempotency import Answer, replay_or_run
+from app.http.idempotency import Created, run_once
 from app.jobs import service as jobs
 from app.platform.database import Database
 from app.platform.errors import Deadlock, Invalid
@@ -32,8 +32,8 @@ def post(
     owner: str = OWNER,
     route: str = "POST /v1/jobs",
     body: str = "abc",
-) -> Answer:
-    return db.writing(replay_or_run, owner, route, key, body, accept)
+) -> Created:
+    return db.writing(run_once, owner, route, key, body, accept)
 
 
 def count(db: Database, table: type[Any]) -> int:
@@ -44,14 +44,14 @@ def count(db: Database, table: type[Any]) -> int:
 def test_the_first_answer_is_replayed(db: Database) -> None:
     first, again = post(db), post(db)
     assert (first.replayed, again.replayed) == (False, True)
-    assert again.response == first.response
+    assert again.body == first.body
     assert count(db, Job) == 1
 
 
 def test_twenty_at_once_are_one_job(db: Database) -> None:
     answers = at_once(*[functools.partial(post, db)] * 20)
     assert count(db, Job) == 1
-    assert len({answer.response["id"] for answer in answers}) == 1
+    assert len({answer.body["id"] for answer in answers}) == 1
     assert [answer.replayed for answer in answers].count(False) == 1
 
 
@@ -81,7 +81,7 @@ def test_a_refusal_is_not_kept_and_the_next_runs(db: Database) -> None:
         raise Invalid("no")
 
     with pytest.raises(Invalid, match="no"):
-        db.writing(replay_or_run, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
+        db.writing(run_once, OWNER, "POST /v1/jobs", "key-1", "abc", refuse)
     assert count(db, Job) == count(db, Idempotency) == 0
     assert not post(db).replayed
 
@@ -98,7 +98,7 @@ def test_work_that_fell_victim_to_a_deadlock_runs_again_from_nothing(db: Databas
 
     for key in ("key-1", None):
         tries.clear()
-        answer = db.writing(replay_or_run, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
+        answer = db.writing(run_once, OWNER, "POST /v1/jobs", key, "abc", give_the_first_up)
         assert (answer.replayed, len(tries)) == (False, 2)
     assert (count(db, Job), count(db, Idempotency)) == (2, 1)
 
@@ -115,13 +115,13 @@ def test_who_waited_for_a_refusal_runs(db: Database) -> None:
     results = at_once(
         *[
             functools.partial(
-                db.writing, replay_or_run, OWNER, "POST /v1/jobs", "key-1", "abc", refuse_the_first
+                db.writing, run_once, OWNER, "POST /v1/jobs", "key-1", "abc", refuse_the_first
             )
         ]
         * 5
     )
     refused = [result for result in results if isinstance(result, Invalid)]
-    answers = [result for result in results if isinstance(result, Answer)]
+    answers = [result for result in results if isinstance(result, Created)]
     assert (len(refused), len(answers)) == (1, 4)
     assert [answer.replayed for answer in answers].count(False) == 1
     assert count(db, Job) == 1

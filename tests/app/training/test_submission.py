@@ -16,6 +16,8 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import service
+from app.training.estimate import Estimate
+from app.training.estimate import estimate as estimate_job
 from app.training.service import TrainRequest
 from core.base.parameters import list_parameters
 from core.registry import ALGORITHMS
@@ -163,11 +165,10 @@ def test_the_dataset_must_be_there_and_ready(bench: Workbench, sentences: Senten
 
 
 def test_the_estimate_grows_with_the_work(bench: Workbench, dataset: Dataset) -> None:
-    def estimate(**algorithm: Any) -> service.Estimate:
+    def estimate(**algorithm: Any) -> Estimate:
         spec = check(bench, dataset.id, algorithm=algorithm)
-        request = TrainRequest(dataset.id, algorithm, {"metric": "auc"}, {"method": "none"})
         with bench.db.read() as session:
-            return service.estimate(session, OWNER, request, spec)
+            return estimate_job(session, OWNER, spec)
 
     few = estimate(name="rankboost", n_rounds=10)
     assert estimate(name="rankboost", n_rounds=10_000)["seconds"] > few["seconds"]

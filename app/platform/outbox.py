@@ -1,0 +1,133 @@
+"""The outbox: events, and their deliveries to targets, written in the transaction that causes them.
+
+So an event is recorded if and only if its cause is committed, and it is delivered at least once. Nothing records events
+yet: this is the place where webhooks plug in.
+
+- The service that changes something calls `record(session, owner, type, data, targets)` in its transaction, with the
+  ids of the owner's webhooks that want the type. Without a target nothing is written.
+- Any number of dispatchers call `claim` in a transaction of its own, send each delivery, and then call `succeed`,
+  `retry` or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the
+  delivery is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver
+  recognises it.
+- `delete_of_owner` deletes all events of an owner. Deliveries go with their event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select, update
+
+from app.platform.ids import new_id
+from app.platform.sql import Json, Session, db_now
+from app.platform.tables import Delivery, DeliveryState, OutboxEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedDelivery:
+    """A delivery that this process sends, as long as its lease lasts. `attempt` counts from 1; `at` is the event's."""
+
+    event_id: str
+    target: str
+    owner: str
+    type: str
+    data: Json
+    at: float
+    attempt: int
+    lease_token: int
+
+
+def record(
+    session: Session, owner: str, type_: str, data: Json, targets: Collection[str]
+) -> str | None:
+    """Write an event, and a delivery to each target that is due now. Returns the event's id; None without a target."""
+    if not targets:
+        return None
+    event = OutboxEvent(id=new_id("evt"), owner=owner, type=type_, data=data, at=db_now())
+    session.add(event)
+    session.flush()
+    session.add_all(
+        Delivery(
+            event_id=event.id,
+            target=target,
+            attempt=0,
+            due_at=event.at,
+            lease_token=0,
+            state=DeliveryState.QUEUED,
+        )
+        for target in set(targets)
+    )
+    session.flush()
+    return event.id
+
+
+def claim(session: Session, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
+    """Claim up to `limit` deliveries that are due, the longest due first. No other process claims them until the lease
+    ends.
+    """
+    due = (
+        select(Delivery, OutboxEvent)
+        .join(OutboxEvent)
+        .where(Delivery.state == DeliveryState.QUEUED, Delivery.due_at <= db_now())
+        .order_by(Delivery.due_at, Delivery.event_id, Delivery.target)
+        .limit(limit)
+        .with_for_update(skip_locked=True, of=Delivery)
+    )
+    rows = session.execute(due).all()
+    for delivery, _ in rows:
+        delivery.attempt += 1
+        delivery.lease_token += 1
+        delivery.due_at = db_now() + lease_seconds  # SQL, until it is flushed
+    session.flush()
+    return [
+        ClaimedDelivery(
+            event.id,
+            delivery.target,
+            event.owner,
+            event.type,
+            event.data,
+            event.at,
+            delivery.attempt,
+            delivery.lease_token,
+        )
+        for delivery, event in rows
+    ]
+
+
+def succeed(session: Session, delivery: ClaimedDelivery) -> bool:
+    """Note that the delivery has arrived. Returns False if its lease was lost: another process has claimed it."""
+    return _update(session, delivery, state=DeliveryState.DELIVERED)
+
+
+def fail(session: Session, delivery: ClaimedDelivery) -> bool:
+    """Give the delivery up. Returns False if its lease was lost."""
+    return _update(session, delivery, state=DeliveryState.FAILED)
+
+
+def retry(session: Session, delivery: ClaimedDelivery, after_seconds: float) -> bool:
+    """Have the delivery claimed again after some seconds. Returns False if its lease was lost."""
+    return _update(session, delivery, due_at=db_now() + after_seconds)
+
+
+def delete_of_owner(session: Session, owner: str) -> int:
+    """Delete the events of an owner with their deliveries; returns the number of events."""
+    statement = delete(OutboxEvent).where(OutboxEvent.belongs_to(owner))
+    return len(session.execute(statement.returning(OutboxEvent.id)).all())
+
+
+def _update(session: Session, delivery: ClaimedDelivery, **values: object) -> bool:
+    """Change a delivery and end its lease, whose token then holds no more."""
+    statement = (
+        update(Delivery)
+        .where(
+            Delivery.event_id == delivery.event_id,
+            Delivery.target == delivery.target,
+            Delivery.lease_token == delivery.lease_token,
+            Delivery.state == DeliveryState.QUEUED,
+        )
+        .values(**values, lease_token=Delivery.lease_token + 1)
+        .returning(Delivery.event_id)
+    )
+    options = {"synchronize_session": False}
+    return session.execute(statement, execution_options=options).one_or_none() is not None
