@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from app.datasets.matrices import Floats, Table
 from app.models import repository
+from app.models.curves import curve_of
 from app.models.objectives import window_of
-from app.models.service import curve_of, find, is_approximate
+from app.models.service import find, is_approximate
 from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session

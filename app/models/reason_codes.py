@@ -16,7 +16,7 @@ from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
-from app.models.service import check_revision
+from app.models.revisions import check_revision
 from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now

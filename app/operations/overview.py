@@ -19,7 +19,8 @@ from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timesta
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import service as models
-from app.models.schemas import ListedModel, StoredMemo, listed_of
+from app.models.alias_schemas import StoredMemo
+from app.models.schemas import ListedModel, listed_of
 from app.platform.sql import Page, Session
 from app.platform.tables import FINAL_STATES
 

@@ -10,18 +10,12 @@ from app import __version__
 from app.evaluation.schemas import ModelCheck
 from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
-from app.models.schemas import (
-    AliasSummary,
-    AnyMetrics,
-    Calibration,
-    Cutoff,
-    Model,
-    Part,
-    calibration_of,
-    metrics_of,
-    model_of,
-    point_of,
-)
+from app.models.alias_schemas import AliasSummary
+from app.models.calibration_schemas import Calibration, calibration_of
+from app.models.curve_schemas import Part
+from app.models.metric_schemas import AnyMetrics, metrics_of
+from app.models.operating_point_schemas import Cutoff, point_of
+from app.models.schemas import Model, model_of
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS

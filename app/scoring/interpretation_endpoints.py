@@ -12,7 +12,8 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import json_response
 from app.models import margins
 from app.models import service as models
-from app.models.schemas import Margins, Part, finite
+from app.models.curve_schemas import Part, finite
+from app.models.margin_schemas import Margins
 from app.scoring import dependence
 from app.scoring import scorecard as scorecards
 from app.scoring import service as scoring

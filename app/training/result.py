@@ -36,8 +36,9 @@ from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
+from app.models.curves import write_curve
 from app.models.objectives import without_count
-from app.models.service import VALIDATION, write_curve
+from app.models.service import VALIDATION
 from app.platform.documents import (
     Baseline,
     FoldAuc,

@@ -29,7 +29,8 @@ from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
-from app.models.service import ARTIFACTS, VALIDATION, curve_columns
+from app.models.curves import curve_columns
+from app.models.service import ARTIFACTS, VALIDATION
 from app.platform.blobs import BlobStore
 from app.platform.documents import Feature, FeatureImportance, LabelValues, Objective
 from app.platform.errors import Conflict, Invalid

@@ -1,0 +1,259 @@
+"""Operating points over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from app.http.schemas import EvaluationId, Interval, Level, ModelId, Resource, one_of
+from app.models.curve_schemas import APPROXIMATE, OnPart, Part, finite, shown_interval
+from app.models.operating_points import CutoffsAlong
+from app.models.service import is_approximate
+
+if TYPE_CHECKING:
+    from core import metrics
+
+
+class Cost(Interval):
+    """Mean cost per row at this threshold."""
+
+    flag_none: float = Field(description="Mean cost per row if no row is flagged.")
+    flag_all: float = Field(description="Mean cost per row if every row is flagged.")
+    false_positive: float = Field(description="Cost of a false positive, as requested.")
+    false_negative: float = Field(description="Cost of a false negative, as requested.")
+
+
+class Cutoff(Resource):
+    """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
+
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
+    fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
+    tpr: Interval = Field(description="Fraction of the positives that are flagged.")
+    precision: Interval = Field(
+        description="Fraction of the flagged rows that are positive, at this `prevalence`."
+    )
+    lift: Interval = Field(
+        description="`precision` divided by `prevalence`. Random flagging has a lift of 1."
+    )
+    flagged: Interval = Field(
+        description="Fraction of all rows that are flagged, at this `prevalence`."
+    )
+    threshold_low: float | None = Field(
+        description="Lower end of a confidence interval for the threshold that has the requested rate, or the "
+        "lowest cost, in the population. Null: the data set no limit."
+    )
+    threshold_high: float | None = Field(
+        description="Upper end of that interval. Null: the data set no limit."
+    )
+    prevalence: float = Field(
+        description="Fraction of positives that precision, lift and cost assume. Default: that of the data."
+    )
+    tpr_at_fpr: Interval | None = Field(
+        description="The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the "
+        "threshold. Null if no `fpr` was requested."
+    )
+    fpr_at_tpr: Interval | None = Field(
+        description="The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."
+    )
+    cost: Cost | None = Field(description="Mean cost per row. Null if no costs were given.")
+
+
+class RateGuarantee(Resource):
+    """The guarantee of a threshold for future rows from the same population."""
+
+    rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The guaranteed rate.")
+    limit: float = Field(
+        description="The guaranteed limit: the FPR is at most this, or the TPR is at least this."
+    )
+    confidence: float = Field(
+        description="Probability, over samples like this one, with which the guarantee holds at least."
+    )
+    rows: int = Field(
+        description="Number of rows that the guarantee is based on: negatives for an FPR, positives for a TPR."
+    )
+    needed: int = Field(
+        description="Smallest number of these rows with which any threshold can be guaranteed."
+    )
+    errors: int = Field(
+        description="Largest number of these rows that the threshold may get wrong: negatives flagged or "
+        "positives missed."
+    )
+    broken: float = Field(
+        description="Upper bound on the probability that the guarantee fails: at most 1 − `confidence`."
+    )
+
+
+class OperatingPoint(Cutoff):
+    """One threshold and its consequences on one part of the data."""
+
+    guarantee: RateGuarantee | None = Field(
+        default=None, description="The guarantee. Null if no `confidence` was requested."
+    )
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+TOGETHER, EACH = "together", "each"
+
+
+TOGETHER_OR_EACH = (TOGETHER, EACH)
+
+
+CUTOFFS_BY_GROUP = (
+    "Each cutoff applies only to the rows of its group. Check whether a cutoff that depends on "
+    "the group is allowed."
+)
+
+
+class GroupGuarantee(Resource):
+    """A cutoff for the rows of one group, with a guarantee within that group."""
+
+    value: str | None = Field(
+        description="Value of the column as text. Null: the rows without a value."
+    )
+    threshold: float | None = Field(
+        description="Lowest score that is flagged in this group. Null if the group has too few rows."
+    )
+    rows: int = Field(
+        description="Number of rows of the group that the guarantee is based on: negatives for an FPR, positives "
+        "for a TPR."
+    )
+    needed: int = Field(
+        description="Smallest number of these rows with which a cutoff can be guaranteed."
+    )
+    errors: int | None = Field(
+        description="Largest number of these rows that the cutoff may get wrong. Null without a cutoff."
+    )
+    broken: float | None = Field(
+        description="Upper bound on the probability that the guarantee fails in this group. Null without a "
+        "cutoff."
+    )
+    fpr: Interval | None = Field(
+        description="FPR of the cutoff in the group. Null if there is no cutoff, if the group has no negatives, "
+        "or if their weights differ."
+    )
+    tpr: Interval | None = Field(
+        description="TPR of the cutoff in the group. Null if there is no cutoff, if the group has no positives, "
+        "or if their weights differ."
+    )
+
+
+class GuaranteesByGroup(Resource):
+    """Cutoffs by group, all with the same guarantee."""
+
+    column: str = Field(description="The column that defines the groups.")
+    by_group: Annotated[str, one_of(TOGETHER_OR_EACH)] = Field(
+        description="`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds "
+        "separately with the confidence."
+    )
+    threshold: float | None = Field(
+        description="One cutoff whose guarantee holds in every group. Null if a group has too few rows."
+    )
+    groups: list[GroupGuarantee] = Field(description="The cutoff of each group.")
+    note: str = Field(description="A caution about cutoffs by group.")
+
+
+class EvaluationOperatingPoint(Cutoff):
+    """One threshold and its consequences on the rows of an evaluation."""
+
+    guarantee: RateGuarantee | None = Field(
+        default=None, description="The guarantee. Null if no `confidence` was requested."
+    )
+    evaluation_id: EvaluationId
+    model_id: ModelId
+    groups: GuaranteesByGroup | None = Field(
+        default=None, description="Cutoffs by group. Null unless `by_group` was requested."
+    )
+
+
+class OperatingPoints(Resource):
+    """Thresholds along the ROC curve of one part of the data, from flagging no row to flagging all rows."""
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+    level: Level = Field(description="Confidence level of each interval by itself.")
+    exact: bool = Field(description="False if points of the curve were omitted.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    least_cost: int | None = Field(
+        description="Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."
+    )
+    of_objective: int | None = Field(
+        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for "
+        "other objectives."
+    )
+    of_flagged: int | None = Field(
+        description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of "
+        "the rows. Null if `flagged` was not given."
+    )
+    of_aliases: dict[str, int] = Field(
+        description="Alias → index in `points`, from 0, of the point that flags the same rows. Only aliases with "
+        "a cutoff; if there are more than 20, the most recently moved."
+    )
+    probabilities: list[float | None] | None = Field(
+        description="For each entry of `points`, the calibrated probability of a row with exactly this score; "
+        "null where no row is flagged. Null if the model has no calibration."
+    )
+    points: list[Cutoff] = Field(
+        description="The thresholds with their rates, from flagging no row to flagging all rows."
+    )
+
+
+def cutoffs_of(
+    found: CutoffsAlong, on: Part, probabilities: list[float | None] | None
+) -> OperatingPoints:
+    """Show cuts along a curve, and the probabilities of their thresholds."""
+    of = found.of
+    return OperatingPoints(
+        model_id=of.model.id,
+        on=on,
+        approximate=is_approximate(of.model, on),
+        level=of.level,
+        exact=len(found.points) == len(of.curve),
+        total_points=len(of.curve),
+        least_cost=found.least_cost,
+        of_objective=found.of_objective,
+        of_flagged=found.of_flagged,
+        of_aliases=found.of_aliases,
+        probabilities=probabilities,
+        points=[point_of(point) for point in found.points],
+    )
+
+
+def point_of(point: metrics.OperatingPoint) -> Cutoff:
+    """Show a cut; what is not finite becomes null."""
+    cost = None
+    if point.cost is not None:
+        cost = Cost(
+            **dict(shown_interval(point.cost.a_row)),
+            flag_none=point.cost.flag_none,
+            flag_all=point.cost.flag_all,
+            false_positive=point.cost.costs.false_positive,
+            false_negative=point.cost.costs.false_negative,
+        )
+    return Cutoff(
+        threshold=finite(point.threshold),
+        threshold_low=finite(point.threshold_low),
+        threshold_high=finite(point.threshold_high),
+        fpr=shown_interval(point.fpr),
+        tpr=shown_interval(point.tpr),
+        precision=shown_interval(point.precision),
+        lift=shown_interval(point.lift),
+        flagged=shown_interval(point.flagged),
+        prevalence=point.prevalence,
+        tpr_at_fpr=None if point.tpr_at_fpr is None else shown_interval(point.tpr_at_fpr),
+        fpr_at_tpr=None if point.fpr_at_tpr is None else shown_interval(point.fpr_at_tpr),
+        cost=cost,
+    )
+
+
+def guarantee_of(guarantee: metrics.Guarantee | None) -> RateGuarantee | None:
+    """Show a promise."""
+    return (
+        None if guarantee is None else RateGuarantee.model_validate(guarantee, from_attributes=True)
+    )
