@@ -239,7 +239,9 @@ def _threshold(
     if at is not None and "threshold" in at:
         return at["threshold"], []
     if at is None and of_alias is None:
-        point = operating_points.prepare_point_of_objective(session, model)()
+        point = operating_points.objective_point(
+            operating_points.find_objective_curves(session, model)
+        )
         return (None if point is None else point.threshold), []
     said = []
     if model.validation.get("method") == "cross_validation":

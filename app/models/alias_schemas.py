@@ -8,8 +8,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.http.schemas import Body, ModelId, PageOf, Resource, Text, Timestamp
 from app.models.aliases import AliasState
-from app.platform import documents
-from app.platform.documents import AliasCutoff
+from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
 from app.platform.errors import NO_NUL_PATTERN
 
 _Share = Annotated[float, Field(gt=0, lt=1)]
@@ -51,6 +50,10 @@ class AliasGuarantee(Body):
         if self.confidence is not None and kept[0] not in ("fpr", "tpr"):
             raise ValueError(f"confidence must come with fpr or tpr, got {kept[0]}")
         return self
+
+    def as_stored(self) -> StoredGuarantee:
+        """Return the guarantee as a document."""
+        return cast(StoredGuarantee, self.model_dump(mode="json"))
 
 
 _Words = Annotated[
@@ -108,9 +111,9 @@ class DecisionMemo(Body):
             raise ValueError(f"review must be at most rows = {self.rows:g}, got {self.review:g}")
         return self
 
-    def as_stored(self) -> documents.DecisionMemo:
+    def as_stored(self) -> StoredMemo:
         """Return the memo as a document."""
-        return cast(documents.DecisionMemo, self.model_dump(mode="json"))
+        return cast(StoredMemo, self.model_dump(mode="json"))
 
 
 class AliasTarget(Body):
@@ -132,56 +135,11 @@ class AliasTarget(Body):
         description="Why the alias is moved. The memo is stored with this revision.",
     )
 
-    def new_guarantee(self) -> documents.AliasGuarantee | Literal["keep"] | None:
-        """Return the promise to store; "keep" if the request has none."""
+    def new_guarantee(self) -> StoredGuarantee | Literal["keep"] | None:
+        """Return the guarantee to store; "keep" if the request has none."""
         if "guarantee" not in self.model_fields_set:
             return "keep"
-        if self.guarantee is None:
-            return None
-        given = self.guarantee
-        kept: documents.AliasGuarantee = {
-            "fpr": given.fpr,
-            "tpr": given.tpr,
-            "confidence": given.confidence,
-        }
-        if given.flagged is not None:
-            kept["flagged"] = given.flagged
-        if given.threshold is not None:
-            kept["threshold"] = given.threshold
-        return kept
-
-
-class CurrentGuarantee(Resource):
-    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others are null."""
-
-    fpr: float | None = Field(description="Upper limit of the FPR.")
-    tpr: float | None = Field(description="Lower limit of the TPR.")
-    flagged: float | None = Field(
-        default=None, description="Largest fraction of the rows that is flagged."
-    )
-    threshold: float | None = Field(default=None, description="Lowest score that is flagged.")
-    confidence: float | None = Field(
-        description="Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the "
-        "validation rows."
-    )
-
-
-class StoredMemo(Resource):
-    """Why an alias was moved. Members that were not given are null."""
-
-    reason: str | None = Field(description="Reason for the decision.")
-    approved_by: str | None = Field(description="Who approved the decision.")
-    review: float | None = Field(
-        description="Number of rows that can be reviewed, of every `rows` rows."
-    )
-    rows: float | None = Field(description="Number of rows that arrive in a period.")
-    cost_false_positive: float | None = Field(description="Cost of a false positive.")
-    cost_false_negative: float | None = Field(
-        description="Cost of a false negative, in the same unit."
-    )
-    prevalence: float | None = Field(
-        description="Expected fraction of positives among future rows."
-    )
+        return None if self.guarantee is None else self.guarantee.as_stored()
 
 
 class AliasStep(Resource):
@@ -189,7 +147,7 @@ class AliasStep(Resource):
 
     revision: int = Field(description="Revision number, from 1.")
     model_id: ModelId
-    guarantee: CurrentGuarantee | None = Field(
+    guarantee: StoredGuarantee | None = Field(
         description="Guarantee of this revision. Null without one."
     )
     cutoff: AliasCutoff | None = Field(
@@ -211,7 +169,7 @@ class AliasSummary(Resource):
     alias: str = Field(description="The alias, such as `live`.")
     revision: int = Field(description="Revision number, from 1. It is also the ETag.")
     model_id: str = Field(description="Id of the model that the alias points to.")
-    guarantee: CurrentGuarantee | None = Field(
+    guarantee: StoredGuarantee | None = Field(
         description="Guarantee of every version behind the alias. Null: there is none, and score responses have "
         "no `flag`."
     )
@@ -238,6 +196,5 @@ class Alias(AliasSummary):
 
 
 def alias_of(state: AliasState) -> Alias:
-    """Show an alias with its history."""
-    steps = [AliasStep.model_validate(step) for step in state.history]
-    return Alias(**dict(AliasSummary.model_validate(state.alias)), history=steps)
+    """Return an alias with its history."""
+    return Alias.from_row(state.alias, history=state.history)

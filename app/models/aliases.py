@@ -13,7 +13,7 @@ from app.models.operating_points import cutoff_on, point_on
 from app.models.revisions import check_revision
 from app.models.service import HISTORY_SHOWN, VALIDATION, find
 from app.platform.audit import allow_over_quota
-from app.platform.documents import AliasCutoff, AliasGuarantee, DecisionMemo
+from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
 from app.platform.errors import NAME, Invalid, NotFound, check_name
 from app.platform.sql import Page, Session
 from app.platform.tables import Model, ModelAlias, ModelAliasHistory
@@ -58,8 +58,8 @@ def set_alias(
     alias: str,
     ref: str,
     *,
-    guarantee: AliasGuarantee | Literal["keep"] | None = "keep",
-    memo: DecisionMemo | None = None,
+    guarantee: StoredGuarantee | Literal["keep"] | None = "keep",
+    memo: StoredMemo | None = None,
     author: str | None = None,
     if_revision: int | None,
     must_be_new: bool = False,
@@ -67,7 +67,7 @@ def set_alias(
     """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
-    `guarantee` replaces the promise of the alias, None takes it away; raises Invalid if the model cannot keep it.
+    `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it.
     `memo` and `author` belong to this revision alone.
     """
     check_name("alias", alias)
@@ -88,8 +88,9 @@ def set_alias(
     cutoff = (
         None if kept is None else _cutoff_to_keep(session, model, kept, given=guarantee != "keep")
     )
-    repository.keep_guarantee(session, current, kept, cutoff)
-    repository.note_decision(session, current, author, memo)
+    repository.note_decision(
+        session, current, guarantee=kept, cutoff=cutoff, memo=memo, author=author
+    )
     repository.add_to_history(session, current, HISTORY_SHOWN)
     session.flush()
     return get_alias(session, owner, name, alias), created
@@ -111,11 +112,11 @@ def remove_alias(
 
 
 def _cutoff_to_keep(
-    session: Session, model: Model, guarantee: AliasGuarantee, *, given: bool
+    session: Session, model: Model, guarantee: StoredGuarantee, *, given: bool
 ) -> AliasCutoff:
-    """Return the cut of the validation curve by which a model keeps a promise; raises Invalid.
+    """Return the cutoff on the validation curve with which a model meets a guarantee; raises Invalid.
 
-    `given` says that the promise is part of the request.
+    `given`: the guarantee is part of the request.
     """
     try:
         threshold, point = _kept_on(curve_on(session, model, VALIDATION), guarantee)
@@ -135,9 +136,9 @@ def _cutoff_to_keep(
 
 
 def _kept_on(
-    measured: PartCurve, guarantee: AliasGuarantee
+    measured: PartCurve, guarantee: StoredGuarantee
 ) -> tuple[float, core_metrics.OperatingPoint]:
-    """Return the threshold that keeps a promise on a curve, inf if it flags nothing, and its operating point."""
+    """Return the threshold that meets a guarantee on a curve, inf if it flags no row, and its operating point."""
     if (threshold := guarantee.get("threshold")) is not None:
         return threshold, point_on(measured, threshold=threshold)
     if (share := guarantee.get("flagged")) is not None:

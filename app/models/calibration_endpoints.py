@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.models import calibrations
-from app.models.calibration_schemas import Calibration, calibration_of
+from app.models.calibration_schemas import Calibration
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -19,4 +19,5 @@ def read_calibration(ref: str, context: ContextDep, caller: CallerDep) -> Calibr
     probabilities match the outcomes, and earlier versions. Returns 404 `no_calibration`, with the reason, if the model
     has none.
     """
-    return calibration_of(*context.db.reading(calibrations.read, caller.owner, ref))
+    _, row, history = context.db.reading(calibrations.read, caller.owner, ref)
+    return Calibration.from_row(row, history=history)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -27,8 +26,6 @@ from app.platform.documents import (
     ReliabilityPoint,
     ScoreParts,
 )
-from app.platform.tables import Model as ModelRow
-from app.platform.tables import ModelCalibration
 
 CALIBRATION_METHODS = ("platt", "beta", "isotonic")
 
@@ -130,22 +127,3 @@ class Calibration(CalibrationSummary):
     history: list[CalibrationSummary] = Field(
         description="All versions, the newest first. The newest is served."
     )
-
-
-def calibration_of(
-    model: ModelRow, row: ModelCalibration, history: Sequence[ModelCalibration]
-) -> Calibration:
-    """Show a calibration."""
-    return Calibration(
-        **_calibration_summary(row),
-        model_id=model.id,
-        log_losses=row.log_losses,
-        reliability=None
-        if row.reliability is None
-        else Reliability.model_validate(row.reliability),
-        history=[CalibrationSummary(**_calibration_summary(each)) for each in history],
-    )
-
-
-def _calibration_summary(row: ModelCalibration) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in CalibrationSummary.model_fields}

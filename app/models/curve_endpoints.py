@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, ContextDep, from_query
 from app.http.responses import json_response
 from app.models import curves
 from app.models import service as models
-from app.models.curve_schemas import BandKind, CurveKind, ModelCurve, Part, Roc, finite
+from app.models.curve_schemas import BandKind, CurveKind, DataPart, ModelCurve, Roc
+from app.platform.documents import document_of
 from core import metrics
 from core.metrics.window import MIN_WIDTH
 
@@ -28,7 +29,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 
 CurvePart = Annotated[
-    Part,
+    DataPart,
     Query(
         description="Part of the data. `validation`: the held-out rows. `train`: the training rows."
     ),
@@ -39,15 +40,6 @@ _ROWS_PER_CHUNK = 10_000
 
 
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class CurveForm:
-    """How to show a curve."""
-
-    max_points: int
-    format: Literal["json", "csv"]
-    band: BandKind | None
 
 
 MaxPoints = Annotated[
@@ -72,15 +64,16 @@ BandParameter = Annotated[
 ]
 
 
-async def _form(
-    max_points: MaxPoints = 1000,
-    format: CurveFormat = "json",
-    band: BandParameter = None,
-) -> CurveForm:
-    return CurveForm(max_points, format, band)
+@dataclass(frozen=True)
+class CurveForm:
+    """How to show a curve."""
+
+    max_points: MaxPoints = 1000
+    format: CurveFormat = "json"
+    band: BandParameter = None
 
 
-CurveFormDep = Annotated[CurveForm, Depends(_form)]
+CurveFormDep = Annotated[CurveForm, from_query(CurveForm)]
 
 
 def answer_curve(
@@ -109,7 +102,7 @@ def roc_document(
     shown = curve.thin(form.max_points)
     columns = _columns(shown, curve, totals, level, form.band)
     points = [
-        dict(zip(columns, point, strict=True)) | {"threshold": finite(point[2])}
+        dict(zip(columns, point, strict=True)) | {"threshold": document_of(point[2])}
         for point in zip(*(column.tolist() for column in columns.values()), strict=True)
     ]
     answer = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
@@ -169,14 +162,8 @@ def of_part(measured: curves.PartCurve) -> dict[str, Any]:
 class ListCurveForm:
     """How to show a curve of the list, and the fraction of positives that it assumes."""
 
-    max_points: int
-    format: Literal["json", "csv"]
-    prevalence: float | None
-
-
-async def _list_form(
-    max_points: MaxPoints = 1000,
-    format: CurveFormat = "json",
+    max_points: MaxPoints = 1000
+    format: CurveFormat = "json"
     prevalence: Annotated[
         float | None,
         Query(
@@ -185,12 +172,10 @@ async def _list_form(
             description="Fraction of positives among future rows. Default: that of the data. Not for `cost` and "
             "`histogram`.",
         ),
-    ] = None,
-) -> ListCurveForm:
-    return ListCurveForm(max_points, format, prevalence)
+    ] = None
 
 
-ListCurveFormDep = Annotated[ListCurveForm, Depends(_list_form)]
+ListCurveFormDep = Annotated[ListCurveForm, from_query(ListCurveForm)]
 
 
 def answer_list_curve(
@@ -218,7 +203,7 @@ def answer_list_curve(
             "prevalence": prevalence,
             "exact": len(shown.x) == len(whole.x),
             "total_points": len(whole.x),
-            "points": [{"x": x, "y": y, "threshold": finite(cutoff)} for x, y, cutoff in rows],
+            "points": [{"x": x, "y": y, "threshold": document_of(cutoff)} for x, y, cutoff in rows],
         }
     )
 

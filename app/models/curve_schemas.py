@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from app.http.schemas import EvaluationId, Interval, ModelId, Resource
+from app.http.schemas import EvaluationId, ModelId, Resource
 
 if TYPE_CHECKING:
-    from core import metrics
+    pass
 
-Part = Literal["validation", "train"]
+DataPart = Literal["validation", "train"]
 
 
 OnPart = Annotated[
-    Part, Field(description="Part of the data: the validation rows or the training rows.")
+    DataPart, Field(description="Part of the data: the validation rows or the training rows.")
 ]
 
 
@@ -149,12 +148,3 @@ class EvaluationCurve(ListCurve):
 
     evaluation_id: EvaluationId
     model_id: ModelId
-
-
-def shown_interval(interval: metrics.Interval) -> Interval:
-    return Interval(**{bound: finite(value) for bound, value in interval._asdict().items()})
-
-
-def finite(value: float) -> float | None:
-    """JSON knows neither NaN nor infinity."""
-    return value if math.isfinite(value) else None

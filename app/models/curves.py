@@ -140,7 +140,7 @@ def list_curve_on(
 
 
 MAX_BINS = 40
-"""Most bins of a histogram of scores: more are narrower than a picture shows."""
+"""Maximum number of bins of a histogram of scores: more are narrower than a plot can show."""
 
 
 def histogram_on(

@@ -16,6 +16,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches, json_response
 from app.models import calibrations, included
+from app.models import metrics as model_metrics
 from app.models import service as models
 from app.models.curve_endpoints import (
     BandParameter,
@@ -25,7 +26,7 @@ from app.models.curve_endpoints import (
     of_part,
     roc_document,
 )
-from app.models.included import PartName
+from app.models.included import IncludeName
 from app.models.metric_schemas import metrics_of
 from app.models.operating_point_endpoints import (
     CutoffQueryDep,
@@ -33,6 +34,7 @@ from app.models.operating_point_endpoints import (
     operating_point_of,
     operating_points_of,
 )
+from app.models.operating_points import cutoff_on, cutoffs_along, objective_point
 from app.models.schemas import AbsentPart, Model, ModelPage, ModelParts, listed_of, model_of
 from app.platform.errors import Unavailable, refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
@@ -151,7 +153,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
 _COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
 
 
-_PARAMETERS: Mapping[PartName, tuple[str, ...]] = {
+_PARAMETERS: Mapping[IncludeName, tuple[str, ...]] = {
     "metrics": ("on",),
     "roc": ("on", "max_points", "band"),
     "operating_points": ("on", "points", "flagged", *_COSTS),
@@ -172,7 +174,7 @@ def _split_parts(given: Sequence[str]) -> list[str]:
 async def _included(
     request: Request,
     include: Annotated[
-        list[PartName],
+        list[IncludeName],
         BeforeValidator(_split_parts),
         Query(
             description="Parts to include in `included`, each as its own route returns it. Repeat the parameter or "
@@ -180,7 +182,7 @@ async def _included(
             examples=[["metrics", "roc"]],
         ),
     ] = [],  # noqa: B006 - FastAPI copies it
-) -> frozenset[PartName]:
+) -> frozenset[IncludeName]:
     """Return the requested parts. Raises Invalid for a parameter that belongs to none of them."""
     used = {"include", *(name for part in include for name in _PARAMETERS[part])}
     errors = []
@@ -200,7 +202,7 @@ async def read_model(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    include: Annotated[frozenset[PartName], Depends(_included)],
+    include: Annotated[frozenset[IncludeName], Depends(_included)],
     on: CurvePart = "validation",
     max_points: MaxPoints = 1000,
     band: BandParameter = None,
@@ -214,47 +216,51 @@ async def read_model(
         return await run_in_threadpool(
             lambda: json_response(model_of(*context.db.reading(included.get, caller.owner, ref)))
         )
-    costs = {"costs": cutoff.terms.costs(), "prevalence": cutoff.terms.prevalence}
-    requested = included.PartsQuery(
+    query = included.IncludeQuery(
         include,
         on,
         point={"confidence": cutoff.confidence, **cutoff.keywords()},
-        cutoffs={"max_points": points, "flagged": cutoff.flagged, **costs},
+        cutoffs={"max_points": points, "flagged": cutoff.flagged, **cutoff.terms.keywords()},
     )
-
     form = CurveForm(max_points, "json", band)
 
-    def read(
-        session: Session,
-    ) -> tuple[Callable[[], included.ModelWithParts], ModelCalibration | None]:
+    def read(session: Session) -> tuple[included.IncludedInput, ModelCalibration | None]:
         model = models.find(session, caller.owner, ref)
-        compute = included.prepare_parts(session, model, requested)
-        return compute, calibrations.find_served(session, model)
+        found = included.find_input(session, model, query)
+        return found, calibrations.find_served(session, model)
 
     def work() -> Response:
-        compute, calibration = context.db.reading(read)
-        model, aliases, chosen, found = compute()
-        curve = found.curve
-        answer = model_of(model, aliases, chosen)
-        answer.included = ModelParts(
-            metrics=None if found.metrics is None else metrics_of(found.metrics),
-            roc=None,
-            operating_points=None
-            if found.cutoffs is None
-            else operating_points_of(found.cutoffs, calibration, on),
-            operating_point=None
-            if found.point is None
-            else operating_point_of(model, on, *found.point),
-            absent=[
-                AbsentPart(part=part, code=error.code, detail=error.detail)
-                for part, error in found.absent.items()
-            ],
-        )
-        document = answer.model_dump(mode="json", by_alias=True)
-        if curve is not None and "roc" in include:
-            # Not as a model: to make one of each point would hold up all other threads.
-            shown = roc_document(of_part(curve), curve.curve, curve.totals, curve.level, form)
-            document["included"]["roc"] = shown
-        return json_response(document)
+        return json_response(_with_included(*context.db.reading(read), query, form))
 
     return await context.compute(caller.owner, work)
+
+
+def _with_included(
+    found: included.IncludedInput,
+    calibration: ModelCalibration | None,
+    query: included.IncludeQuery,
+    form: CurveForm,
+) -> dict[str, Any]:
+    """Return a model with its included members. Reads nothing."""
+    shown = model_of(found.model, found.aliases, objective_point(found.objective))
+    shown.included = ModelParts(
+        absent=[
+            AbsentPart(part=part, code=error.code, detail=error.detail)
+            for part, error in found.absent.items()
+        ]
+    )
+    if found.metrics is not None:
+        shown.included.metrics = metrics_of(model_metrics.compute(found.metrics))
+    if found.cutoffs is not None:
+        along = cutoffs_along(found.cutoffs, **query.cutoffs)
+        shown.included.operating_points = operating_points_of(along, calibration)
+    curve = found.curve
+    if curve is not None and "operating_point" in query.names:
+        point = cutoff_on(curve, **query.point)
+        shown.included.operating_point = operating_point_of(curve, *point)
+    document = shown.model_dump(mode="json", by_alias=True)
+    if curve is not None and "roc" in query.names:
+        # Not as a model: to make one of each point would hold up all other threads.
+        roc = roc_document(of_part(curve), curve.curve, curve.totals, curve.level, form)
+        document["included"]["roc"] = roc
+    return document

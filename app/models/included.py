@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from app.models import metrics as model_metrics
 from app.models import repository
 from app.models.curves import PartCurve, curve_on
-from app.models.metrics import prepare_metrics
+from app.models.metrics import MetricsInput
 from app.models.operating_points import (
-    CutoffsAlong,
-    cutoff_on,
-    prepare_cutoffs,
-    prepare_point_of_objective,
+    CutoffsInput,
+    ObjectiveCurves,
+    find_cutoffs_input,
+    find_objective_curves,
+    objective_point,
 )
 from app.models.service import find
 from app.platform.errors import NotFound
@@ -21,7 +23,7 @@ from app.platform.sql import Session
 from app.platform.tables import Model
 from core import metrics as core_metrics
 
-PartName = Literal["metrics", "roc", "operating_points", "operating_point"]
+IncludeName = Literal["metrics", "roc", "operating_points", "operating_point"]
 """What can be read together with a model."""
 
 
@@ -31,73 +33,54 @@ def get(
     """Return the model, its aliases, and the operating point of its objective if it has one."""
     model = find(session, owner, ref)
     aliases = list(repository.pointing_at(session, owner, model.id))
-    return model, aliases, prepare_point_of_objective(session, model)()
+    return model, aliases, objective_point(find_objective_curves(session, model))
 
 
 @dataclass(frozen=True)
-class PartsQuery:
-    """The members that a caller asked to be included with a model, and how. `part`: the rows that they are of.
+class IncludeQuery:
+    """What a caller asked to be included with a model. `part`: the rows that it is of.
 
-    `point` are the keywords of `cutoff_on`, and `cutoffs` those of `prepare_cutoffs`.
+    `point` are the keywords of `cutoff_on`, and `cutoffs` those of `cutoffs_along`.
     """
 
-    names: frozenset[PartName]
+    names: frozenset[IncludeName]
     part: str
     point: Mapping[str, Any]
     cutoffs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class MeasuredParts:
-    """The requested members that the model has, and for each that it lacks the error that says why."""
+class IncludedInput:
+    """What a model and its included members are computed from; `absent` has the error of each that it lacks."""
 
-    metrics: dict[str, Any] | None
+    model: Model
+    aliases: list[str]
+    objective: ObjectiveCurves | None
+    metrics: MetricsInput | None
     curve: PartCurve | None
-    cutoffs: CutoffsAlong | None
-    point: tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None] | None
-    absent: Mapping[PartName, NotFound]
+    cutoffs: CutoffsInput | None
+    absent: Mapping[IncludeName, NotFound]
 
 
-if TYPE_CHECKING:
-    ModelWithParts = tuple[Model, list[str], core_metrics.OperatingPoint | None, MeasuredParts]
-
-
-def prepare_parts(
-    session: Session, model: Model, asked: PartsQuery
-) -> Callable[[], ModelWithParts]:
-    """Read what the requested members of a model are computed from; return what computes the same as `get` and these
-    members, and reads nothing.
-    """
+def find_input(session: Session, model: Model, query: IncludeQuery) -> IncludedInput:
+    """Return what the included members of a model are computed from."""
     # A session has a row at hand while something holds it: otherwise each member would read the curve again.
-    rows = repository.find_curve(session, model.id, asked.part)
-    absent: dict[PartName, NotFound] = {}
-    compute_metrics, compute_cutoffs, measured = None, None, None
-    if "metrics" in asked.names:
+    row = repository.find_curve(session, model.id, query.part)
+    absent: dict[IncludeName, NotFound] = {}
+    metrics, measured, cutoffs = None, None, None
+    if "metrics" in query.names:
         try:
-            compute_metrics = prepare_metrics(session, model, asked.part)
+            metrics = model_metrics.find_input(session, model, query.part)
         except NotFound as error:
             absent["metrics"] = error
-    if of_curve := asked.names - {"metrics"}:
+    if of_curve := query.names - {"metrics"}:
         try:
-            measured = curve_on(session, model, asked.part)
+            measured = curve_on(session, model, query.part)
         except NotFound as error:
             absent |= dict.fromkeys(sorted(of_curve), error)
-    if measured is not None and "operating_points" in asked.names:
-        compute_cutoffs = prepare_cutoffs(session, measured, **asked.cutoffs)
+    if measured is not None and "operating_points" in query.names:
+        cutoffs = find_cutoffs_input(session, measured, query.cutoffs["max_points"])
     aliases = list(repository.pointing_at(session, model.owner, model.id))
-    compute_chosen = prepare_point_of_objective(session, model)
-    del rows
-
-    def compute() -> ModelWithParts:
-        found = MeasuredParts(
-            None if compute_metrics is None else compute_metrics(),
-            measured,
-            None if compute_cutoffs is None else compute_cutoffs(),
-            cutoff_on(measured, **asked.point)
-            if measured is not None and "operating_point" in asked.names
-            else None,
-            absent,
-        )
-        return model, aliases, compute_chosen(), found
-
-    return compute
+    objective = find_objective_curves(session, model)
+    del row
+    return IncludedInput(model, aliases, objective, metrics, measured, cutoffs, absent)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep
 from app.models import margins
-from app.models.margin_schemas import WindowBounds, bounds_of
+from app.models.margin_schemas import WindowBounds
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -47,9 +47,9 @@ async def read_bounds(
     """
 
     def work() -> WindowBounds:
-        compute = context.db.reading(
-            margins.prepare_bounds, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max, delta=delta
+        curves = context.db.reading(
+            margins.find_curves, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max
         )
-        return bounds_of(compute(), delta)
+        return margins.bound_window(curves, delta)
 
     return await context.compute(caller.owner, work)

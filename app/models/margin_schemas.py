@@ -6,9 +6,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.http.schemas import FprMax, FprMin, ModelId, Negatives, Positives, Resource, one_of
-from app.models import margins
-from app.models.curve_schemas import OnPart, Part
+from app.http.schemas import (
+    FiniteOrNull,
+    FprMax,
+    FprMin,
+    ModelId,
+    Negatives,
+    Positives,
+    Resource,
+    one_of,
+)
+from app.models.curve_schemas import DataPart, OnPart
 
 
 class MarginShare(Resource):
@@ -25,15 +33,15 @@ class MisrankBound(Resource):
 
     name: str = Field(description="Name of the bound.")
     source: str = Field(description="Publication and theorem of the bound.")
-    value: float | None = Field(
+    value: FiniteOrNull = Field(
         description="`margin_fraction` + `epsilon`. Null if the bound cannot be computed."
     )
     margin_fraction: float = Field(
         description="Fraction of the training pairs with a margin of at most theta. For the held-out bound: "
         "fraction of the held-out pairs that are misranked."
     )
-    epsilon: float | None = Field(description="Sum of `terms`. Null if it cannot be computed.")
-    terms: dict[str, float | None] = Field(
+    epsilon: FiniteOrNull = Field(description="Sum of `terms`. Null if it cannot be computed.")
+    terms: dict[str, FiniteOrNull] = Field(
         description="The terms of `epsilon`. Null values cannot be computed."
     )
     applies: bool = Field(description="False if a condition of the theorem is not met.")
@@ -82,12 +90,12 @@ class RoundLoss(Resource):
     """Losses on the training rows after one round. Values too large for a float64 are null."""
 
     round: int = Field(description="Number of the round, from 1.")
-    f: float | None = Field(description="F: the loss of AdaBoost, for scores with their intercept.")
-    f_skew: float | None = Field(
+    f: FiniteOrNull = Field(description="F: the loss of AdaBoost, for scores with their intercept.")
+    f_skew: FiniteOrNull = Field(
         description="The part of F from the positives minus the part from the negatives."
     )
-    f_tilde: float | None = Field(description="F̃: the loss of RankBoost.")
-    smooth_margin: float | None = Field(
+    f_tilde: FiniteOrNull = Field(description="F̃: the loss of RankBoost.")
+    smooth_margin: FiniteOrNull = Field(
         description="−ln F̃ divided by the sum of the steps so far, with the smallest pair weight as 1. Null if "
         "the fit held out some of its rows."
     )
@@ -139,7 +147,7 @@ class WindowBound(Resource):
         description="`theorem_9` or `held_out`."
     )
     source: str = Field(description="Publication and theorem of the bound.")
-    on: Part = Field(description="Part of the data that `risk` was measured on.")
+    on: DataPart = Field(description="Part of the data that `risk` was measured on.")
     risk: float = Field(description="1 − pAUC of these rows, with the curve as a step function.")
     positives: Positives
     negatives: Negatives
@@ -166,15 +174,3 @@ class WindowBounds(Resource):
     fpr_max: FprMax
     delta: float = Field(description="Probability that a bound fails, as requested.")
     bounds: list[WindowBound] = Field(description="The bounds.")
-
-
-def bounds_of(found: margins.WindowBounds, delta: float) -> WindowBounds:
-    """Show the bounds of one window."""
-    low, high = found.window
-    return WindowBounds(
-        model_id=found.model.id,
-        fpr_min=low,
-        fpr_max=high,
-        delta=delta,
-        bounds=[WindowBound.model_validate(bound) for bound in found.bounds],
-    )

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, ContextDep, from_query
 from app.models import curves
 from app.models import metrics as model_metrics
 from app.models import service as models
-from app.models.curve_endpoints import CurvePart
+from app.models.curve_endpoints import CurvePart, of_part
 from app.models.metric_schemas import (
     AnyMetrics,
+    Gain,
     ModelGains,
     ModelMetricEstimates,
-    gains_of,
     metric_estimates_of,
     metrics_of,
 )
@@ -39,10 +38,13 @@ async def read_metrics(
 ) -> AnyMetrics:
     """Return the AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
 
-    def read(session: Session) -> Callable[[], dict[str, Any]]:
-        return model_metrics.prepare_metrics(session, models.find(session, caller.owner, ref), on)
+    def read(session: Session) -> model_metrics.MetricsInput:
+        return model_metrics.find_input(session, models.find(session, caller.owner, ref), on)
 
-    return await context.compute(caller.owner, lambda: metrics_of(context.db.reading(read)()))
+    def work() -> AnyMetrics:
+        return metrics_of(model_metrics.compute(context.db.reading(read)))
+
+    return await context.compute(caller.owner, work)
 
 
 MetricsQuery = Annotated[
@@ -100,12 +102,7 @@ async def read_metric_estimates(
         found = model_metrics.measured_on(
             of.curve, of.totals, names, of.level, definition, fixed_prevalence=fixed_prevalence
         )
-        return ModelMetricEstimates(
-            model_id=of.model.id,
-            on=on,
-            approximate=models.is_approximate(of.model, on),
-            **metric_estimates_of(found, of.level),
-        )
+        return ModelMetricEstimates(**of_part(of), **metric_estimates_of(found, of.level))
 
     return await context.compute(caller.owner, work)
 
@@ -114,25 +111,6 @@ async def read_metric_estimates(
 class GainsQuery:
     """The sizes of a gains table, and the fraction of positives that it assumes."""
 
-    shares: Sequence[float]
-    counts: Sequence[int]
-    prevalence: float | None
-
-    def table(self, curve: RocCurve, totals: ClassTotals, level: float) -> dict[str, Any]:
-        """Return the table of a curve: the fields of `Gains`."""
-        rows = model_metrics.gains_on(
-            curve,
-            totals,
-            level,
-            shares=self.shares,
-            counts=self.counts,
-            prevalence=self.prevalence,
-        )
-        share = totals.prevalence if self.prevalence is None else self.prevalence
-        return gains_of(rows, share, level)
-
-
-async def _gains_query(
     share: Annotated[
         list[Annotated[float, Field(ge=MIN_WIDTH, le=1)]] | None,
         Query(
@@ -140,14 +118,14 @@ async def _gains_query(
             description="Size of the list as a fraction of all rows; repeat it for several. Default, without `count`: "
             "0.01, 0.02, 0.05, 0.1, 0.2, …, 1.",
         ),
-    ] = None,
+    ] = None
     count: Annotated[
         list[Annotated[int, Field(ge=1, le=2**53)]] | None,
         Query(
             max_length=model_metrics.MAX_SIZES,
             description="Size of the list as a number of rows, at most all; repeat it for several.",
         ),
-    ] = None,
+    ] = None
     prevalence: Annotated[
         float | None,
         Query(
@@ -156,12 +134,27 @@ async def _gains_query(
             description="Fraction of positives among future rows, assumed to be exact. Default: that of the data, "
             "with intervals that allow for its sampling variation. Not with `count`.",
         ),
-    ] = None,
-) -> GainsQuery:
-    return GainsQuery(share or (), count or (), prevalence)
+    ] = None
+
+    def table(self, curve: RocCurve, totals: ClassTotals, level: float) -> dict[str, Any]:
+        """Return the table of a curve: the fields of `Gains`."""
+        rows = model_metrics.gains_on(
+            curve,
+            totals,
+            level,
+            shares=self.share or (),
+            counts=self.count or (),
+            prevalence=self.prevalence,
+        )
+        share = totals.prevalence if self.prevalence is None else self.prevalence
+        return {
+            "level": level,
+            "prevalence": share,
+            "rows": [Gain.model_validate(row) for row in rows],
+        }
 
 
-GainsQueryDep = Annotated[GainsQuery, Depends(_gains_query)]
+GainsQueryDep = Annotated[GainsQuery, from_query(GainsQuery)]
 
 
 @router.get("/{ref}/gains", summary="Read the gains table")
@@ -171,16 +164,14 @@ async def read_gains(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: GainsQueryDep,
+    query: GainsQueryDep,
     on: CurvePart = "validation",
 ) -> ModelGains:
     """Return precision, recall and lift at the top of the list for several list sizes, with confidence intervals."""
 
     def work() -> ModelGains:
         of = context.db.reading(curves.roc, caller.owner, ref, on)
-        table = asked.table(of.curve, of.totals, of.level)
-        return ModelGains(
-            model_id=of.model.id, on=on, approximate=models.is_approximate(of.model, on), **table
-        )
+        table = query.table(of.curve, of.totals, of.level)
+        return ModelGains(**of_part(of), **table)
 
     return await context.compute(caller.owner, work)

@@ -20,9 +20,9 @@ from app.http.schemas import (
     Positives,
     Resource,
 )
-from app.models.curve_schemas import APPROXIMATE, OnPart, shown_interval
+from app.models.curve_schemas import APPROXIMATE, OnPart
 from app.models.metrics import metric_record
-from app.models.operating_point_schemas import Cutoff, point_of
+from app.models.operating_point_schemas import Cutoff
 from app.platform.documents import GradeRows, ListMetrics
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ class Gain(Resource):
     """One row of a gains table: the highest-scored rows down to a given fraction."""
 
     share: float = Field(description="Fraction of all rows.")
-    count: float = Field(description="Number of rows, or their total weight if rows are weighted.")
+    count: float = Field(
+        validation_alias="size",
+        description="Number of rows, or their total weight if rows are weighted.",
+    )
     threshold: float = Field(description="Lowest score among these rows.")
     tied: float = Field(description="Number of rows with exactly that score.")
     taken: float = Field(
@@ -115,33 +118,8 @@ class EvaluationGains(Gains):
 
 
 def metric_estimates_of(found: Sequence[metrics.MetricEstimate], level: float) -> dict[str, Any]:
-    """Show figures: the fields of `Figures`."""
-    return {
-        "level": level,
-        "metrics": [MetricEstimate.model_validate(metric_record(each)) for each in found],
-    }
-
-
-def gains_of(found: Sequence[metrics.Gain], prevalence: float, level: float) -> dict[str, Any]:
-    """Show a gains table: the fields of `Gains`."""
-    return {
-        "level": level,
-        "prevalence": prevalence,
-        "rows": [
-            Gain(
-                share=gain.share,
-                count=gain.size,
-                threshold=gain.threshold,
-                tied=gain.tied,
-                taken=gain.taken,
-                positives=gain.positives,
-                precision=shown_interval(gain.precision),
-                recall=shown_interval(gain.recall),
-                lift=shown_interval(gain.lift),
-            )
-            for gain in found
-        ],
-    }
+    """Return the members of `MetricEstimates`."""
+    return {"level": level, "metrics": [MetricEstimate(**metric_record(each)) for each in found]}
 
 
 class WindowArea(Interval):
@@ -307,13 +285,11 @@ AnyMetrics = Metrics | PairMetrics | MultilabelMetrics | GradedMetrics
 
 
 def metrics_of(found: Mapping[str, Any]) -> AnyMetrics:
-    """Show what is known of a part, in the shape of the model's kind."""
+    """Return the metrics of a part, in the schema of the model's kind."""
     if "pair_order" in found:
         return PairMetrics.model_validate(found)
     if "labels" in found:
         return MultilabelMetrics.model_validate(found)
     if "grades" in found:
         return GradedMetrics.model_validate(found)
-    point = found["operating_point"]
-    shown = {**found, "operating_point": None if point is None else point_of(point)}
-    return Metrics.model_validate(shown)
+    return Metrics.model_validate(found)

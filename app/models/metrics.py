@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from app.models import repository
 from app.models.curves import PartCurve, find_curve_on, invalid_query, no_curve
 from app.models.objectives import metric_among, without_count
-from app.models.operating_points import prepare_point_of_objective
+from app.models.operating_points import ObjectiveCurves, find_objective_curves, objective_point
 from app.models.service import find, is_approximate
 from app.platform.documents import Interval as StoredInterval
 from app.platform.documents import ListMetrics
@@ -28,38 +28,52 @@ if TYPE_CHECKING:
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 
 
+@dataclass(frozen=True)
+class RocInput:
+    """What the metrics of rows with one label are computed from; the curve is None if the part has none."""
+
+    model: Model
+    part: str
+    row: ModelMetrics
+    windows: Sequence[ModelPartialAuc]
+    measured: PartCurve | None
+    objective: ObjectiveCurves | None
+    metric: Metric | None
+    lists: ListMetrics | None
+
+
+MetricsInput = RocInput | dict[str, Any]
+"""Metrics of pairs, of several labels and of grades are stored: nothing is computed."""
+
+
 def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]:
     """Return AUC, partial AUCs and a few points of the curve on a part, with the counts of its rows.
 
     For a model trained on pairs: the weighted fraction of pairs in order. For one with several labels: AUC and partial
     AUCs of each, and their means.
     """
-    return prepare_metrics(session, find(session, owner, ref), part)()
+    return compute(find_input(session, find(session, owner, ref), part))
 
 
-def prepare_metrics(session: Session, model: Model, part: str) -> Callable[[], dict[str, Any]]:
-    """Read what the metrics of a model that was found are computed from; return what computes the same as `metrics`,
-    and reads nothing.
-    """
+def find_input(session: Session, model: Model, part: str) -> MetricsInput:
+    """Return what the metrics of a model on a part are computed from; raises NotFound."""
     readers: dict[str, Callable[[Session, Model, str], dict[str, Any]]] = {
         DatasetKind.PREFERENCES: _pair_metrics,
         DatasetKind.MULTILABEL: _label_metrics,
         DatasetKind.GRADED: _graded_metrics,
     }
     if (read := readers.get(model.kind)) is not None:
-        stored = read(session, model, part)
-        return lambda: stored
+        return read(session, model, part)
     found = repository.find_metrics(session, model.id, part)
-    measured = find_curve_on(session, model, part)
     if found is None:
         raise no_curve(model, part)
-    return partial(
-        _metrics_of,
+    measured = find_curve_on(session, model, part)
+    return RocInput(
         model,
         part,
         *found,
         measured,
-        point_of_objective=prepare_point_of_objective(session, model, part),
+        objective=find_objective_curves(session, model, part),
         metric=None
         if measured is None or model.query is not None
         else _metric_of_objective(session, measured),
@@ -67,17 +81,11 @@ def prepare_metrics(session: Session, model: Model, part: str) -> Callable[[], d
     )
 
 
-def _metrics_of(
-    model: Model,
-    part: str,
-    row: ModelMetrics,
-    windows: Sequence[ModelPartialAuc],
-    measured: PartCurve | None,
-    *,
-    point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
-    metric: Metric | None,
-    lists: ListMetrics | None,
-) -> dict[str, Any]:
+def compute(found: MetricsInput) -> dict[str, Any]:
+    """Return the metrics."""
+    if isinstance(found, dict):
+        return found
+    model, part, row, measured = found.model, found.part, found.row, found.measured
     return {
         "model_id": model.id,
         "on": part,
@@ -99,26 +107,26 @@ def _metrics_of(
                     measured.curve, measured.totals.negative, window.fpr_min, window.fpr_max
                 ),
             }
-            for window in windows
+            for window in found.windows
         ],
         "tpr_at_fpr": []
         if measured is None
         else heights_of(measured.curve, measured.totals, measured.level),
-        "operating_point": point_of_objective(),
-        "metric": None if measured is None else _measured_metric(measured, metric),
+        "operating_point": objective_point(found.objective),
+        "metric": None if measured is None else _measured_metric(measured, found.metric),
         "positives": row.positives,
         "negatives": row.negatives,
         "positive_weight": row.positive_weight,
         "negative_weight": row.negative_weight,
         "ties": row.ties,
-        "lists": lists,
+        "lists": found.lists,
     }
 
 
 def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None:
-    """Return the figure that the model's objective names, on a part; None for areas and rates.
+    """Return the metric of the model's objective on a part; None for areas and rates.
 
-    A count is of the validation rows; of the training rows it is the same share.
+    A count is of the validation rows; of the training rows it is the same fraction.
     """
     objective, rows = measured.model.objective, float(sum(measured.rows))
     if "count" in objective and measured.part != "validation":
@@ -129,7 +137,7 @@ def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None
     return metric_among(objective, rows)
 
 
-def _measured_metric(measured: PartCurve, metric: Metric | None) -> MetricRecord | None:
+def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, Any] | None:
     if metric is None:
         return None
     try:
@@ -143,34 +151,13 @@ def _measured_metric(measured: PartCurve, metric: Metric | None) -> MetricRecord
     return metric_record(found[0])
 
 
-class MetricRecord(TypedDict):
-    """A figure by its name, with its interval and its test against chance."""
-
-    metric: str
-    value: float
-    low: float
-    high: float
-    chance: float | None
-    p_value: float | None
-    adjusted_p_value: float | None
-
-
-def metric_record(found: core_metrics.MetricEstimate) -> MetricRecord:
-    """Return a figure as JSON has it."""
-    value, low, high = found.interval
-    return {
-        "metric": found.metric.name,
-        "value": value,
-        "low": low,
-        "high": high,
-        "chance": found.chance,
-        "p_value": found.p_value,
-        "adjusted_p_value": found.adjusted_p_value,
-    }
+def metric_record(found: core_metrics.MetricEstimate) -> dict[str, Any]:
+    """Return an estimate with its interval and its name as members of their own."""
+    return {**vars(found), **found.interval._asdict(), "metric": found.metric.name}
 
 
 def lists_of(row: ModelListMetrics | None) -> ListMetrics | None:
-    """Return the figures of lists of a part; None where its rows have no queries."""
+    """Return the metrics within queries of a part; None if its rows have no queries."""
     if row is None or row.queries is None:
         return None
     return {"level": row.level, "queries": row.queries, "metrics": row.metrics}
@@ -272,19 +259,19 @@ def _mean(values: list[float]) -> float | None:
 
 
 MAX_METRICS = 20
-"""Most figures that one question may name."""
+"""Maximum number of metrics in a request."""
 
 
 MAX_SIZES = 100
-"""Most sizes of a list in one gains table."""
+"""Maximum number of list sizes in a gains table."""
 
 
 def metrics_named(
     names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
 ) -> list[Metric]:
-    """Return the figures of these names; raises Invalid that names the one that is none, or twice there.
+    """Return the metrics of these names; raises Invalid with the name that is unknown or occurs twice.
 
-    The names are those of the query parameter `metric`, unless a `pointer` says where in the body they stand. With
+    The names are those of the query parameter `metric`, unless a `pointer` gives their place in the body. With
     definition="empirical" the areas among them are the strict ones.
     """
     found: list[Metric] = []
@@ -312,7 +299,7 @@ def measured_on(
     *,
     fixed_prevalence: bool = False,
 ) -> tuple[core_metrics.MetricEstimate, ...]:
-    """Return the figures of these names, from a stored curve; raises Invalid."""
+    """Return the metrics of these names, from a stored curve; raises Invalid."""
     metrics = metrics_named(names, definition=definition)
     try:
         return core_metrics.measure_on_curve(

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.http.dependencies import CallerDep, ContextDep
+from app.http.dependencies import CallerDep, ContextDep, from_query
 from app.http.responses import json_response
 from app.models import calibrations, curves, operating_points
-from app.models import service as models
-from app.models.curve_endpoints import CurvePart
-from app.models.curve_schemas import Part
+from app.models.curve_endpoints import CurvePart, of_part
+from app.models.curves import PartCurve
 from app.models.operating_point_schemas import (
     OperatingPoint,
     OperatingPoints,
-    cutoffs_of,
-    guarantee_of,
-    point_of,
 )
 from app.platform.errors import Invalid
 from app.platform.sql import Session
-from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
 from core import metrics
 
@@ -40,16 +34,6 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 class CostTerms:
     """The costs of both errors, and the fraction of positives among future rows."""
 
-    false_positive: float | None
-    false_negative: float | None
-    prevalence: float | None
-
-    def costs(self) -> Costs | None:
-        """Return both costs, or None; raises Invalid if only one of them is given."""
-        return _costs(self.false_positive, self.false_negative)
-
-
-async def _terms(
     cost_false_positive: Annotated[
         float | None,
         Query(
@@ -57,7 +41,7 @@ async def _terms(
             allow_inf_nan=False,
             description="Cost of a false positive: a negative row that is flagged.",
         ),
-    ] = None,
+    ] = None
     cost_false_negative: Annotated[
         float | None,
         Query(
@@ -65,7 +49,7 @@ async def _terms(
             allow_inf_nan=False,
             description="Cost of a false negative: a positive row that is not flagged.",
         ),
-    ] = None,
+    ] = None
     prevalence: Annotated[
         float | None,
         Query(
@@ -73,37 +57,25 @@ async def _terms(
             lt=1,
             description="Fraction of positives among future rows. Default: that of the data.",
         ),
-    ] = None,
-) -> CostTerms:
-    return CostTerms(cost_false_positive, cost_false_negative, prevalence)
+    ] = None
 
-
-CostTermsDep = Annotated[CostTerms, Depends(_terms)]
-
-
-@dataclass(frozen=True)
-class CutoffQuery:
-    """The cut that is asked for: at a rate, a threshold or a share of the rows, or of least cost; and how sure its rate
-    must be.
-    """
-
-    fpr: float | None
-    tpr: float | None
-    threshold: float | None
-    flagged: float | None
-    confidence: float | None
-    terms: CostTerms
+    def costs(self) -> Costs | None:
+        """Return both costs, or None; raises Invalid if only one of them is given."""
+        false_positive, false_negative = self.cost_false_positive, self.cost_false_negative
+        if false_positive is not None and false_negative is not None:
+            return metrics.Costs(false_positive, false_negative)
+        if false_positive is None and false_negative is None:
+            return None
+        absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
+        detail = f"{absent} is missing: the two costs must be given together"
+        raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
 
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `core.metrics.operating_point`."""
-        return {
-            "fpr": self.fpr,
-            "tpr": self.tpr,
-            "threshold": self.threshold,
-            "flagged": self.flagged,
-            "costs": self.terms.costs(),
-            "prevalence": self.terms.prevalence,
-        }
+        return {"costs": self.costs(), "prevalence": self.prevalence}
+
+
+CostTermsDep = Annotated[CostTerms, from_query(CostTerms)]
 
 
 Flagged = Annotated[
@@ -117,8 +89,13 @@ Flagged = Annotated[
 ]
 
 
-async def _cutoff_query(
-    terms: CostTermsDep,
+@dataclass(frozen=True)
+class CutoffQuery:
+    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or of least cost; and the confidence with
+    which the rate is guaranteed.
+    """
+
+    terms: CostTermsDep
     fpr: Annotated[
         float | None,
         Query(
@@ -126,7 +103,7 @@ async def _cutoff_query(
             le=1,
             description="Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.",
         ),
-    ] = None,
+    ] = None
     tpr: Annotated[
         float | None,
         Query(
@@ -134,12 +111,12 @@ async def _cutoff_query(
             le=1,
             description="Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.",
         ),
-    ] = None,
+    ] = None
     threshold: Annotated[
         float | None,
         Query(allow_inf_nan=False, description="Flag every row with a score of at least this."),
-    ] = None,
-    flagged: Flagged = None,
+    ] = None
+    flagged: Flagged = None
     confidence: Annotated[
         float | None,
         Query(
@@ -149,12 +126,20 @@ async def _cutoff_query(
             "these rows. The threshold is then more conservative. Returns an error that says how many "
             "rows are needed if there are too few.",
         ),
-    ] = None,
-) -> CutoffQuery:
-    return CutoffQuery(fpr, tpr, threshold, flagged, confidence, terms)
+    ] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `core.metrics.operating_point`."""
+        return {
+            "fpr": self.fpr,
+            "tpr": self.tpr,
+            "threshold": self.threshold,
+            "flagged": self.flagged,
+            **self.terms.keywords(),
+        }
 
 
-CutoffQueryDep = Annotated[CutoffQuery, Depends(_cutoff_query)]
+CutoffQueryDep = Annotated[CutoffQuery, from_query(CutoffQuery)]
 
 
 @router.get("/{ref}/operating-point", summary="Read an operating point")
@@ -164,7 +149,7 @@ async def read_operating_point(
     ref: str,
     context: ContextDep,
     caller: CallerDep,
-    asked: CutoffQueryDep,
+    query: CutoffQueryDep,
     on: CurvePart = "validation",
 ) -> OperatingPoint:
     """Return a threshold with its rates, precision, lift and cost, with confidence intervals. Pass one of `fpr`, `tpr`,
@@ -174,21 +159,18 @@ async def read_operating_point(
 
     def work() -> OperatingPoint:
         of = context.db.reading(curves.roc, caller.owner, ref, on)
-        found = operating_points.cutoff_on(of, confidence=asked.confidence, **asked.keywords())
-        return operating_point_of(of.model, on, *found)
+        found = operating_points.cutoff_on(of, confidence=query.confidence, **query.keywords())
+        return operating_point_of(of, *found)
 
     return await context.compute(caller.owner, work)
 
 
 def operating_point_of(
-    model: ModelRow, on: Part, point: CurvePoint, guarantee: Guarantee | None
+    measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None
 ) -> OperatingPoint:
-    return OperatingPoint(
-        model_id=model.id,
-        on=on,
-        approximate=models.is_approximate(model, on),
-        guarantee=guarantee_of(guarantee),
-        **dict(point_of(point)),
+    """Return an operating point on a part of a model's data, and its guarantee."""
+    return OperatingPoint.model_validate(
+        {**of_part(measured), **vars(point), "guarantee": guarantee}
     )
 
 
@@ -217,37 +199,34 @@ async def read_operating_points(
 
     def read(
         session: Session,
-    ) -> tuple[Callable[[], operating_points.CutoffsAlong], ModelCalibration | None]:
+    ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None]:
         measured = curves.roc(session, caller.owner, ref, on)
-        compute = operating_points.prepare_cutoffs(
-            session,
-            measured,
-            max_points=points,
-            costs=terms.costs(),
-            prevalence=terms.prevalence,
-            flagged=flagged,
-        )
-        return compute, calibrations.find_served(session, measured.model)
+        found = operating_points.find_cutoffs_input(session, measured, points)
+        return found, calibrations.find_served(session, measured.model)
 
     def work() -> Response:
-        compute, calibration = context.db.reading(read)
-        return json_response(operating_points_of(compute(), calibration, on))
+        found, calibration = context.db.reading(read)
+        along = operating_points.cutoffs_along(
+            found, max_points=points, flagged=flagged, **terms.keywords()
+        )
+        return json_response(operating_points_of(along, calibration))
 
     return await context.compute(caller.owner, work)
 
 
 def operating_points_of(
-    found: operating_points.CutoffsAlong, calibration: ModelCalibration | None, on: Part
+    along: operating_points.CutoffsAlong, calibration: ModelCalibration | None
 ) -> OperatingPoints:
-    thresholds = [point.threshold for point in found.points]
-    return cutoffs_of(found, on, calibrations.probabilities_at(calibration, thresholds))
-
-
-def _costs(false_positive: float | None, false_negative: float | None) -> metrics.Costs | None:
-    if false_positive is None and false_negative is None:
-        return None
-    if false_positive is None or false_negative is None:
-        absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
-        detail = f"{absent} is missing: the two costs must be given together"
-        raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
-    return metrics.Costs(false_positive, false_negative)
+    """Return the points along a curve with the calibrated probabilities of their thresholds."""
+    of = along.of
+    thresholds = [point.threshold for point in along.points]
+    return OperatingPoints.model_validate(
+        {
+            **vars(along),
+            **of_part(of),
+            "level": of.level,
+            "exact": len(along.points) == len(of.curve),
+            "total_points": len(of.curve),
+            "probabilities": calibrations.probabilities_at(calibration, thresholds),
+        }
+    )

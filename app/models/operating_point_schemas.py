@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from app.http.schemas import EvaluationId, Interval, Level, ModelId, Resource, one_of
-from app.models.curve_schemas import APPROXIMATE, OnPart, Part, finite, shown_interval
-from app.models.operating_points import CutoffsAlong
-from app.models.service import is_approximate
+from app.http.schemas import EvaluationId, FiniteOrNull, Interval, Level, ModelId, Resource, one_of
+from app.models.curve_schemas import APPROXIMATE, OnPart
 
 if TYPE_CHECKING:
     from core import metrics
@@ -23,11 +21,19 @@ class Cost(Interval):
     false_positive: float = Field(description="Cost of a false positive, as requested.")
     false_negative: float = Field(description="Cost of a false negative, as requested.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, cost: Any) -> Any:
+        """Take a `core.metrics.ExpectedCost`, whose costs and interval are members of their own."""
+        if isinstance(cost, dict):
+            return cost
+        return {**vars(cost), **vars(cost.costs), **cost.a_row._asdict()}
+
 
 class Cutoff(Resource):
     """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
 
-    threshold: float | None = Field(
+    threshold: FiniteOrNull = Field(
         description="Lowest score that is flagged. Null: no row is flagged."
     )
     fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
@@ -41,11 +47,11 @@ class Cutoff(Resource):
     flagged: Interval = Field(
         description="Fraction of all rows that are flagged, at this `prevalence`."
     )
-    threshold_low: float | None = Field(
+    threshold_low: FiniteOrNull = Field(
         description="Lower end of a confidence interval for the threshold that has the requested rate, or the "
         "lowest cost, in the population. Null: the data set no limit."
     )
-    threshold_high: float | None = Field(
+    threshold_high: FiniteOrNull = Field(
         description="Upper end of that interval. Null: the data set no limit."
     )
     prevalence: float = Field(
@@ -204,56 +210,11 @@ class OperatingPoints(Resource):
     )
 
 
-def cutoffs_of(
-    found: CutoffsAlong, on: Part, probabilities: list[float | None] | None
-) -> OperatingPoints:
-    """Show cuts along a curve, and the probabilities of their thresholds."""
-    of = found.of
-    return OperatingPoints(
-        model_id=of.model.id,
-        on=on,
-        approximate=is_approximate(of.model, on),
-        level=of.level,
-        exact=len(found.points) == len(of.curve),
-        total_points=len(of.curve),
-        least_cost=found.least_cost,
-        of_objective=found.of_objective,
-        of_flagged=found.of_flagged,
-        of_aliases=found.of_aliases,
-        probabilities=probabilities,
-        points=[point_of(point) for point in found.points],
-    )
-
-
 def point_of(point: metrics.OperatingPoint) -> Cutoff:
-    """Show a cut; what is not finite becomes null."""
-    cost = None
-    if point.cost is not None:
-        cost = Cost(
-            **dict(shown_interval(point.cost.a_row)),
-            flag_none=point.cost.flag_none,
-            flag_all=point.cost.flag_all,
-            false_positive=point.cost.costs.false_positive,
-            false_negative=point.cost.costs.false_negative,
-        )
-    return Cutoff(
-        threshold=finite(point.threshold),
-        threshold_low=finite(point.threshold_low),
-        threshold_high=finite(point.threshold_high),
-        fpr=shown_interval(point.fpr),
-        tpr=shown_interval(point.tpr),
-        precision=shown_interval(point.precision),
-        lift=shown_interval(point.lift),
-        flagged=shown_interval(point.flagged),
-        prevalence=point.prevalence,
-        tpr_at_fpr=None if point.tpr_at_fpr is None else shown_interval(point.tpr_at_fpr),
-        fpr_at_tpr=None if point.fpr_at_tpr is None else shown_interval(point.fpr_at_tpr),
-        cost=cost,
-    )
+    """Return an operating point as a response."""
+    return Cutoff.model_validate(point)
 
 
 def guarantee_of(guarantee: metrics.Guarantee | None) -> RateGuarantee | None:
-    """Show a promise."""
-    return (
-        None if guarantee is None else RateGuarantee.model_validate(guarantee, from_attributes=True)
-    )
+    """Return a guarantee as a response."""
+    return None if guarantee is None else RateGuarantee.model_validate(guarantee)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,23 +22,23 @@ from core.errors import InvalidParameter
 
 
 def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
-    """Return the score from which a cut flags, inf if it flags none; None without a cut."""
+    """Return the score from which a cutoff flags, inf if it flags none; None without a cutoff."""
     if cutoff is None:
         return None
     return math.inf if cutoff["threshold"] is None else cutoff["threshold"]
 
 
 def cutoff_on(
-    measured: PartCurve, *, confidence: float | None, **asked: Any
+    measured: PartCurve, *, confidence: float | None, **terms: Any
 ) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
     """Return the operating point at a false or true positive rate, a threshold, or the least cost.
 
-    With a confidence, the rate is promised of the population, and the promise is returned, too. `asked` are the
+    With a confidence, the rate is guaranteed in the population, and the guarantee is returned, too. `terms` are the
     keywords of `core.metrics.operating_point`.
     """
     part = measured.part
     if confidence is None:
-        return point_on(measured, **asked), None
+        return point_on(measured, **terms), None
     if part != VALIDATION:
         detail = f"on must be {VALIDATION} with confidence: a guarantee requires held-out rows"
         raise no_guarantee("on", f"{detail}, got {part}")
@@ -51,7 +50,7 @@ def cutoff_on(
             "operating point of that evaluation",
         )
     found = guaranteed_on(
-        measured.curve, measured.totals, measured.rows, measured.level, confidence, **asked
+        measured.curve, measured.totals, measured.rows, measured.level, confidence, **terms
     )
     return found.point, found.guarantee
 
@@ -69,9 +68,9 @@ def guaranteed_on(
     flagged: float | None = None,
     **terms: Any,
 ) -> core_metrics.GuaranteedPoint:
-    """Return the cut that keeps a promise, from a stored curve of rows that the model has not learnt from.
+    """Return the cutoff with a guarantee, from a stored curve of rows that the model was not trained on.
 
-    Raises Invalid, with the number of rows that are needed, if no cut can be promised.
+    Raises Invalid, with the number of rows that are needed, if no cutoff can be guaranteed.
     """
     for name, given in (("threshold", threshold), ("flagged", flagged)):
         if given is not None:
@@ -96,12 +95,12 @@ def guaranteed_on(
 
 
 def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
-    """Return the refusal of a promise; `more` says what a program should know beside the detail."""
+    """Return the error that a guarantee is impossible; `more` are further members of it."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
 MAX_ALIAS_CUTOFFS = 20
-"""Most aliases whose cuts are among the operating points along a curve."""
+"""Maximum number of aliases whose cutoffs are among the operating points along a curve."""
 
 
 @dataclass(frozen=True)
@@ -119,28 +118,27 @@ class CutoffsAlong:
     of_aliases: dict[str, int]
 
 
-def prepare_cutoffs(
-    session: Session, measured: PartCurve, *, max_points: int, **asked: Any
-) -> Callable[[], CutoffsAlong]:
-    """Read what operating points along a curve depend on; return what computes them, and reads nothing. `asked` are
-    further keywords of `_cutoffs_on`.
-    """
+class CutoffsInput(NamedTuple):
+    """What operating points along a curve are computed from; `aliases` are those of the model that flag rows."""
+
+    of: PartCurve
+    objective: ObjectiveCurves | None
+    aliases: Sequence[tuple[str, AliasCutoff]]
+
+
+def find_cutoffs_input(session: Session, measured: PartCurve, max_points: int) -> CutoffsInput:
+    """Return what `cutoffs_along` needs."""
     model = measured.model
     most = min(MAX_ALIAS_CUTOFFS, max_points // 2)
-    return partial(
-        _cutoffs_on,
+    return CutoffsInput(
         measured,
-        prepare_point_of_objective(session, model, measured.part),
+        find_objective_curves(session, model, measured.part),
         repository.flagging(session, model.owner, model.id, most),
-        max_points=max_points,
-        **asked,
     )
 
 
-def _cutoffs_on(
-    measured: PartCurve,
-    point_of_objective: Callable[[], core_metrics.OperatingPoint | None],
-    flagging: Sequence[tuple[str, AliasCutoff]],
+def cutoffs_along(
+    found: CutoffsInput,
     *,
     max_points: int,
     costs: core_metrics.Costs | None,
@@ -148,8 +146,9 @@ def _cutoffs_on(
     flagged: float | None = None,
 ) -> CutoffsAlong:
     """Return operating points along a curve. Among them are that of the objective, the least costly one, the best that
-    flags at most `flagged` of the rows, and the cuts of the aliases of the model.
+    flags at most `flagged` of the rows, and the cutoffs of the aliases of the model.
     """
+    measured = found.of
     curve, totals = measured.curve, measured.totals
     required: dict[str, int] = {}
 
@@ -160,7 +159,7 @@ def _cutoffs_on(
     if costs is not None:
         fraction = totals.prevalence if prevalence is None else prevalence
         required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
-    chosen = point_of_objective()
+    chosen = objective_point(found.objective)
     if chosen is not None:
         required["of_objective"] = place(chosen.threshold)
     if flagged is not None:
@@ -168,7 +167,7 @@ def _cutoffs_on(
         required["of_flagged"] = place(best.threshold)
     of_aliases = {
         alias: 0 if cutoff["threshold"] is None else place(cutoff["threshold"])
-        for alias, cutoff in flagging
+        for alias, cutoff in found.aliases
     }
     kept = [*required.values(), *of_aliases.values()]
     indices = core_metrics.cutoffs_along(curve, max_points, kept)
@@ -187,31 +186,41 @@ def _cutoffs_on(
     )
 
 
-def prepare_point_of_objective(
-    session: Session, model: Model, part: str = VALIDATION
-) -> Callable[[], core_metrics.OperatingPoint | None]:
-    """Read the curves of the operating point of the objective `tpr` on a part; return what computes it, and reads
-    nothing. Its threshold is chosen on the validation rows.
+class ObjectiveCurves(NamedTuple):
+    """The curves of the operating point of the objective `tpr`: its threshold is chosen on one, its rates are those on
+    the other.
+    """
 
-    It is None for other objectives, and without validation.
+    fpr: float
+    chosen_on: PartCurve
+    shown_on: PartCurve
+
+
+def find_objective_curves(
+    session: Session, model: Model, part: str = VALIDATION
+) -> ObjectiveCurves | None:
+    """Return the curves of the operating point of the model's objective on a part: the threshold is chosen on the
+    validation rows. None for objectives other than `tpr`, and without these curves.
     """
     fpr = target_fpr(model.objective)
-    measured = find_curve_on(session, model, VALIDATION) if fpr is not None else None
-    other = (
-        measured if part == VALIDATION or measured is None else find_curve_on(session, model, part)
-    )
-
-    def compute() -> core_metrics.OperatingPoint | None:
-        if measured is None or other is None:
-            return None
-        chosen = point_on(measured, fpr=fpr)
-        return chosen if other is measured else point_on(other, threshold=chosen.threshold)
-
-    return compute
+    if fpr is None or (chosen_on := find_curve_on(session, model, VALIDATION)) is None:
+        return None
+    shown_on = chosen_on if part == VALIDATION else find_curve_on(session, model, part)
+    return None if shown_on is None else ObjectiveCurves(fpr, chosen_on, shown_on)
 
 
-def point_on(measured: PartCurve, **asked: Any) -> core_metrics.OperatingPoint:
-    """Return an operating point of a stored curve; `asked` are the keywords of `core.metrics.operating_point`."""
+def objective_point(curves: ObjectiveCurves | None) -> core_metrics.OperatingPoint | None:
+    """Return the operating point of the objective."""
+    if curves is None:
+        return None
+    chosen = point_on(curves.chosen_on, fpr=curves.fpr)
+    if curves.shown_on is curves.chosen_on:
+        return chosen
+    return point_on(curves.shown_on, threshold=chosen.threshold)
+
+
+def point_on(measured: PartCurve, **terms: Any) -> core_metrics.OperatingPoint:
+    """Return an operating point of a stored curve; `terms` are the keywords of `core.metrics.operating_point`."""
     return core_metrics.operating_point_on_curve(
-        measured.curve, measured.totals, level=measured.level, **asked
+        measured.curve, measured.totals, level=measured.level, **terms
     )

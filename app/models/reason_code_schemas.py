@@ -7,7 +7,7 @@ from typing import Annotated, cast
 from pydantic import Field, StringConstraints
 
 from app.http.schemas import Body, Resource, Text, Timestamp
-from app.models.reason_codes import MAX_ENTRIES, Dictionary
+from app.models.reason_codes import MAX_ENTRIES, ReasonCodesRevision
 from app.platform import documents
 from app.platform.documents import ReasonDirection, StoredReasonEntry
 from app.platform.errors import NO_NUL_PATTERN, PLAIN_PATTERN
@@ -88,12 +88,7 @@ class ReasonCodes(Resource):
     )
 
 
-def reason_codes_of(found: Dictionary) -> ReasonCodes:
-    """Show a revision of a dictionary."""
-    return ReasonCodes(
-        name=found.row.name,
-        revision=found.row.revision,
-        entries=found.row.entries,
-        at=found.row.at,
-        history=[ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions],
-    )
+def reason_codes_of(found: ReasonCodesRevision) -> ReasonCodes:
+    """Return a revision with the history of its name."""
+    history = [ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions]
+    return ReasonCodes.from_row(found.row, history=history)

@@ -31,7 +31,7 @@ _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
 class ResolvedModel(NamedTuple):
-    """A model, and the cut of the alias that it was asked for by, if the alias keeps a promise."""
+    """A model, and the cutoff of the alias that referred to it, if the alias has a guarantee."""
 
     model: Model
     cutoff: AliasCutoff | None
@@ -43,7 +43,7 @@ def find(session: Session, owner: str, ref: str) -> Model:
 
 
 def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
-    """Return the same as `find`, with the cut of the alias; raises NotFound."""
+    """Return the same as `find`, with the cutoff of the alias; raises NotFound."""
     model, cutoff = None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
@@ -166,7 +166,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:
-    """Delete the dictionary of reasons of a name if its last version was deleted for good."""
+    """Delete the reason codes of a name if its last version was permanently deleted."""
     repository.lock_name(session, owner, name)
     if not repository.has_version(session, owner, name):
         repository.empty_reason_codes(session, owner, name)
@@ -188,7 +188,7 @@ def find_label(labels: Sequence[str] | None, name: str | None) -> int:
 
 
 def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
-    """Return the owner's model, with the cut of the alias; raises NotFound with the position in the request, such as
+    """Return the owner's model, with the cutoff of the alias; raises NotFound with the position in the request, such as
     `{"pointer": "/model"}`.
     """
     try:

@@ -38,12 +38,10 @@ from sqlalchemy.orm import (
 
 from app.platform.documents import (
     AliasCutoff,
-    AliasGuarantee,
     Baseline,
     BatchSummary,
     BestMargin,
     DatasetLineage,
-    DecisionMemo,
     FeatureImportance,
     FoldAuc,
     GradedOrder,
@@ -60,7 +58,9 @@ from app.platform.documents import (
     Parameters,
     PartialAuc,
     Reliability,
-    SearchRecord,
+    Search,
+    StoredGuarantee,
+    StoredMemo,
     StoredReasonEntry,
     TableDialect,
     Validation,
@@ -643,7 +643,7 @@ class Model(Trashable):
     )
     optimised_for: Mapped[Document[Objective]]
     selected_by: Mapped[Document[Objective] | None]
-    search: Mapped[Document[SearchRecord] | None]
+    search: Mapped[Document[Search] | None]
     beats_baselines: Mapped[bool | None]
     features: Mapped[Document[list[ModelFeature]]]
     label: Mapped[str | None]
@@ -695,9 +695,9 @@ class ModelAlias(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int]
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
-    guarantee: Mapped[Document[AliasGuarantee] | None]
+    guarantee: Mapped[Document[StoredGuarantee] | None]
     cutoff: Mapped[Document[AliasCutoff] | None]
-    memo: Mapped[Document[DecisionMemo] | None]
+    memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     updated_at: Mapped[float]
 
@@ -712,9 +712,9 @@ class ModelAliasHistory(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
     model_id: Mapped[str]
-    guarantee: Mapped[Document[AliasGuarantee] | None]
+    guarantee: Mapped[Document[StoredGuarantee] | None]
     cutoff: Mapped[Document[AliasCutoff] | None]
-    memo: Mapped[Document[DecisionMemo] | None]
+    memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     at: Mapped[float]
 

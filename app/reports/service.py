@@ -19,6 +19,7 @@ from app.models import metrics as model_metrics
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.curves import PartCurve
+from app.models.metrics import MetricsInput
 from app.models.objectives import target_fpr
 from app.platform.documents import Reliability
 from app.platform.errors import NotFound
@@ -138,8 +139,8 @@ def prepare_plot(
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))
     of = curves.roc(session, owner, ref, part)
-    compute_metrics = model_metrics.prepare_metrics(session, of.model, part)
-    return lambda: plot_of(of, compute_metrics(), kind, band)
+    found = model_metrics.find_input(session, of.model, part)
+    return lambda: plot_of(of, model_metrics.compute(found), kind, band)
 
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
@@ -152,14 +153,14 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     )
     decisions = model_rows.decisions_of(session, owner, model.id)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
-    compute_metrics: dict[str, Callable[[], Json]] = {}
+    measured: dict[str, MetricsInput] = {}
     for part in models.PARTS:
         try:
-            compute_metrics[part] = model_metrics.prepare_metrics(session, model, part)
+            measured[part] = model_metrics.find_input(session, model, part)
         except NotFound:
             continue
     curve_part = None
-    if models.VALIDATION in compute_metrics and model.kind == DatasetKind.BIPARTITE:
+    if models.VALIDATION in measured and model.kind == DatasetKind.BIPARTITE:
         curve_part = curves.roc(session, owner, model.id, models.VALIDATION)
     known = partial(
         Facts,
@@ -170,7 +171,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
-        part=next(iter(compute_metrics), None),
+        part=next(iter(measured), None),
         curve_part=curve_part,
         importance=model_rows.find_importance(session, model.id),
         baselines=session.get(ModelBaselines, model.id),
@@ -181,7 +182,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         written_at=time.time(),
     )
     return lambda: known(
-        metrics={part: compute() for part, compute in compute_metrics.items()},
+        metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )
 

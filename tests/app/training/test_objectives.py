@@ -71,7 +71,9 @@ def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, objective=RATE)
     model = bench.model(job)
     assert model.optimised_for == {"metric": "auc"}
-    point = bench.db.reading(operating_points.prepare_point_of_objective, model)()
+    point = operating_points.objective_point(
+        bench.db.reading(operating_points.find_objective_curves, model)
+    )
     assert 0.0 < point.fpr.value <= 0.1
     assert point.tpr.low < point.tpr.value <= point.tpr.high
     curve = bench.db.reading(curves.roc, OWNER, model.id, "validation").curve
@@ -96,7 +98,7 @@ def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
         objective=RATE,
         validation={"method": "none"},
     )
-    assert bench.db.reading(operating_points.prepare_point_of_objective, bench.model(job))() is None
+    assert bench.db.reading(operating_points.find_objective_curves, bench.model(job)) is None
 
 
 def shifted(shift: float, n: int = 1200) -> str:
