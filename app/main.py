@@ -29,8 +29,8 @@ from app.jobs import endpoints as jobs
 from app.jobs import service as job_service
 from app.jobs.routes import output_routers
 from app.jobs.watcher import Watcher
-from app.models import endpoints as models
 from app.models import repository as model_rows
+from app.models import routes as models
 from app.operations import endpoints as operations
 from app.operations import health, overview
 from app.platform.background import BackgroundTasks
@@ -125,7 +125,7 @@ def create_app(settings: Settings) -> Service:
         uploads.router,
         training.jobs_router,
         jobs.router,
-        models.router,
+        *models.ROUTERS,
         interpretation.router,
         training.validation_router,
         evaluation.router,

@@ -72,6 +72,11 @@ HANDED = (
     "evaluations",
     "tasks",
     "margins",
+    "aliases",
+    "curves",
+    "included",
+    "operating_points",
+    "reason_codes",
 )
 OPENING = {"read", "write", "reading", "writing"}
 ENDING = {"commit", "rollback", "begin"}

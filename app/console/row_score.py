@@ -12,9 +12,9 @@ from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.resources import AsyncModel
 from rankwright.types import (
-    Feature,
     LabelScores,
     Model,
+    ModelFeature,
     Scores,
 )
 from starlette.responses import Response
@@ -151,7 +151,7 @@ def _field(value: object, *, comma: bool = False) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _entered(form: Fields, features: Sequence[Feature]) -> dict[str, str]:
+def _entered(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
     if "row" in form:
         return {"": str(form["row"])}
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}

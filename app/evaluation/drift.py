@@ -30,7 +30,9 @@ from app.evaluation.row_order import (
     scores_alike,
 )
 from app.models import repository as model_rows
-from app.models.service import VALIDATION, curve_of, lists_of, read_curve, write_curve
+from app.models.curves import curve_of, read_curve, write_curve
+from app.models.metrics import lists_of
+from app.models.service import VALIDATION
 from app.platform.documents import CalibrationShape, Reliability, ReliabilityPoint
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc

@@ -22,32 +22,34 @@ from app.http.schemas import Interval
 from app.jobs.acceptance import JobCreationDep
 from app.jobs.endpoints import JOB, show
 from app.jobs.schemas import Job
-from app.models import service as models
-from app.models.endpoints import (
+from app.models import metrics as model_metrics
+from app.models.calibration_schemas import CalibrationRequest
+from app.models.curve_endpoints import (
     CurveFormDep,
-    CutoffQueryDep,
-    DefinitionQuery,
-    FixedPrevalenceQuery,
-    GainsQueryDep,
     ListCurveFormDep,
-    MetricsQuery,
     answer_curve,
     answer_list_curve,
 )
-from app.models.schemas import (
-    CUTOFFS_BY_GROUP,
-    TOGETHER,
-    CalibrationRequest,
-    CurveKind,
-    EvaluationCurve,
+from app.models.curve_schemas import CurveKind, EvaluationCurve, EvaluationRoc
+from app.models.metric_endpoints import (
+    DefinitionQuery,
+    FixedPrevalenceQuery,
+    GainsQueryDep,
+    MetricsQuery,
+)
+from app.models.metric_schemas import (
     EvaluationGains,
     EvaluationMetricEstimates,
+    metric_estimates_of,
+)
+from app.models.operating_point_endpoints import CutoffQueryDep
+from app.models.operating_point_schemas import (
+    CUTOFFS_BY_GROUP,
+    TOGETHER,
     EvaluationOperatingPoint,
-    EvaluationRoc,
     GroupGuarantee,
     GuaranteesByGroup,
     guarantee_of,
-    metric_estimates_of,
     point_of,
 )
 from app.platform.settings import Settings
@@ -273,7 +275,7 @@ async def read_evaluation_metric_estimates(
 
     def work() -> EvaluationMetricEstimates:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-        found = models.measured_on(
+        found = model_metrics.measured_on(
             curve, totals, names, row.level, definition, fixed_prevalence=fixed_prevalence
         )
         return EvaluationMetricEstimates(

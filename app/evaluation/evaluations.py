@@ -51,7 +51,7 @@ from app.jobs.kinds import (
     status_of,
 )
 from app.jobs.progress import Callback
-from app.models import calibrations
+from app.models import calibrations, curves, operating_points
 from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.objectives import Window
@@ -239,7 +239,9 @@ def _threshold(
     if at is not None and "threshold" in at:
         return at["threshold"], []
     if at is None and of_alias is None:
-        point = models.prepare_point_of_objective(session, model)()
+        point = operating_points.objective_point(
+            operating_points.find_objective_curves(session, model)
+        )
         return (None if point is None else point.threshold), []
     said = []
     if model.validation.get("method") == "cross_validation":
@@ -248,7 +250,9 @@ def _threshold(
             "rates here may differ"
         ]
     if at is not None:
-        return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
+        return operating_points.point_on(
+            curves.curve_on(session, model, VALIDATION), **at
+        ).threshold, said
     assert of_alias is not None
     threshold = of_alias["threshold"]
     return (math.inf if threshold is None else threshold), said
@@ -298,7 +302,7 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
                 payload["table"]["path"], amounts, payload["level"], payload["threshold"], served
             )
         curve = _CURVE_FILE
-        models.write_curve(workdir / curve, measure.curve)
+        curves.write_curve(workdir / curve, measure.curve)
     drifted = None
     if (before := payload["validation"]) is not None:
         scored = None
@@ -355,7 +359,7 @@ def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> Publish
         row = EvaluationCurve(
             evaluation_id=claim.spec[EVALUATIONS.key],
             group_scores=None if scores is None else (workdir / scores).read_bytes(),
-            **models.curve_columns(workdir / result["curve"]),
+            **curves.curve_columns(workdir / result["curve"]),
         )
         curve = [row]
     return PublishedOutput(columns, curve, messages=result["warnings"])
@@ -370,7 +374,7 @@ def roc(
     if row is None or evaluation.metrics is None:
         raise _no_curve(evaluation)
     totals = core_metrics.ClassTotals(**evaluation.metrics["totals"])
-    return evaluation, models.curve_of(row), totals
+    return evaluation, curves.curve_of(row), totals
 
 
 @dataclass(frozen=True)
@@ -439,10 +443,12 @@ def _cutoff_on(
             f"a cutoff cannot be guaranteed on evaluation {evaluation.id}: the model has seen rows of its "
             "dataset"
         )
-        raise models.no_guarantee("confidence", detail)
+        raise operating_points.no_guarantee("confidence", detail)
     assert evaluation.metrics is not None
     rows = (evaluation.metrics["positives"], evaluation.metrics["negatives"])
-    found = models.guaranteed_on(curve, totals, rows, evaluation.level, confidence, **asked)
+    found = operating_points.guaranteed_on(
+        curve, totals, rows, evaluation.level, confidence, **asked
+    )
     return found.point, found.guarantee
 
 
@@ -454,18 +460,18 @@ def _guarantees_by_group(
 
     if guarantee is None:
         detail = "by_group requires confidence: it returns guaranteed cutoffs"
-        raise models.no_guarantee("by_group", detail, code="invalid")
+        raise operating_points.no_guarantee("by_group", detail, code="invalid")
     metrics = evaluation.metrics or {}
     groups = metrics.get(BY_GROUP, {}).get("groups")
     if groups is None:
         detail = f"evaluation {evaluation.id} has no groups: evaluate again with group_by"
-        raise models.no_guarantee("by_group", detail)
+        raise operating_points.no_guarantee("by_group", detail)
     if stored is None:
         detail = (
             f"evaluation {evaluation.id} was made by a version that stored no scores by group: evaluate "
             "again"
         )
-        raise models.no_guarantee("by_group", detail)
+        raise operating_points.no_guarantee("by_group", detail)
     classes = split_scores(stored, groups)
     of_class = 0 if guarantee.rate == "tpr" else 1
     found = core_metrics.guarantees_on_scores(

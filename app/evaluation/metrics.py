@@ -20,12 +20,9 @@ from app.evaluation.row_order import RowOrder, ScoreSeries, score_series
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
+from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
-from app.models.service import (
-    artifact_key,
-    gini_of,
-    heights_of,
-)
+from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
 from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile
 from app.platform.sql import Json, Session

@@ -47,14 +47,9 @@ from app.http.schemas import (
     one_of,
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import (
-    GradedOrder,
-    Height,
-    MeanArea,
-    MeasuredReliability,
-    WindowArea,
-)
-from app.models.service import MAX_METRICS
+from app.models.calibration_schemas import MeasuredReliability
+from app.models.metric_schemas import GradedOrder, Height, MeanArea, WindowArea
+from app.models.metrics import MAX_METRICS
 from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind

@@ -21,8 +21,9 @@ from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
 from app.evaluation.groups import NO_GROUPS, Groups, check_groups
 from app.evaluation.metrics import OVERLAPS
 from app.evaluation.repository import DriftedModel
+from app.models.metrics import metrics_named
 from app.models.objectives import Window
-from app.models.service import find_named, find_to_use, metrics_named
+from app.models.service import find_named, find_to_use
 from app.platform.documents import AliasCutoff
 from app.platform.errors import Conflict, Invalid, invalid
 from app.platform.sql import Json, Session

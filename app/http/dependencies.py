@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, Signature
 from threading import Event
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from fastapi import Depends, Query
 from pydantic import AwareDatetime, BeforeValidator, StringConstraints, WithJsonSchema
@@ -208,6 +208,22 @@ def _refuse_numbers(value: object) -> object:
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
         raise PydanticCustomError("rfc_3339", "must be a time in RFC 3339")
     return value
+
+
+def from_query(shape: type) -> Any:
+    """Return a dependency that makes a dataclass of query parameters: each field is one, or another dependency.
+
+    It is a coroutine function, because FastAPI would call the class itself in a thread.
+    """
+
+    async def make(**parameters: Any) -> Any:
+        return shape(**parameters)
+
+    hints = get_type_hints(shape, include_extras=True)
+    fields = Signature.from_callable(shape).parameters.values()
+    parameters = [field.replace(annotation=hints[field.name]) for field in fields]
+    vars(make)["__signature__"] = Signature(parameters)
+    return Depends(make)
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers)]

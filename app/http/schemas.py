@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import islice
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -23,6 +23,7 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from app.ingest.formats import CSV, NDJSON
+from app.platform.documents import document_of
 from app.platform.errors import MAX_ERRORS, NO_NUL_PATTERN, PLAIN_PATTERN
 from app.platform.tables import DatasetKind
 
@@ -54,6 +55,12 @@ class Resource(BaseModel):
     """A response body, made from a row or from keywords."""
 
     model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def from_row(cls, row: object, **members: Any) -> Self:
+        """Return the response with these members; the others are attributes of the row."""
+        others = cls.model_fields.keys() - members.keys()
+        return cls.model_validate({name: getattr(row, name) for name in others} | members)
 
 
 def _rfc3339(seconds: float) -> str:
@@ -229,14 +236,18 @@ class Valid(Resource):
     valid: IsValid
 
 
+FiniteOrNull = Annotated[float | None, BeforeValidator(document_of)]
+"""A number of a result of `core`: JSON has neither NaN nor infinity."""
+
+
 class Interval(Resource):
     """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
 
-    value: float | None = Field(description="The estimate. Null if it cannot be computed.")
-    low: float | None = Field(
+    value: FiniteOrNull = Field(description="The estimate. Null if it cannot be computed.")
+    low: FiniteOrNull = Field(
         description="Lower end of the confidence interval. Null if there is no finite bound."
     )
-    high: float | None = Field(
+    high: FiniteOrNull = Field(
         description="Upper end of the confidence interval. Null if there is no finite bound."
     )
 

@@ -1,1 +1,1 @@
-"""What was learnt: the registry, aliases, curves, operating points, bounds."""
+"""The registry of models, and what is known about each: see docs/architecture.md."""

@@ -1,4 +1,4 @@
-"""Calibrations of models: learnt on rows that the ranker did not see, stored beside the model, and found to be served.
+"""Calibrations of models: fitted on rows that the ranker was not trained on, stored with the model, and served.
 
 A model keeps every calibration that it had; the latest is served.
 """
@@ -6,7 +6,6 @@ A model keeps every calibration that it had; the latest is served.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,10 @@ from app.models import service as models
 from app.platform import documents
 from app.platform.documents import (
     CalibrationPeriods,
-    CalibrationShape,
     DatasetLineage,
-    PeriodLevel,
     Reliability,
     ReliabilityPoint,
-    ScoreParts,
+    document_of,
 )
 from app.platform.errors import Conflict, NotFound
 from app.platform.sql import Base, Session, db_now
@@ -43,14 +40,14 @@ Floats = npt.NDArray[np.float64]
 CALIBRATION_FILE = "calibration.npz"
 RELIABILITY_FILE = "reliability.json"
 MAX_CELLS = 1 << 20
-"""Scores that a calibration of rows in files is learnt from."""
+"""Number of scores that a calibration of rows in files is fitted on."""
 
 LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET = "validation", "out_of_fold", "dataset"
 LEARNT_ON = (LEARNT_ON_VALIDATION, LEARNT_OUT_OF_FOLD, LEARNT_ON_DATASET)
 
 
 class CalibrationRecord(TypedDict):
-    """A calibration that a job has learnt: small JSON, and files in the work folder (arrays, reliability)."""
+    """A calibration that a job has fitted: small JSON, and files in the work folder (arrays, reliability)."""
 
     file: str
     reliability_file: str | None
@@ -74,7 +71,7 @@ def learn(
     groups: ScoreGroups | None = None,
     period: npt.NDArray[np.int64] | None = None,
 ) -> CalibrationRecord:
-    """Learn a calibration, judge it on held-out folds, and write its arrays; O(n log n).
+    """Fit a calibration, evaluate it on held-out folds, and write its arrays; O(n log n).
 
     Parameters
     ----------
@@ -139,7 +136,7 @@ def learn(
 
 
 def reliability_record(found: probability.Reliability) -> Reliability:
-    """Return a reliability as it is stored."""
+    """Return a reliability as it is stored: the members of intervals beside the others, infinite ones as None."""
     points: list[ReliabilityPoint] = [
         {
             "probability": point.probability,
@@ -151,60 +148,38 @@ def reliability_record(found: probability.Reliability) -> Reliability:
         }
         for point in found.points
     ]
-    return {
-        "level": found.level,
-        "n": found.n,
-        "n_positives": found.n_positives,
-        "predicted": found.predicted,
-        "observed": found.observed,
-        "brier": _parts(found.brier),
-        "log": _parts(found.log),
+    record: Any = {
+        **vars(found),
+        "brier": _score_parts(found.brier),
+        "log": _score_parts(found.log),
         "in_the_large": _interval(found.in_the_large),
         "slope": _interval(found.slope),
         "shape": _shape(found.shape),
-        "histogram": found.histogram,
         "points": points,
     }
+    return cast(Reliability, record)
 
 
-def _parts(found: probability.Decomposition) -> ScoreParts:
-    finite = math.isfinite(found.score)
-    return {
-        "score": found.score if finite else None,
-        "miscalibration": found.miscalibration if finite else None,
-        "discrimination": found.discrimination,
-        "uncertainty": found.uncertainty,
-        "low": None if found.interval is None else found.interval.low,
-        "high": None if found.interval is None else found.interval.high,
-    }
+def _score_parts(found: probability.Decomposition) -> dict[str, Any]:
+    parts: dict[str, Any] = document_of(found)
+    ends = parts.pop("interval") or {"low": None, "high": None}
+    return {**parts, "low": ends["low"], "high": ends["high"]}
+
+
+def _shape(found: probability.Shape | None) -> dict[str, Any] | None:
+    shape: dict[str, Any] | None = document_of(found)
+    return None if shape is None else {**shape.pop("size"), **shape}
 
 
 def _interval(found: Interval) -> documents.Interval | None:
-    if not all(math.isfinite(value) for value in found):
-        return None
-    return {"value": found.value, "low": found.low, "high": found.high}
-
-
-def _shape(found: probability.Shape | None) -> CalibrationShape | None:
-    if found is None:
-        return None
-    return {
-        "value": found.size.value,
-        "low": found.size.low,
-        "high": found.size.high,
-        "p_value": found.p_value,
-        "degrees": found.degrees,
-        "information": found.information,
-    }
+    record = document_of(found)
+    return None if None in record.values() else record
 
 
 def _periods(found: probability.Periods | None) -> CalibrationPeriods | None:
     if found is None:
         return None
-    levels: list[PeriodLevel] = [
-        {"value": one.value, "low": one.low, "high": one.high} for one in found.levels
-    ]
-    return {"levels": levels, "step": found.step, "p_value": found.p_value}
+    return {"levels": document_of(found.levels), "step": found.step, "p_value": found.p_value}
 
 
 def row_of(
@@ -216,7 +191,7 @@ def row_of(
     job_id: str,
     dataset: DatasetLineage | None,
 ) -> ModelCalibration:
-    """Return the row of a calibration that a job has learnt; its time is set as it is written."""
+    """Return the row of a calibration that a job has fitted; its time is set as it is written."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
     evaluated = record["reliability_file"]
@@ -238,7 +213,7 @@ def row_of(
 
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
-    """A calibration, ready to answer; immutable."""
+    """A calibration, ready to use; immutable."""
 
     version: int
     calibration: probability.Calibration
@@ -261,7 +236,7 @@ class CalibrationFile(TypedDict):
 
 
 def served_of(row: ModelCalibration) -> ServedCalibration:
-    """Return a stored calibration as it answers."""
+    """Return a stored calibration, ready to use."""
     return _served(row.version, row.method, row.prevalence, _columns_of(row))
 
 

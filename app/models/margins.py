@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from app.datasets.matrices import Floats, Table
+from app.models import margin_schemas as schemas
 from app.models import repository
+from app.models.curve_schemas import DataPart
+from app.models.curves import curve_of
 from app.models.objectives import window_of
-from app.models.service import curve_of, find, is_approximate
+from app.models.service import find, is_approximate
 from app.platform.documents import BestMargin, Feature, MarginsRecord
 from app.platform.errors import Invalid, NotFound
 from app.platform.sql import Session
@@ -38,8 +41,7 @@ MAX_PROGRAMME_CELLS = 50_000
 """Rows × weak rankers of the linear programme for ρ: larger ones take longer than a fit (50 ms)."""
 
 _SPREAD_FILE, _ROUNDS_FILE = "margins.spread", "margins.rounds"
-Part = Literal["train", "validation"]
-PARTS: tuple[Part, ...] = ("train", "validation")
+PARTS: tuple[DataPart, ...] = ("train", "validation")
 _WEIGHTED = "the theorem requires equal weights, but these rows have unequal weights"
 
 
@@ -159,7 +161,7 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
         return None
     try:
         best = core_bounds.best_bipartite_margin(outputs[positive], outputs[~positive])
-    except core_bounds.Unsolved:  # the model is stored without this figure
+    except core_bounds.Unsolved:  # the model is stored without this margin
         return None
     return {"rho": best.rho, "margin": best.margin, "edge": best.edge}
 
@@ -286,6 +288,51 @@ def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
     return Losses(ranker.f_, ranker.f_skew_, ranker.f_tilde_, smooth)
 
 
+def describe(
+    found: Margins, losses: Losses, *, theta: float, delta: float, max_rounds: int
+) -> schemas.Margins:
+    """Return the margins of a model, with the first `max_rounds` rounds."""
+    row, spread = found.row, found.spread
+    best = None if row.best is None else row.best | {"short_by": found.short_by}
+    rounds = {
+        "edge": found.edges,
+        "tied": found.tied,
+        "most_tied": found.most_tied,
+        "holds": found.progress,
+    }
+    return schemas.Margins.model_validate(
+        {
+            "model_id": found.model.id,
+            "on": "train",
+            "l1_norm": row.l1_norm,
+            "margin": spread.least,
+            "smooth_margin": row.smooth_margin,
+            "weak_rankers": row.weak_rankers,
+            "distribution": _entries({"theta": spread.thetas, "fraction": spread.fractions}),
+            "theta": theta,
+            "delta": delta,
+            "bounds": found.bounds,
+            "best": best,
+            "rounds": {
+                "total": len(found.edges),
+                "holds": int(found.progress.sum()),
+                "data": _rounds(rounds, max_rounds),
+            },
+            "losses": {"total": len(losses.f), "data": _rounds(losses._asdict(), max_rounds)},
+        }
+    )
+
+
+def _entries(columns: Mapping[str, npt.NDArray[Any]]) -> list[dict[str, Any]]:
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _rounds(columns: Mapping[str, npt.NDArray[Any]], most: int) -> list[dict[str, Any]]:
+    first = {name: column[:most] for name, column in columns.items()}
+    return [{"round": t, **entry} for t, entry in enumerate(_entries(first), start=1)]
+
+
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
     if (found := repository.find_metrics(session, model.id, part)) is not None:
         return _of_classes(found[0])
@@ -305,48 +352,18 @@ def _column(packed: bytes) -> Floats:
     return np.frombuffer(packed, dtype="<f8")
 
 
-@dataclass(frozen=True)
-class WindowBound:
-    """A bound on 1 - pAUC of future rows, by the rows of the part `on`.
-
-    `epsilon` and `value` are None where the bound cannot be computed; `reasons` say why, or why it does not apply.
-    """
-
-    name: str
-    source: str
-    on: Part
-    risk: float
-    positives: int
-    negatives: int
-    vc_dimension: int | None
-    epsilon: float | None
-    value: float | None
-    vacuous: bool
-    applies: bool
-    reasons: list[str]
-
-
-@dataclass(frozen=True)
-class WindowBounds:
-    """The bounds on a model's partial AUC on future rows, in one window."""
+class WindowCurves(NamedTuple):
+    """What the bounds of a model in a window of false positive rates are computed from."""
 
     model: Model
     window: tuple[float, float]
-    bounds: tuple[WindowBound, ...]
+    parts: list[tuple[DataPart, ModelMetrics, ModelCurve]]
 
 
-def prepare_bounds(
-    session: Session,
-    owner: str,
-    ref: str,
-    *,
-    fpr_min: float | None,
-    fpr_max: float | None,
-    delta: float,
-) -> Callable[[], WindowBounds]:
-    """Read what the bounds in a window are computed from; return what computes them, and reads nothing. Each holds with
-    probability 1 - `delta`; by default in the window trained for, or in all.
-    """
+def find_curves(
+    session: Session, owner: str, ref: str, *, fpr_min: float | None, fpr_max: float | None
+) -> WindowCurves:
+    """Return the curves of a model on both parts, and the window: by default that trained for, or all rates."""
     model = find(session, owner, ref)
     if model.query is not None:
         raise NotFound(
@@ -355,20 +372,30 @@ def prepare_bounds(
             code="no_part",
         )
     window = _window(model, fpr_min, fpr_max)
-    measured: list[tuple[Part, ModelMetrics, ModelCurve]] = []
+    parts: list[tuple[DataPart, ModelMetrics, ModelCurve]] = []
     for part in PARTS:
         metrics = repository.find_metrics(session, model.id, part)
         curve = repository.find_curve(session, model.id, part)
         if metrics is not None and curve is not None:
-            measured.append((part, metrics[0], curve))
-    if not measured:
+            parts.append((part, metrics[0], curve))
+    if not parts:
         raise NotFound(
             f"model {model.id} has no ROC curve, so it has no bounds: it was trained on a dataset of kind "
             f"{model.kind}",
             code="no_curve",
         )
-    return lambda: WindowBounds(
-        model, window, tuple(_bound(model, *of, window, delta) for of in measured)
+    return WindowCurves(model, window, parts)
+
+
+def bound_window(curves: WindowCurves, delta: float) -> schemas.WindowBounds:
+    """Return upper bounds on 1 - pAUC on future rows, each of which holds with probability 1 - `delta`."""
+    model, window, parts = curves
+    return schemas.WindowBounds(
+        model_id=model.id,
+        fpr_min=window[0],
+        fpr_max=window[1],
+        delta=delta,
+        bounds=[_bound(model, *part, window, delta) for part in parts],
     )
 
 
@@ -387,12 +414,13 @@ def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple
 
 def _bound(
     model: Model,
-    part: Part,
+    part: DataPart,
     sample: ModelMetrics,
     curve: ModelCurve,
     window: tuple[float, float],
     delta: float,
-) -> WindowBound:
+) -> schemas.WindowBound:
+    """Return the bound by the rows of one part; `epsilon` and `value` are None where it cannot be computed."""
     risk = core_bounds.step_risk(curve_of(curve), *window)
     reasons = [_WEIGHTED] if _is_weighted(sample) else []
     dimension = None
@@ -411,14 +439,14 @@ def _bound(
         found = core_bounds.bound_partial_auc(
             risk, sample.positives, sample.negatives, *window, delta=delta, vc_dimension=dimension
         )
-    return WindowBound(
-        name,
-        source,
-        part,
-        risk,
-        sample.positives,
-        sample.negatives,
-        dimension,
+    return schemas.WindowBound(
+        name=name,
+        source=source,
+        on=part,
+        risk=risk,
+        positives=sample.positives,
+        negatives=sample.negatives,
+        vc_dimension=dimension,
         epsilon=None if found is None else found.epsilon,
         value=None if found is None else found.value,
         vacuous=found is None or found.vacuous,

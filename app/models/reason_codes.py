@@ -1,8 +1,8 @@
-"""Dictionaries of reasons: which code and text a feature's part of a score is told by.
+"""Reason codes: the codes and texts by which the contributions of features to a score are shown.
 
-A dictionary belongs to a name of models, so that all versions of the name, behind whichever alias, state their reasons
-alike. Each PUT of other entries makes a new revision, and an answer names the revision that phrased it. None is ever
-changed; the newest `MAX_REVISIONS` stay, and those that unfinished batches name.
+Reason codes belong to a name of models, so that all versions of the name have the same reasons. Each PUT of other
+entries makes a new revision, and responses with reasons name theirs. A revision never changes; the newest
+`MAX_REVISIONS` are kept, and those that unfinished batch scores use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
-from app.models.service import check_revision
+from app.models.revisions import check_revision
 from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now
@@ -24,23 +24,25 @@ from app.platform.tables import ReasonCodes
 
 MAX_ENTRIES = 1_000
 MAX_NAMED = 20_000
-"""Columns and categories that all entries of a dictionary may name together."""
+"""Maximum number of columns and categories in all entries together."""
 MAX_BYTES = 1 << 18
-"""Size of a dictionary, as JSON."""
+"""Maximum size of the entries as JSON, in bytes."""
 MAX_REVISIONS = 100
-"""Revisions of a dictionary that are kept."""
+"""Number of revisions that are kept."""
 
 
 @dataclass(frozen=True)
-class Dictionary:
-    """A revision of a dictionary; `revisions` are the latest ones, each with its time."""
+class ReasonCodesRevision:
+    """A revision of the reason codes; `revisions` are the latest ones, each with its time."""
 
     row: ReasonCodes
     revisions: Sequence[tuple[int, float]]
 
 
-def read(session: Session, owner: str, name: str, revision: int | None = None) -> Dictionary:
-    """Return the dictionary of a name, the latest revision if None; raises NotFound."""
+def read(
+    session: Session, owner: str, name: str, revision: int | None = None
+) -> ReasonCodesRevision:
+    """Return the reason codes of a name, the latest revision if None; raises NotFound."""
     row = None
     if re.fullmatch(NAME, name):
         row = repository.find_reason_codes(session, owner, name, revision)
@@ -51,7 +53,9 @@ def read(session: Session, owner: str, name: str, revision: int | None = None) -
         raise NotFound(
             f"the models {name[:100]!r} have no reason codes{which}", code="no_reason_codes"
         )
-    return Dictionary(row, repository.list_reason_codes(session, owner, name, MAX_REVISIONS))
+    return ReasonCodesRevision(
+        row, repository.list_reason_codes(session, owner, name, MAX_REVISIONS)
+    )
 
 
 def replace(
@@ -62,8 +66,8 @@ def replace(
     *,
     if_revision: int | None,
     must_be_new: bool = False,
-) -> tuple[Dictionary, bool]:
-    """Store the next revision of a dictionary; return it, and True if it is the first. Equal entries make none.
+) -> tuple[ReasonCodesRevision, bool]:
+    """Store the next revision of the reason codes; return it, and True if it is the first. Equal entries make none.
 
     Raises NotFound without a model of the name, and Invalid for entries that do not fit its latest version.
     """

@@ -11,7 +11,7 @@ from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
-from app.platform.documents import AliasCutoff, AliasGuarantee, DecisionMemo
+from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -82,7 +82,7 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
 def find_by_alias(
     session: Session, owner: str, name: str, alias: str
 ) -> tuple[Model, AliasCutoff | None] | None:
-    """Return the model that the alias points to, and the cut by which it keeps the alias's promise if there is one."""
+    """Return the model that the alias points to, and the cutoff with which it meets the alias's guarantee, if any."""
     row = session.execute(
         select(Model, ModelAlias.cutoff)
         .join(ModelAlias, ModelAlias.model_id == Model.id)
@@ -125,7 +125,7 @@ def list_page(
         statement = statement.outerjoin(ModelMetrics, evaluated)
         last = (
             -1.0 if only.sort.startswith("-") else 2.0
-        )  # without a figure they are last in both orders
+        )  # models without an AUC are last in both orders
         keys["auc"] = (func.coalesce(ModelMetrics.auc, last),)
     return fetch_page(
         session,
@@ -189,7 +189,7 @@ def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[M
 
 
 def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMetrics | None:
-    """Return the figures of lists on one part. The caller has seen that the model is the owner's."""
+    """Return the metrics within queries of one part. The caller has seen that the model is the owner's."""
     return session.get(ModelListMetrics, (model_id, part))
 
 
@@ -260,7 +260,7 @@ def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
 
 
 def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
-    """Return the ids of unfinished jobs that judge the model, score with it, or recalibrate it."""
+    """Return the ids of unfinished jobs that evaluate the model, score with it, or recalibrate it."""
     unfinished = select(Job.id).where(Job.readable_by(owner), Job.state.not_in(FINAL_STATES))
     statement = union(
         *(
@@ -348,7 +348,7 @@ def list_moved(session: Session, owner: str, limit: int) -> Sequence[tuple[Model
 
 
 def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelAlias]:
-    """Return the aliases of a model, with their cuts and memos, the last moved first."""
+    """Return the aliases of a model, with their cutoffs and memos, the last moved first."""
     statement = (
         select(ModelAlias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -360,7 +360,7 @@ def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelA
 def flagging(
     session: Session, owner: str, model_id: str, limit: int
 ) -> Sequence[tuple[str, AliasCutoff]]:
-    """Return (alias, cut) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
+    """Return (alias, cutoff) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
     statement = (
         select(ModelAlias.alias, ModelAlias.cutoff)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -431,22 +431,17 @@ def move(session: Session, alias: ModelAlias, model_id: str) -> None:
     session.flush()
 
 
-def keep_guarantee(
+def note_decision(
     session: Session,
     alias: ModelAlias,
-    guarantee: AliasGuarantee | None,
+    *,
+    guarantee: StoredGuarantee | None,
     cutoff: AliasCutoff | None,
+    memo: StoredMemo | None,
+    author: str | None,
 ) -> None:
-    """Store the promise of a locked alias, and the cut by which its model keeps it."""
-    alias.guarantee, alias.cutoff = guarantee, cutoff
-    session.flush()
-
-
-def note_decision(
-    session: Session, alias: ModelAlias, author: str | None, memo: DecisionMemo | None
-) -> None:
-    """Store who moved a locked alias, and why."""
-    alias.author, alias.memo = author, memo
+    """Store the guarantee of a locked alias, the cutoff with which its model meets it, and who moved it and why."""
+    alias.guarantee, alias.cutoff, alias.memo, alias.author = guarantee, cutoff, memo, author
     session.flush()
 
 
@@ -483,7 +478,7 @@ def find_reference(session: Session, model_id: str) -> ModelReference | None:
 def find_reason_codes(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodes | None:
-    """Return a revision of the dictionary of reasons of a name, the latest if None."""
+    """Return a revision of the reason codes of a name, the latest if None."""
     statement = select(ReasonCodes).where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
     if revision is not None:
         statement = statement.where(ReasonCodes.revision == revision)
@@ -493,7 +488,7 @@ def find_reason_codes(
 def list_reason_codes(
     session: Session, owner: str, name: str, limit: int
 ) -> Sequence[tuple[int, float]]:
-    """Return the number and time of each revision of a dictionary of reasons, the latest first."""
+    """Return the number and time of each revision of the reason codes of a name, the latest first."""
     statement = (
         select(ReasonCodes.revision, ReasonCodes.at)
         .where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
@@ -504,7 +499,7 @@ def list_reason_codes(
 
 
 def latest_reason_revision(session: Session, owner: str, name: str) -> int | None:
-    """Return the number of the latest revision of the dictionary of reasons of a name."""
+    """Return the number of the latest revision of the reason codes of a name."""
     statement = select(func.max(ReasonCodes.revision)).where(
         ReasonCodes.readable_by(owner), ReasonCodes.name == name
     )
@@ -512,7 +507,7 @@ def latest_reason_revision(session: Session, owner: str, name: str) -> int | Non
 
 
 def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> None:
-    """Delete the revisions before this one, but those that unfinished batches name."""
+    """Delete the revisions before this one, except those that unfinished batch scores use."""
     batches = (
         select(BatchScore.read_options["dictionary"].as_integer())
         .join(Job, Job.id == BatchScore.job_id)
@@ -536,7 +531,7 @@ def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> 
 
 
 def empty_reason_codes(session: Session, owner: str, name: str) -> None:
-    """Replace all revisions of a dictionary by an empty one, from which their numbers go on."""
+    """Replace all revisions of the reason codes by an empty one; their numbers continue."""
     latest = latest_reason_revision(session, owner, name)
     if latest is None:
         return

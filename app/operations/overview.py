@@ -19,7 +19,8 @@ from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timesta
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import service as models
-from app.models.schemas import ListedModel, StoredMemo, listed_of
+from app.models.schemas import ListedModel, listed_of
+from app.platform.documents import StoredMemo
 from app.platform.sql import Page, Session
 from app.platform.tables import FINAL_STATES
 
@@ -217,7 +218,7 @@ def _live_of(found: live.LiveAlias) -> LiveAlias:
         version=found.model.version,
         updated_at=alias.updated_at,
         flagged=found.flagged,
-        memo=None if alias.memo is None else StoredMemo.model_validate(alias.memo),
+        memo=alias.memo,
         evaluation_id=None if checked is None else checked.id,
         evaluated_at=None if checked is None else checked.created_at,
         changed=None if drift is None else drift["changed"],

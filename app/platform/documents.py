@@ -1,20 +1,56 @@
-"""The JSON documents in columns of tables, each declared once: as it is stored, and as an answer shows it.
+"""The JSON documents in columns of tables, each declared once: as it is stored, and as a response shows it.
 
-A field has its description here if answers show it. A document of which answers show less, or with other members where
-nothing is stored, has a class of its own in the schemas of its domain.
+A key of a class with `@described` has its description below it, as OpenAPI shows it. Only a document of which responses
+show less, or in another form, has a second class in the schemas of its domain.
 
 Never change a stored key: old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, with_config
+from pydantic.json_schema import WithJsonSchema
 from typing_extensions import TypedDict  # Pydantic asks for this one before Python 3.12
+
+
+def _on_one_line(schema: dict[str, Any]) -> None:
+    """Join the lines of the descriptions of members, which docstrings wrap."""
+    for member in schema.get("properties", {}).values():
+        if "description" in member:
+            member["description"] = " ".join(member["description"].split())
+
+
+DESCRIBED_BY_DOCSTRINGS = ConfigDict(use_attribute_docstrings=True, json_schema_extra=_on_one_line)
+"""A docstring below a member is its description in OpenAPI."""
+
+described = with_config(DESCRIBED_BY_DOCSTRINGS)
+"""Make the docstrings below the keys of a document their descriptions. Inherited keys need `Field(description=…)`."""
+
+NULL_IF_ABSENT: Any = Field(default=None)
+"""The default of a key that old rows lack."""
 
 Parameters = dict[str, Any]
 """An algorithm's parameters by name. What each may be, its estimator's signature says."""
+
+
+def document_of(found: Any) -> Any:
+    """Return a result of `core` as a document: dataclasses and named tuples as objects, numbers that are not finite as
+    null.
+    """
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if is_dataclass(found):
+        return {each.name: document_of(getattr(found, each.name)) for each in fields(found)}
+    if hasattr(found, "_asdict"):
+        found = found._asdict()
+    if isinstance(found, Mapping):
+        return {name: document_of(value) for name, value in found.items()}
+    return list(map(document_of, found)) if isinstance(found, list | tuple) else found
 
 
 CandidateState = Literal["chosen", "left", "failed", "untried"]
@@ -45,64 +81,62 @@ class TableFile(TypedDict):
     query: NotRequired[str | None]
 
 
+@described
 class QuerySizes(TypedDict):
     """Number and sizes of the queries of a dataset."""
 
-    queries: Annotated[int, Field(description="Number of queries.")]
-    with_pairs: Annotated[
-        int,
-        Field(
-            description="Number of queries that have rows with different labels. Only these are used for training and "
-            "metrics."
-        ),
-    ]
-    min_rows: Annotated[int, Field(description="Number of rows in the smallest query.")]
-    median_rows: Annotated[float, Field(description="Median number of rows per query.")]
-    max_rows: Annotated[int, Field(description="Number of rows in the largest query.")]
+    queries: int
+    """Number of queries."""
+    with_pairs: int
+    """Number of queries that have rows with different labels. Only these are used for training and metrics."""
+    min_rows: int
+    """Number of rows in the smallest query."""
+    median_rows: float
+    """Median number of rows per query."""
+    max_rows: int
+    """Number of rows in the largest query."""
 
 
+@described
 class GradeRows(TypedDict):
     """A grade and the number of rows that have it."""
 
-    grade: Annotated[int, Field(description="The grade, a whole number from 0.")]
-    rows: Annotated[int, Field(description="Number of rows with this grade.")]
+    grade: int
+    """The grade, a whole number from 0."""
+    rows: int
+    """Number of rows with this grade."""
 
 
+@described
 class ListMetric(TypedDict):
     """A metric within queries: its mean over the queries in which it is defined."""
 
-    metric: Annotated[
-        str,
-        Field(
-            description="Name of the metric. `auc` is the fraction of a query's pairs that are in order.",
-            examples=["ndcg@10"],
-        ),
-    ]
-    value: Annotated[float, Field(description="Mean over the queries.")]
-    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
-    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
-    queries: Annotated[int, Field(description="Number of queries in which the metric is defined.")]
-    skipped: Annotated[
-        int,
-        Field(
-            description="Number of queries in which the metric is undefined, because all rows have the same label or "
-            "none is relevant."
-        ),
-    ]
-    effective_queries: Annotated[
-        float,
-        Field(
-            description="Effective number of queries: this many queries of equal weight would be as informative."
-        ),
-    ]
+    metric: Annotated[str, Field(examples=["ndcg@10"])]
+    """Name of the metric. `auc` is the fraction of a query's pairs that are in order."""
+    value: float
+    """Mean over the queries."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
+    queries: int
+    """Number of queries in which the metric is defined."""
+    skipped: int
+    """Number of queries in which the metric is undefined, because all rows have the same label or none is relevant."""
+    effective_queries: float
+    """Effective number of queries: this many queries of equal weight would be as informative."""
 
 
+@described
 class ListMetrics(TypedDict):
     """Metrics within queries. The intervals treat the queries, not the rows, as the random sample."""
 
-    level: Annotated[float, Field(description="Confidence level of the intervals.")]
-    queries: Annotated[int, Field(description="Number of queries.")]
-    metrics: Annotated[list[ListMetric], Field(description="One entry for each metric.")]
+    level: float
+    """Confidence level of the intervals."""
+    queries: int
+    """Number of queries."""
+    metrics: list[ListMetric]
+    """One entry for each metric."""
 
 
 class GradedOrder(TypedDict):
@@ -146,22 +180,39 @@ class Feature(TypedDict):
     type: str
 
 
-class ModelFeature(Feature):
-    """A feature that a model takes; `categories` are the first hundred of `n_categories`."""
-
-    missing: bool
-    categories: NotRequired[list[str]]
-    n_categories: NotRequired[int]
-
-
-class LabelValues(TypedDict):
-    """A label, the two values of its column, and how many rows have each."""
+@described
+class ModelFeature(TypedDict):
+    """A feature that the model uses."""
 
     name: str
-    negative: str
+    """Name of the column."""
+    type: Annotated[
+        str,
+        WithJsonSchema(
+            {"type": "string", "enum": ["numeric", "boolean", "datetime", "categorical"]}
+        ),
+    ]
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    missing: bool
+    """True if the feature had missing values in training. Rows to score may then omit it."""
+    categories: NotRequired[Annotated[list[str] | None, NULL_IF_ABSENT]]
+    """The first 100 categories in text order; the artifact has all. An unknown category counts as missing. Null unless
+    the feature is categorical.
+    """
+    n_categories: NotRequired[Annotated[int | None, NULL_IF_ABSENT]]
+    """Number of categories. Null unless the feature is categorical."""
+
+
+@described
+class LabelValues(TypedDict):
+    """One label of a model with several labels, and its two values."""
+
+    name: str
+    """Name of the label column."""
     positive: str
-    negatives: NotRequired[int]
-    positives: NotRequired[int]
+    """Value that counts as positive."""
+    negative: str
+    """Value that counts as negative."""
 
 
 class TableDialect(TypedDict):
@@ -191,150 +242,186 @@ class PartialAuc(Interval, Window):
     """The partial AUC in a window."""
 
 
-class SearchSpec(TypedDict):
-    """The search space and the method of a job's search."""
+class SearchMethod(TypedDict):
+    """The method of a parameter search and its space."""
 
-    method: str
-    space: dict[str, Any]
-    n_candidates: NotRequired[int | None]
-    folds: NotRequired[int | None]
+    method: Annotated[
+        str,
+        WithJsonSchema({"type": "string", "enum": ["grid", "random", "halving"]}),
+        Field(description="`grid`, `random` or `halving`."),
+    ]
+    space: Annotated[
+        dict[str, Any],
+        Field(description="The searched parameters, each with its values or its range."),
+    ]
+    n_candidates: NotRequired[
+        Annotated[
+            int | None,
+            Field(default=None, description="Number of candidates drawn. Null for a grid search."),
+        ]
+    ]
+    folds: NotRequired[
+        Annotated[
+            int | None,
+            Field(default=None, description="Number of inner folds. Null: one part was held out."),
+        ]
+    ]
+
+
+class SearchSpec(SearchMethod):
+    """The search of a job. Old jobs have no fraction."""
+
     fraction: NotRequired[float]
 
 
-class SearchCandidate(TypedDict):
-    """A candidate of a search, and its value."""
+@described
+class SearchTrial(TypedDict):
+    """A candidate of a parameter search."""
 
     parameters: Parameters
+    """The searched parameters of the candidate."""
     value: float | None
-    auc: NotRequired[float | None]
-    rows: NotRequired[float]
-    seconds: NotRequired[float | None]
-    state: NotRequired[str]
-    reason: NotRequired[str]
+    """Mean value of the objective `selected_by` on the inner validation rows. Higher is better. Null if the fit failed.
+    """
+    auc: NotRequired[Annotated[float | None, NULL_IF_ABSENT]]
+    """Mean AUC on the inner validation rows. Null if it was not measured."""
+    rows: NotRequired[Annotated[float, Field(default=1.0)]]
+    """Fraction of the training rows in the candidate's last fit."""
+    seconds: NotRequired[Annotated[float | None, NULL_IF_ABSENT]]
+    """Fit time in seconds. Null if it was not measured."""
+    state: NotRequired[Annotated[CandidateState | None, NULL_IF_ABSENT]]
+    """`chosen`, `left` (not chosen), `failed` or `untried`. Null if it was not recorded."""
+    reason: NotRequired[Annotated[str | None, NULL_IF_ABSENT]]
+    """Why the candidate failed or was not tried. Null otherwise."""
 
 
+@described
 class FoldChosen(TypedDict):
     """The parameters that the search of one fold chose."""
 
-    repeat: Annotated[int, Field(description="Number of the repeat, from 1.")]
-    fold: Annotated[int, Field(description="Number of the fold, from 1.")]
-    chosen: Annotated[Parameters, Field(description="The chosen parameters.")]
-
-
-class SearchRecord(SearchSpec):
-    """The candidates and the choice of a search."""
-
+    repeat: int
+    """Number of the repeat, from 1."""
+    fold: int
+    """Number of the fold, from 1."""
     chosen: Parameters
-    candidates: list[SearchCandidate]
-    seconds: float
+    """The chosen parameters."""
+
+
+@described
+class Search(SearchMethod):
+    """The candidates and the choice of a parameter search on splits of the training rows. The inner validation rows are
+    not used for any metrics.
+
+    With cross-validation each fold has its own search on its own training rows: see `folds_chosen`. All other members
+    describe the search for the served ranker.
+    """
+
+    fraction: float
+    """Fraction of the training rows held out to compare candidates. Not used with `folds`."""
+    candidates: list[SearchTrial]
+    """The candidates and their results."""
+    chosen: Parameters
+    """The best parameters; among ties, those with the fewest rounds. The served ranker is fitted with them on all
+    training rows.
+    """
     folds_chosen: list[FoldChosen]
+    """The parameters chosen in each fold. Empty without cross-validation."""
+    seconds: float
+    """Duration of the search in seconds, without `fit_seconds`."""
 
 
+@described
 class Member(TypedDict):
     """One ranker of the ensemble."""
 
-    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
-    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
-    weight: Annotated[float, Field(description="Weight of the ranker in the ensemble.")]
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: Parameters
+    """Parameters of the algorithm."""
+    weight: float
+    """Weight of the ranker in the ensemble."""
 
 
+@described
 class LeaderboardRow(TypedDict):
     """A candidate of `auto`. Its metrics were measured on the rows that chose it, so those of the best candidates are
     optimistic.
     """
 
-    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
-    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
-    value: Annotated[
-        float | None,
-        Field(description="Value of the objective. Null if the fit failed or was never started."),
-    ]
-    auc: Annotated[
-        float | None,
-        Field(description="AUC on the inner validation rows. Null if it was not measured."),
-    ]
-    rows: Annotated[
-        float, Field(description="Fraction of the training rows in the candidate's last fit.")
-    ]
-    seconds: Annotated[float, Field(description="Total fit time in seconds.")]
-    state: Annotated[
-        CandidateState, Field(description="`chosen`, `left` (not chosen), `failed` or `untried`.")
-    ]
-    reason: Annotated[str, Field(description="Why the candidate has this state.")]
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: Parameters
+    """Parameters of the algorithm."""
+    value: float | None
+    """Value of the objective. Null if the fit failed or was never started."""
+    auc: float | None
+    """AUC on the inner validation rows. Null if it was not measured."""
+    rows: float
+    """Fraction of the training rows in the candidate's last fit."""
+    seconds: float
+    """Total fit time in seconds."""
+    state: CandidateState
+    """`chosen`, `left` (not chosen), `failed` or `untried`."""
+    reason: str
+    """Why the candidate has this state."""
 
 
+@described
 class MonotoneProof(TypedDict):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
 
-    verdict: Annotated[
-        Literal["proven", "violated", "not_proven"],
-        Field(
-            description="`proven`: the constraints hold for every row. `violated`: `violation` is a counterexample. "
-            "`not_proven`: neither a proof nor a counterexample was found."
-        ),
-    ]
-    columns: Annotated[
-        dict[str, Literal["increasing", "decreasing"]],
-        Field(description="The constrained columns and their directions."),
-    ]
-    compared: Annotated[
-        int,
-        Field(
-            description="Number of comparisons: of neighbouring steps, of coefficients with 0, or of pairs of leaves."
-        ),
-    ]
-    missing: Annotated[str, Field(description="Rule for missing values.")]
-    violation: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="Two rows that differ only in one constrained column and have scores in the wrong order. Null "
-            "unless `verdict` is `violated`."
-        ),
-    ]
+    verdict: Literal["proven", "violated", "not_proven"]
+    """`proven`: the constraints hold for every row. `violated`: `violation` is a counterexample. `not_proven`: neither
+    a proof nor a counterexample was found.
+    """
+    columns: dict[str, Literal["increasing", "decreasing"]]
+    """The constrained columns and their directions."""
+    compared: int
+    """Number of comparisons: of neighbouring steps, of coefficients with 0, or of pairs of leaves."""
+    missing: str
+    """Rule for missing values."""
+    violation: dict[str, Any] | None
+    """Two rows that differ only in one constrained column and have scores in the wrong order. Null unless `verdict` is
+    `violated`.
+    """
 
 
+@described
 class FoldAuc(TypedDict):
     """The AUC of one fold."""
 
     repeat: int
+    """Number of the repeat, from 1."""
     fold: int
+    """Number of the fold, from 1."""
     auc: float
+    """AUC of the fold's rows."""
 
 
 class SeemingArea(Interval):
     """AUC on random rows, with its confidence interval."""
 
 
+@described
 class Baseline(TypedDict):
     """A baseline: a simple model fitted on the same splits."""
 
-    algorithm: Annotated[str, Field(description="Name of the algorithm.")]
-    parameters: Annotated[Parameters, Field(description="Parameters of the algorithm.")]
-    fit_seconds: Annotated[float, Field(description="Fit time over all folds, in seconds.")]
-    failed: Annotated[str | None, Field(description="Why the fit failed; otherwise null.")]
-    rows: Annotated[
-        int | None,
-        Field(
-            description="Number of training rows in the first fold. Null if the fit failed before the rows were read.",
-        ),
-    ]
-    of_rows: Annotated[
-        int | None,
-        Field(
-            description="Number of available training rows. Greater than `rows` if the baseline was trained on a "
-            "sample.",
-        ),
-    ]
-    random_split: NotRequired[
-        Annotated[
-            SeemingArea | None,
-            Field(
-                description="For validation on the newest rows: the AUC on random rows of the training part. Its "
-                "difference from the baseline's AUC shows the effect of time. Null for other validation "
-                "methods and for all baselines but the first."
-            ),
-        ]
-    ]
+    algorithm: str
+    """Name of the algorithm."""
+    parameters: Parameters
+    """Parameters of the algorithm."""
+    fit_seconds: float
+    """Fit time over all folds, in seconds."""
+    failed: str | None
+    """Why the fit failed; otherwise null."""
+    rows: int | None
+    """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
+    of_rows: int | None
+    """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
+    random_split: NotRequired[SeemingArea | None]
+    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from the
+    baseline's AUC shows the effect of time. Null for other validation methods and for all baselines but the first.
+    """
 
 
 class AreaDifference(Interval):
@@ -397,115 +484,90 @@ class MarginsRecord(TypedDict):
     best: BestMargin | None
 
 
+@described
 class ScoreParts(TypedDict):
     """A mean score (lower is better) and its parts: score = miscalibration − discrimination + uncertainty."""
 
-    score: Annotated[float | None, Field(description="The mean score. Null if it is infinite.")]
-    miscalibration: Annotated[
-        float | None,
-        Field(
-            description="Improvement that an isotonic regression of the labels on the probabilities would bring. 0: "
-            "perfectly calibrated. Null if it is infinite."
-        ),
-    ]
-    discrimination: Annotated[
-        float, Field(description="Improvement of that regression over one constant probability.")
-    ]
-    uncertainty: Annotated[
-        float, Field(description="Score of the prevalence as a constant probability.")
-    ]
-    low: NotRequired[
-        Annotated[
-            float | None,
-            Field(
-                description="Lower end of the score's confidence interval. Null if the score is infinite, or if it was "
-                "measured before intervals were added."
-            ),
-        ]
-    ]
-    high: NotRequired[
-        Annotated[
-            float | None,
-            Field(
-                description="Upper end of the score's confidence interval. Null in the same cases."
-            ),
-        ]
-    ]
+    score: float | None
+    """The mean score. Null if it is infinite."""
+    miscalibration: float | None
+    """Improvement that an isotonic regression of the labels on the probabilities would bring. 0: perfectly calibrated.
+    Null if it is infinite.
+    """
+    discrimination: float
+    """Improvement of that regression over one constant probability."""
+    uncertainty: float
+    """Score of the prevalence as a constant probability."""
+    low: NotRequired[float | None]
+    """Lower end of the score's confidence interval. Null if the score is infinite, or if it was measured before
+    intervals were added.
+    """
+    high: NotRequired[float | None]
+    """Upper end of the score's confidence interval. Null in the same cases."""
 
 
+@described
 class ReliabilityPoint(TypedDict):
     """One point of a reliability diagram."""
 
-    probability: Annotated[float, Field(description="Predicted probability.")]
-    observed: Annotated[
-        float,
-        Field(
-            description="Observed fraction of positives, from the isotonic regression of the labels."
-        ),
-    ]
-    low: Annotated[
-        float, Field(description="Lower confidence limit of the fraction in the population.")
-    ]
-    high: Annotated[
-        float, Field(description="Upper confidence limit of the fraction in the population.")
-    ]
-    consistent_low: Annotated[
-        float,
-        Field(
-            description="Lower end of the consistency band: where `observed` would be if the probabilities were "
-            "correct."
-        ),
-    ]
-    consistent_high: Annotated[float, Field(description="Upper end of the consistency band.")]
+    probability: float
+    """Predicted probability."""
+    observed: float
+    """Observed fraction of positives, from the isotonic regression of the labels."""
+    low: float
+    """Lower confidence limit of the fraction in the population."""
+    high: float
+    """Upper confidence limit of the fraction in the population."""
+    consistent_low: float
+    """Lower end of the consistency band: where `observed` would be if the probabilities were correct."""
+    consistent_high: float
+    """Upper end of the consistency band."""
 
 
+@described
 class CalibrationShape(TypedDict):
     """Distance between the log odds of the outcome and a straight line in the log odds of the probabilities."""
 
-    value: Annotated[
-        float,
-        Field(description="Root mean square distance in log odds, corrected for sampling noise."),
-    ]
-    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
-    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
-    p_value: Annotated[
-        float, Field(description="p-value of the hypothesis that the log odds are on a line.")
-    ]
-    degrees: Annotated[int, Field(description="Degrees of freedom of the test.")]
-    information: Annotated[
-        float, Field(description="Sum of p (1 − p) over the effective number of rows.")
-    ]
+    value: float
+    """Root mean square distance in log odds, corrected for sampling noise."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
+    p_value: float
+    """p-value of the hypothesis that the log odds are on a line."""
+    degrees: int
+    """Degrees of freedom of the test."""
+    information: float
+    """Sum of p (1 − p) over the effective number of rows."""
 
 
+@described
 class PeriodLevel(TypedDict):
     """Calibration level of one time window, with its confidence interval."""
 
-    value: Annotated[float, Field(description="The level, in log odds.")]
-    low: Annotated[float, Field(description="Lower end of the confidence interval.")]
-    high: Annotated[float, Field(description="Upper end of the confidence interval.")]
+    value: float
+    """The level, in log odds."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
 
 
+@described
 class CalibrationPeriods(TypedDict):
     """Calibration level of each time window of a validation by time."""
 
-    levels: Annotated[
-        list[PeriodLevel],
-        Field(
-            description="Log odds of each window's rows relative to the calibration, the earliest window first. Below "
-            "0: fewer rows were positive than the calibration now predicts."
-        ),
-    ]
-    step: Annotated[
-        float,
-        Field(
-            description="Standard deviation of the change of the level between consecutive windows. 0: all windows "
-            "have equal weight; otherwise later windows have more weight."
-        ),
-    ]
-    p_value: Annotated[
-        float,
-        Field(description="p-value of the hypothesis that the level is the same in all windows."),
-    ]
+    levels: list[PeriodLevel]
+    """Log odds of each window's rows relative to the calibration, the earliest window first. Below 0: fewer rows were
+    positive than the calibration now predicts.
+    """
+    step: float
+    """Standard deviation of the change of the level between consecutive windows. 0: all windows have equal weight;
+    otherwise later windows have more weight.
+    """
+    p_value: float
+    """p-value of the hypothesis that the level is the same in all windows."""
 
 
 class Reliability(TypedDict):
@@ -531,101 +593,94 @@ class Reliability(TypedDict):
     points: list[ReliabilityPoint]
 
 
-class AliasGuarantee(TypedDict):
-    """The rule that every version behind an alias keeps: the FPR is at most `fpr`, or the TPR is at least `tpr`; or it
-    flags at most the fraction `flagged` of the rows, or the scores of at least `threshold`. Exactly one is set; the
-    others are None or absent.
-
-    With `confidence` None the rule is kept on the validation rows, otherwise in the population with this confidence
-    (only for `fpr` and `tpr`).
-    """
+@described
+class StoredGuarantee(TypedDict):
+    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others are null."""
 
     fpr: float | None
+    """Upper limit of the FPR."""
     tpr: float | None
+    """Lower limit of the TPR."""
+    flagged: NotRequired[Annotated[float | None, NULL_IF_ABSENT]]
+    """Largest fraction of the rows that is flagged."""
+    threshold: NotRequired[Annotated[float | None, NULL_IF_ABSENT]]
+    """Lowest score that is flagged."""
     confidence: float | None
-    flagged: NotRequired[float]
-    threshold: NotRequired[float]
+    """Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the validation rows."""
 
 
+@described
 class AliasCutoff(TypedDict):
     """The threshold with which a version meets the guarantee, and its rates on the validation rows."""
 
-    threshold: Annotated[
-        float | None,
-        Field(description="Lowest score that is flagged. Null: no row is flagged."),
-    ]
-    fpr: Annotated[float, Field(description="False positive rate on the validation rows.")]
-    tpr: Annotated[float, Field(description="True positive rate on the validation rows.")]
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    fpr: float
+    """False positive rate on the validation rows."""
+    tpr: float
+    """True positive rate on the validation rows."""
 
 
-class DecisionMemo(TypedDict):
-    """Why an alias was moved: what can be worked off, what errors cost, and who agreed. What was not said is None."""
+@described
+class StoredMemo(TypedDict):
+    """Why an alias was moved. Members that were not given are null."""
 
     reason: str | None
+    """Reason for the decision."""
     approved_by: str | None
+    """Who approved the decision."""
     review: float | None
+    """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None
+    """Number of rows that arrive in a period."""
     cost_false_positive: float | None
+    """Cost of a false positive."""
     cost_false_negative: float | None
+    """Cost of a false negative, in the same unit."""
     prevalence: float | None
+    """Expected fraction of positives among future rows."""
 
 
+@described
 class StoredReasonEntry(TypedDict):
     """One entry of the reason codes."""
 
-    code: Annotated[str, Field(examples=["R12"], description="Reason code.")]
-    text: Annotated[str, Field(examples=["Income too low"], description="Text of the reason.")]
-    columns: Annotated[
-        list[str], Field(examples=[["income"]], description="Features that the code covers.")
-    ]
-    direction: Annotated[
-        ReasonDirection | None,
-        Field(
-            description="Contributions that the code applies to: those that raise the score or those that lower it. "
-            "Null: both."
-        ),
-    ]
-    min: Annotated[
-        float | str | None,
-        Field(description="Smallest value that the code applies to. Null: no limit."),
-    ]
-    max: Annotated[
-        float | str | None,
-        Field(description="Largest value that the code applies to. Null: no limit."),
-    ]
-    categories: Annotated[
-        list[str] | None, Field(description="Categories that the code applies to. Null: all.")
-    ]
-    missing: Annotated[
-        bool | None,
-        Field(
-            description="Whether the code applies to missing values; see the request. Null: no condition."
-        ),
-    ]
+    code: Annotated[str, Field(examples=["R12"])]
+    """Reason code."""
+    text: Annotated[str, Field(examples=["Income too low"])]
+    """Text of the reason."""
+    columns: Annotated[list[str], Field(examples=[["income"]])]
+    """Features that the code covers."""
+    direction: ReasonDirection | None
+    """Contributions that the code applies to: those that raise the score or those that lower it. Null: both."""
+    min: float | str | None
+    """Smallest value that the code applies to. Null: no limit."""
+    max: float | str | None
+    """Largest value that the code applies to. Null: no limit."""
+    categories: list[str] | None
+    """Categories that the code applies to. Null: all."""
+    missing: bool | None
+    """Whether the code applies to missing values; see the request. Null: no condition."""
 
 
+@described
 class ScoreHistogram(TypedDict):
     """Distribution of the scores of a table."""
 
-    name: Annotated[
-        str, Field(description="`score`, or the label name for a model with several labels.")
-    ]
-    low: Annotated[float | None, Field(description="Lowest score. Null if there are no rows.")]
-    high: Annotated[float | None, Field(description="Highest score. Null if there are no rows.")]
-    mean: Annotated[float | None, Field(description="Mean score. Null if there are no rows.")]
-    edges: Annotated[
-        list[float],
-        Field(
-            description="Edges of up to 41 bins of equal width, ascending; one more than `counts`. The width is 1, 2 "
-            "or 5 times a power of ten."
-        ),
-    ]
-    counts: Annotated[
-        list[int],
-        Field(
-            description="Number of rows in each bin. A score on an edge belongs to the bin above it."
-        ),
-    ]
+    name: str
+    """`score`, or the label name for a model with several labels."""
+    low: float | None
+    """Lowest score. Null if there are no rows."""
+    high: float | None
+    """Highest score. Null if there are no rows."""
+    mean: float | None
+    """Mean score. Null if there are no rows."""
+    edges: list[float]
+    """Edges of up to 41 bins of equal width, ascending; one more than `counts`. The width is 1, 2 or 5 times a power of
+    ten.
+    """
+    counts: list[int]
+    """Number of rows in each bin. A score on an edge belongs to the bin above it."""
 
 
 class BatchSummary(TypedDict):

@@ -39,12 +39,10 @@ from sqlalchemy.orm import (
 from app.platform.callers import acting_principal
 from app.platform.documents import (
     AliasCutoff,
-    AliasGuarantee,
     Baseline,
     BatchSummary,
     BestMargin,
     DatasetLineage,
-    DecisionMemo,
     FeatureImportance,
     FoldAuc,
     GradedOrder,
@@ -61,7 +59,9 @@ from app.platform.documents import (
     Parameters,
     PartialAuc,
     Reliability,
-    SearchRecord,
+    Search,
+    StoredGuarantee,
+    StoredMemo,
     StoredReasonEntry,
     TableDialect,
     Validation,
@@ -714,7 +714,7 @@ class Model(Trashable):
     )
     optimised_for: Mapped[Document[Objective]]
     selected_by: Mapped[Document[Objective] | None]
-    search: Mapped[Document[SearchRecord] | None]
+    search: Mapped[Document[Search] | None]
     beats_baselines: Mapped[bool | None]
     features: Mapped[Document[list[ModelFeature]]]
     label: Mapped[str | None]
@@ -766,9 +766,9 @@ class ModelAlias(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int]
     model_id: Mapped[str] = mapped_column(ForeignKey("models.id"))
-    guarantee: Mapped[Document[AliasGuarantee] | None]
+    guarantee: Mapped[Document[StoredGuarantee] | None]
     cutoff: Mapped[Document[AliasCutoff] | None]
-    memo: Mapped[Document[DecisionMemo] | None]
+    memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     updated_at: Mapped[float]
 
@@ -783,9 +783,9 @@ class ModelAliasHistory(Owned):
     alias: Mapped[str] = mapped_column(primary_key=True)
     revision: Mapped[int] = mapped_column(primary_key=True)
     model_id: Mapped[str]
-    guarantee: Mapped[Document[AliasGuarantee] | None]
+    guarantee: Mapped[Document[StoredGuarantee] | None]
     cutoff: Mapped[Document[AliasCutoff] | None]
-    memo: Mapped[Document[DecisionMemo] | None]
+    memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     at: Mapped[float]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.checks import groups_of
-from app.platform.documents import DecisionMemo
+from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
 from app.reports import document
 from app.reports.document import Block, Items, Paragraph, Pictures, Section, Table
@@ -134,7 +134,7 @@ def _decision(cutoff: NamedPoint) -> Iterator[str]:
         )
 
 
-def _capacity(memo: DecisionMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:
+def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:
     rows, review = memo["rows"], memo["review"]
     if rows is None or review is None:
         return

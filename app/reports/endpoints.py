@@ -13,7 +13,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import DatasetProfile
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import CompressedPage, CompressedResponse, choose_media_type
-from app.models.endpoints import CurvePart
+from app.models.curve_endpoints import CurvePart
 from app.reports import plots
 from app.reports.document import Document
 from app.reports.profile import describe_profile

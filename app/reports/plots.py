@@ -11,8 +11,8 @@ from rankwright import plots
 from rankwright.plots import Axis, Band, Mark, Plot, Window
 
 from app.models import service as models
+from app.models.curves import PartCurve
 from app.models.objectives import target_fpr, window_of
-from app.models.service import PartCurve
 from app.platform.documents import Objective, Reliability
 from app.platform.tables import Model
 from core import metrics as core_metrics

@@ -10,22 +10,17 @@ from app import __version__
 from app.evaluation.schemas import ModelCheck
 from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
-from app.models.schemas import (
-    AliasSummary,
-    AnyMetrics,
-    Calibration,
-    Cutoff,
-    Model,
-    Part,
-    calibration_of,
-    metrics_of,
-    model_of,
-    point_of,
-)
+from app.models.alias_schemas import AliasSummary
+from app.models.calibration_schemas import Calibration
+from app.models.curve_schemas import DataPart
+from app.models.metric_schemas import AnyMetrics, metrics_of
+from app.models.operating_point_schemas import Cutoff, point_of
+from app.models.schemas import Model, model_of
+from app.platform.documents import FoldAuc
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
-from app.training.schemas import Baselines, FoldAuc, Leaderboard, baselines_of, leaderboard_of
+from app.training.schemas import Baselines, Leaderboard, baselines_of, leaderboard_of
 
 
 class RequestedCutoff(Cutoff):
@@ -77,7 +72,7 @@ class ReportedImportance(Resource):
         description="Method that measured the importance."
     )
     description: str = Field(description="What the method measures, in one sentence.")
-    on: Annotated[str, one_of(get_args(Part))] = Field(
+    on: Annotated[str, one_of(get_args(DataPart))] = Field(
         description="Part of the data that the importance was measured on."
     )
     features: list[dict[str, Any]] = Field(
@@ -151,9 +146,7 @@ def report_of(facts: Facts) -> Report:
             RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
             for cutoff in facts.cutoffs
         ],
-        fold_aucs=None
-        if folds is None
-        else [FoldAuc.model_validate(fold) for fold in folds.fold_aucs],
+        fold_aucs=None if folds is None else folds.fold_aucs,
         baselines=None if facts.baselines is None else baselines_of(facts.model, facts.baselines),
         leaderboard=None
         if facts.leaderboard is None
@@ -168,5 +161,5 @@ def report_of(facts: Facts) -> Report:
         ),
         calibration=None
         if facts.calibration is None
-        else calibration_of(facts.model, facts.calibration, facts.calibrations),
+        else Calibration.from_row(facts.calibration, history=facts.calibrations),
     )

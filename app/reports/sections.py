@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from app import __version__
-from app.models.service import PartCurve
+from app.models.curves import PartCurve
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
     DatasetKind,

@@ -14,11 +14,13 @@ from app.datasets import repository as dataset_rows
 from app.evaluation import evaluations
 from app.evaluation.checks import Check, CheckName, check_model
 from app.jobs import repository as job_rows
-from app.models import calibrations
+from app.models import calibrations, curves, operating_points
+from app.models import metrics as model_metrics
 from app.models import repository as model_rows
 from app.models import service as models
+from app.models.curves import PartCurve
+from app.models.metrics import MetricsInput
 from app.models.objectives import target_fpr
-from app.models.service import PartCurve
 from app.platform.documents import Reliability
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -136,9 +138,9 @@ def prepare_plot(
     """Read what a picture of a model shows; return what describes the picture, which computes and reads nothing."""
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))
-    of = models.roc(session, owner, ref, part)
-    compute_metrics = models.prepare_metrics(session, of.model, part)
-    return lambda: plot_of(of, compute_metrics(), kind, band)
+    of = curves.roc(session, owner, ref, part)
+    found = model_metrics.find_input(session, of.model, part)
+    return lambda: plot_of(of, model_metrics.compute(found), kind, band)
 
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
@@ -151,15 +153,15 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     )
     decisions = model_rows.decisions_of(session, owner, model.id)
     dataset = dataset_rows.find(session, owner, model.dataset_id)
-    compute_metrics: dict[str, Callable[[], Json]] = {}
+    measured: dict[str, MetricsInput] = {}
     for part in models.PARTS:
         try:
-            compute_metrics[part] = models.prepare_metrics(session, model, part)
+            measured[part] = model_metrics.find_input(session, model, part)
         except NotFound:
             continue
     curve_part = None
-    if models.VALIDATION in compute_metrics and model.kind == DatasetKind.BIPARTITE:
-        curve_part = models.roc(session, owner, model.id, models.VALIDATION)
+    if models.VALIDATION in measured and model.kind == DatasetKind.BIPARTITE:
+        curve_part = curves.roc(session, owner, model.id, models.VALIDATION)
     known = partial(
         Facts,
         model=model,
@@ -169,7 +171,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         job=job_rows.find(session, owner, model.job_id),
         dataset=dataset,
         profile=None if dataset is None else dataset_rows.find_profile(session, dataset.id),
-        part=next(iter(compute_metrics), None),
+        part=next(iter(measured), None),
         curve_part=curve_part,
         importance=model_rows.find_importance(session, model.id),
         baselines=session.get(ModelBaselines, model.id),
@@ -180,7 +182,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         written_at=time.time(),
     )
     return lambda: known(
-        metrics={part: compute() for part, compute in compute_metrics.items()},
+        metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )
 
@@ -190,13 +192,15 @@ def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator
     for alias in decisions:
         threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:
-            point = models.point_on(curve_part, threshold=threshold)
+            point = operating_points.point_on(curve_part, threshold=threshold)
             yield NamedPoint(f"{alias.name}@{alias.alias}", point, alias)
     target = target_fpr(curve_part.model.objective)
     if target is not None:
-        yield NamedPoint(f"objective: FPR ≤ {target:g}", models.point_on(curve_part, fpr=target))
+        yield NamedPoint(
+            f"objective: FPR ≤ {target:g}", operating_points.point_on(curve_part, fpr=target)
+        )
     for fpr in FPRS:
         if fpr != target:
-            yield NamedPoint(f"FPR ≤ {fpr:g}", models.point_on(curve_part, fpr=fpr))
+            yield NamedPoint(f"FPR ≤ {fpr:g}", operating_points.point_on(curve_part, fpr=fpr))
     for tpr in TPRS:
-        yield NamedPoint(f"TPR ≥ {tpr:g}", models.point_on(curve_part, tpr=tpr))
+        yield NamedPoint(f"TPR ≥ {tpr:g}", operating_points.point_on(curve_part, tpr=tpr))

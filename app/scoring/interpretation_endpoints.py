@@ -12,7 +12,8 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.responses import json_response
 from app.models import margins
 from app.models import service as models
-from app.models.schemas import Margins, Part, finite
+from app.models.curve_schemas import DataPart
+from app.models.margin_schemas import Margins
 from app.scoring import dependence
 from app.scoring import scorecard as scorecards
 from app.scoring import service as scoring
@@ -31,7 +32,7 @@ from app.training import interpretation
 from core.bounds import MIN_THETA
 
 if TYPE_CHECKING:
-    from core.bounds import Bound
+    pass
 
 # A picture contains names that users chose. They are escaped, and the policy forbids scripts and requests.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; sandbox"}
@@ -65,7 +66,7 @@ async def read_partial_dependence(
         Query(description="Name of a feature. Pass it twice for two features.", examples=[["age"]]),
     ],
     on: Annotated[
-        Part,
+        DataPart,
         Query(
             description="Rows to average over: those kept from the validation part or from the training part."
         ),
@@ -104,7 +105,7 @@ async def read_variable_dependence(
         ),
     ],
     on: Annotated[
-        Part,
+        DataPart,
         Query(
             description="Rows to use: those kept from the validation part or from the training part."
         ),
@@ -251,74 +252,8 @@ async def read_margins(
             margins.read_margins, caller.owner, ref, theta=theta, delta=delta
         )
         losses = margins.losses_of(cache.serve(found.model).ranker, found.row)
-        return json_response(_margins_of(found, losses, theta, delta, max_rounds))
+        return json_response(
+            margins.describe(found, losses, theta=theta, delta=delta, max_rounds=max_rounds)
+        )
 
     return await context.compute(caller.owner, work)
-
-
-def _margins_of(
-    found: margins.Margins, losses: margins.Losses, theta: float, delta: float, max_rounds: int
-) -> Margins:
-    return Margins.model_validate(
-        {
-            "model_id": found.model.id,
-            "on": "train",
-            "l1_norm": found.row.l1_norm,
-            "margin": found.spread.least,
-            "smooth_margin": found.row.smooth_margin,
-            "weak_rankers": found.row.weak_rankers,
-            "distribution": [
-                {"theta": theta, "fraction": fraction}
-                for theta, fraction in zip(
-                    found.spread.thetas.tolist(), found.spread.fractions.tolist(), strict=True
-                )
-            ],
-            "theta": theta,
-            "delta": delta,
-            "bounds": [_bound(bound) for bound in found.bounds],
-            "best": None
-            if found.row.best is None
-            else found.row.best | {"short_by": found.short_by},
-            "rounds": _margin_rounds(found, max_rounds),
-            "losses": _round_losses(losses, max_rounds),
-        }
-    )
-
-
-def _round_losses(found: margins.Losses, most: int) -> dict[str, Any]:
-    shown = zip(*(column[:most].tolist() for column in found), strict=True)
-    names = ("f", "f_skew", "f_tilde", "smooth_margin")
-    return {
-        "total": len(found.f),
-        "data": [
-            {"round": t, **dict(zip(names, map(finite, values), strict=True))}
-            for t, values in enumerate(shown, start=1)
-        ],
-    }
-
-
-def _bound(bound: Bound) -> dict[str, Any]:
-    return {
-        "name": bound.name,
-        "source": bound.source,
-        "value": finite(bound.value),
-        "margin_fraction": bound.margin_fraction,
-        "epsilon": finite(bound.epsilon),
-        "terms": {name: finite(value) for name, value in bound.terms.items()},
-        "applies": bound.applies,
-        "reasons": list(bound.reasons),
-        "vacuous": bound.vacuous,
-    }
-
-
-def _margin_rounds(found: margins.Margins, most: int) -> dict[str, Any]:
-    columns = (found.edges, found.tied, found.most_tied, found.progress)
-    shown = zip(*(column[:most].tolist() for column in columns), strict=True)
-    return {
-        "total": len(found.edges),
-        "holds": int(found.progress.sum()),
-        "data": [
-            {"round": t, "edge": edge, "tied": tied, "most_tied": most_tied, "holds": holds}
-            for t, (edge, tied, most_tied, holds) in enumerate(shown, start=1)
-        ],
-    }

@@ -22,8 +22,8 @@ from app.http.schemas import (
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.schemas import OnPart, Part, finite
-from app.platform.documents import ScoreHistogram
+from app.models.curve_schemas import DataPart, OnPart
+from app.platform.documents import ScoreHistogram, document_of
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
@@ -232,7 +232,7 @@ class ReasonReference(Resource):
         "average positive."
     )
     score: float = Field(description="Score of the reference.", examples=[-0.81])
-    on: Part | None = Field(
+    on: DataPart | None = Field(
         description="Part of the data whose rows were averaged. Null if it was not recorded."
     )
     rows: int | None = Field(
@@ -714,7 +714,7 @@ class Importance(Resource):
         "over features, `permutation_auc` for all others."
     )
     description: str = Field(description="What the method measures, in one sentence.")
-    on: Part = Field(description="Part of the data that the importance was measured on.")
+    on: DataPart = Field(description="Part of the data that the importance was measured on.")
     label: str | None = Field(
         description="Label whose scores were used. Null for a model with one label."
     )
@@ -728,7 +728,7 @@ def importance_of(measured: Importances) -> Importance:
         model_id=measured.model.id,
         method=row.method,
         description=IMPORTANCES[row.method],
-        on=cast(Part, row.part),
+        on=cast(DataPart, row.part),
         label=measured.label,
         features=[FeatureImportance.model_validate(feature) for feature in measured.features],
     )
@@ -750,7 +750,7 @@ class PartialDependence(Resource):
     """Mean scores when one or two features are set to each value of a grid."""
 
     model_id: ModelId
-    on: Part = Field(description="Part of the data that the scores are averaged over.")
+    on: DataPart = Field(description="Part of the data that the scores are averaged over.")
     label: str | None = Field(
         description="Label whose scores were used. Null for a model with one label."
     )
@@ -767,7 +767,7 @@ class PartialDependence(Resource):
     )
 
 
-def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDependence:
+def dependence_of(found: Dependence, part: DataPart, label: str | None) -> PartialDependence:
     """Show the values in the caller's words."""
     axes = []
     for feature, axis, texts in zip(found.features, found.axes, found.categories, strict=True):
@@ -802,7 +802,7 @@ class VariableDependence(Resource):
     )
 
 
-def variables_of(found: DependenceOnVariables, part: Part) -> VariableDependence:
+def variables_of(found: DependenceOnVariables, part: DataPart) -> VariableDependence:
     """Return the dependence with the features' names."""
     return VariableDependence(
         model_id=found.model.id,
@@ -884,7 +884,7 @@ def scorecard_of(model_id: str, found: MadeScorecard) -> Scorecard:
                 name=each.name,
                 span=each.span,
                 attributes=[
-                    ScorecardAttribute(**vars(one) | {"odds_ratio": finite(one.odds_ratio)})
+                    ScorecardAttribute(**vars(one) | {"odds_ratio": document_of(one.odds_ratio)})
                     for one in each.attributes
                 ],
             )

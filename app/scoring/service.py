@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from app.datasets.description import Format
 from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
-from app.models import calibrations, repository
+from app.models import calibrations, curves, operating_points, repository
 from app.models import service as models
 from app.models.artifacts import load_ranker
 from app.models.calibrations import ServedCalibration
@@ -245,7 +245,7 @@ class ModelCache:
         return (
             served
             if cutoff is None
-            else replace(served, flag_threshold=models.flag_threshold(cutoff))
+            else replace(served, flag_threshold=operating_points.flag_threshold(cutoff))
         )
 
     def _loaded(self, owner: str, model_id: str) -> Served:
@@ -337,7 +337,7 @@ class ModelCache:
             model.id,
             ranker,
             FeatureIndex(model.features, ranker.categories_, notation_of(model.table_dialect)),
-            None if curve is None else models.curve_of(curve),
+            None if curve is None else curves.curve_of(curve),
             model.artifact_sha256,
             None if model.labels is None else [label["name"] for label in model.labels],
             models.is_approximate(model, models.VALIDATION),

@@ -18,7 +18,7 @@ from app.ingest.formats import PARQUET
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, Docs, JobKind, PublishedOutput, Routes, Work
 from app.jobs.progress import Callback
-from app.models import calibrations
+from app.models import calibrations, curves, operating_points
 from app.models import repository as model_repository
 from app.models import service as models
 from app.models.artifacts import load_ranker
@@ -159,7 +159,7 @@ def _model(
 ) -> ScoringModel:
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
-        models.write_curve(workdir / _CURVE_FILE, models.curve_of(curve))
+        curves.write_curve(workdir / _CURVE_FILE, curves.curve_of(curve))
     found = calibrations.find_served(session, model)
     return {
         "id": model.id,
@@ -487,7 +487,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         ]
     curve = None
     if model["curve"] is not None:
-        curve = models.read_curve(workdir / model["curve"])
+        curve = curves.read_curve(workdir / model["curve"])
     index = FeatureIndex(features, ranker.categories_)
     stored = model["calibration"]
     served = Served(
@@ -498,7 +498,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
         model["sha256"],
         model["labels"],
         calibration=None if stored is None else calibrations.read_file(stored, workdir),
-        flag_threshold=models.flag_threshold(model["cutoff"]),
+        flag_threshold=operating_points.flag_threshold(model["cutoff"]),
     )
     if (asked := model["reasons"]) is None:
         return served

@@ -21,8 +21,8 @@ from app.datasets.matrices import (
     store_table,
 )
 from app.models import margins
+from app.models.curves import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
 from app.models.objectives import value_of, window_of
-from app.models.service import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
 from app.platform import documents
 from app.platform.documents import (
     Feature,

@@ -31,7 +31,7 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
-    SearchRecord,
+    Search,
     SearchSpec,
     SeemingArea,
     TableFile,
@@ -515,7 +515,20 @@ class BaselinesRecord(BaselineComparison):
     skipped: str | None
 
 
-class TrainResult(TypedDict):
+class ModelColumns(TypedDict):
+    """What a training job finds out for the columns of its model, by the names of the columns."""
+
+    features: list[ModelFeature]
+    label: str | None
+    query: str | None
+    labels: list[LabelValues] | None
+    parameters: Parameters
+    search: Search | None
+    monotone: MonotoneProof | None
+    fit_seconds: float
+
+
+class TrainResult(ModelColumns):
     """What a training job writes in the end: small JSON, and files in the work folder."""
 
     workdir: str
@@ -526,19 +539,11 @@ class TrainResult(TypedDict):
     importance_later: NotRequired[bool]
     job_timeout_seconds: NotRequired[float]
     reference: NotRequired[ReferenceRecord | None]
-    features: list[ModelFeature]
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
     calibration: CalibrationRecord | None
     baselines: BaselinesRecord | None
-    label: str | None
-    query: NotRequired[str | None]
     pair: list[str | None]
-    labels: list[LabelValues] | None
-    parameters: Parameters
-    search: SearchRecord | None
     leaderboard: LeaderboardRecord | None
-    monotone: NotRequired[MonotoneProof | None]
-    fit_seconds: float
     progress: NotRequired[dict[str, Any]]
     warnings: list[str]

@@ -36,8 +36,9 @@ from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
+from app.models.curves import write_curve
 from app.models.objectives import without_count
-from app.models.service import VALIDATION, write_curve
+from app.models.service import VALIDATION
 from app.platform.documents import (
     Baseline,
     FoldAuc,
@@ -45,7 +46,7 @@ from app.platform.documents import (
     MonotoneProof,
     Objective,
     Parameters,
-    SearchRecord,
+    Search,
     SearchSpec,
 )
 from app.platform.errors import counted
@@ -287,7 +288,7 @@ def compare_baselines(
 
 def _describe_search(
     spec: TrainSpec, searched: SearchSpec, plan: Plan, finished: Sequence[Finished]
-) -> SearchRecord:
+) -> Search:
     """Return what was tried to choose what is served, and what each fold has chosen for itself."""
     seconds = sum(each["result"]["elapsed"] for each in trials_for_served(finished))
     folds_chosen: list[FoldChosen] = [
@@ -310,7 +311,7 @@ def _note_monotone(proof: MonotoneProof | None) -> list[str]:
     ]
 
 
-def _search_notes(selection: SearchRecord | None, finished: Sequence[Finished]) -> list[str]:
+def _search_notes(selection: Search | None, finished: Sequence[Finished]) -> list[str]:
     """Return the warnings of the trials about their inner splits, each once."""
     if selection is None:
         return []

@@ -26,7 +26,7 @@ from app.http.schemas import (
     with_members,
 )
 from app.jobs import parameters
-from app.platform.documents import Baseline, LeaderboardRow, Member
+from app.platform.documents import Baseline, FoldAuc, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
 from app.training import search, splits
@@ -403,14 +403,6 @@ class JobCheck(Resource):
         description="Rows of the dataset that are equal to another row, and where they go in the job's splits. "
         "Null without splits of its rows, and without a profile of the dataset."
     )
-
-
-class FoldAuc(Resource):
-    """The AUC of one fold."""
-
-    repeat: int = Field(description="Number of the repeat, from 1.")
-    fold: int = Field(description="Number of the fold, from 1.")
-    auc: float = Field(description="AUC of the fold's rows.")
 
 
 class OutOfFold(Resource):

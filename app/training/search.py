@@ -16,9 +16,9 @@ from app.models.objectives import metric_of, value_of, window_of, without_count
 from app.platform import documents
 from app.platform.documents import (
     Parameters,
-    SearchCandidate,
-    SearchRecord,
+    Search,
     SearchSpec,
+    SearchTrial,
 )
 from app.platform.errors import escape, invalid, shown
 from app.training.records import LeaderboardRecord, TrainSpec
@@ -209,11 +209,12 @@ def fraction_of(spec: TrainSpec) -> float:
 
 def describe(
     spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[documents.FoldChosen]
-) -> SearchRecord:
+) -> Search:
     """Return what a search has tried and chosen, as it is stored with the model."""
     search = _search_of(spec)
     return {
         **search,
+        "fraction": fraction_of(spec),
         "chosen": searched(search, chosen),
         "candidates": [_candidate(search, row) for row in chosen.candidates],
         "seconds": seconds,
@@ -238,7 +239,7 @@ def searched(search: SearchSpec, chosen: Chosen) -> Parameters:
     return _searched(search, member.parameters)
 
 
-def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchCandidate:
+def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchTrial:
     return {
         "parameters": _searched(search, row.parameters),
         "value": row.value,

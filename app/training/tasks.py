@@ -29,7 +29,8 @@ from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
-from app.models.service import ARTIFACTS, VALIDATION, curve_columns
+from app.models.curves import curve_columns
+from app.models.service import ARTIFACTS, VALIDATION
 from app.platform.blobs import BlobStore
 from app.platform.documents import Feature, FeatureImportance, LabelValues, Objective
 from app.platform.errors import Conflict, Invalid
@@ -79,6 +80,7 @@ from app.training.records import (
     GradedMetrics,
     ImportanceRecord,
     ImportanceSpec,
+    ModelColumns,
     MultilabelMetrics,
     Outcome,
     PairMetrics,
@@ -357,29 +359,22 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         validation_dataset=spec.get("validation_dataset"),
         kind=result["dataset_kind"],
         algorithm=spec["algorithm"]["name"],
-        parameters=result["parameters"],
         objective=spec["objective"],
         validation=spec["validation"],
         optimised_for=_optimised_for(spec),
         selected_by=spec["objective"] if search.searches(spec) else None,
-        search=result["search"],
         beats_baselines=None if result["baselines"] is None else result["baselines"]["beats"],
-        features=result["features"],
-        label=result["label"],
-        query=result.get("query"),
         negative=result["pair"][0],
         positive=result["pair"][1],
-        labels=result["labels"],
         table_dialect=table_dialect_of(dataset),
         seed=spec["seed"],
         tags=job.tags if job else {},
         warnings=warnings,
-        monotone=result.get("monotone"),
-        fit_seconds=result["fit_seconds"],
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],
         importance_job_id=later,
         calibration_version=None if result.get("calibration") is None else FIRST_CALIBRATION,
+        **{name: value for name, value in result.items() if name in ModelColumns.__annotations__},
     )
     for row in published.rows:
         calibrations.stamp(row)

@@ -437,8 +437,6 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
 
     Remove the alias. The model is kept. Other processes apply the change within a second.
 
-
-
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
     alias is created again, it continues this history.
 
@@ -1259,14 +1257,10 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
 
     Point the alias to a version of this name. To roll back, send an earlier `model_id` from the alias's history.
 
-
-
     With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
     current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
-
-
 
     A `memo` documents the decision. It is stored with this revision and shown in the report of the model.
 

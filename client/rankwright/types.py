@@ -54,7 +54,7 @@ class Alias(Record):
     """Revision number, from 1. It is also the ETag."""
     model_id: str
     """Id of the model that the alias points to."""
-    guarantee: CurrentGuarantee | None
+    guarantee: StoredGuarantee | None
     """Guarantee of every version behind the alias. Null: there is none, and score responses have no
     `flag`.
     """
@@ -86,7 +86,7 @@ class AliasStep(Record):
     """Revision number, from 1."""
     model_id: str
     """Id of the model."""
-    guarantee: CurrentGuarantee | None
+    guarantee: StoredGuarantee | None
     """Guarantee of this revision. Null without one."""
     cutoff: AliasCutoff | None
     """Cutoff of this revision. Null without a guarantee."""
@@ -108,7 +108,7 @@ class AliasSummary(Record):
     """Revision number, from 1. It is also the ETag."""
     model_id: str
     """Id of the model that the alias points to."""
-    guarantee: CurrentGuarantee | None
+    guarantee: StoredGuarantee | None
     """Guarantee of every version behind the alias. Null: there is none, and score responses have no
     `flag`.
     """
@@ -864,24 +864,6 @@ class CrossGroupAuc(Record):
     """Group of the positives. Null: the rows without a value."""
     negatives_of: str | None
     """Group of the negatives. Null: the rows without a value."""
-
-class CurrentGuarantee(Record):
-    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
-    are null.
-    """
-
-    fpr: float | None
-    """Upper limit of the FPR."""
-    tpr: float | None
-    """Lower limit of the TPR."""
-    flagged: float | None = None
-    """Largest fraction of the rows that is flagged."""
-    threshold: float | None = None
-    """Lowest score that is flagged."""
-    confidence: float | None
-    """Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the validation
-    rows.
-    """
 
 class Cutoff(Record):
     """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
@@ -1639,22 +1621,6 @@ class Explanations(Record):
     """One explanation for each row, in the order of the rows."""
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
-
-class Feature(Record):
-    """A feature that the model uses."""
-
-    name: str
-    """Name of the column."""
-    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
-    """`numeric`, `boolean`, `datetime` or `categorical`."""
-    missing: bool
-    """True if the feature had missing values in training. Rows to score may then omit it."""
-    categories: list[str] | None = None
-    """The first 100 categories in text order; the artifact has all. An unknown category counts as missing.
-    Null unless the feature is categorical.
-    """
-    n_categories: int | None = None
-    """Number of categories. Null unless the feature is categorical."""
 
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
@@ -2725,7 +2691,7 @@ class Model(Record):
     """Time of creation."""
     aliases: list[str]
     """Aliases that point to this version."""
-    features: list[Feature]
+    features: list[ModelFeature]
     """The features, in the order of the artifact."""
     dialect: dict[str, str] | None = None
     """How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV rows and
@@ -2838,6 +2804,22 @@ class ModelCurve(Record):
     """True if the model was cross-validated. The curve then comes from out-of-fold scores, converted to
     the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
+
+class ModelFeature(Record):
+    """A feature that the model uses."""
+
+    name: str
+    """Name of the column."""
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    missing: bool
+    """True if the feature had missing values in training. Rows to score may then omit it."""
+    categories: list[str] | None = None
+    """The first 100 categories in text order; the artifact has all. An unknown category counts as missing.
+    Null unless the feature is categorical.
+    """
+    n_categories: int | None = None
+    """Number of categories. Null unless the feature is categorical."""
 
 class ModelGains(Record):
     """The gains table of a model on one part of its data."""
@@ -4042,6 +4024,24 @@ class SeemingArea(Record):
     """Lower end of the confidence interval."""
     high: float
     """Upper end of the confidence interval."""
+
+class StoredGuarantee(Record):
+    """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
+    are null.
+    """
+
+    fpr: float | None
+    """Upper limit of the FPR."""
+    tpr: float | None
+    """Lower limit of the TPR."""
+    flagged: float | None = None
+    """Largest fraction of the rows that is flagged."""
+    threshold: float | None = None
+    """Lowest score that is flagged."""
+    confidence: float | None
+    """Confidence with which the rate is guaranteed for future rows. Null: the rate holds on the validation
+    rows.
+    """
 
 class StoredMemo(Record):
     """Why an alias was moved. Members that were not given are null."""

@@ -18,6 +18,7 @@ from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.kinds import status_of
 from app.models import calibrations
+from app.models import metrics as model_metrics
 from app.models import service as models
 from app.models.service import artifact_key
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -108,7 +109,7 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert drift["changed"]
     assert "ranks significantly worse" in drift["summary"]
     assert drift["level"] == 0.95  # of the model's own intervals, whatever is asked for here
-    shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    shown = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     before = metrics.Interval(*interval(shown["auc"]))
     after = metrics.auc_interval(weaker.y, weaker.scores(bench, model), 0.95)
     area = drift["areas"][0]

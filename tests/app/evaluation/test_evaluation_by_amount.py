@@ -13,8 +13,7 @@ from app.evaluation.amounts import Amounts
 from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.groups import Groups
 from app.evaluation.schemas import comparison_of, evaluation_in_list, evaluation_of
-from app.models import calibrations
-from app.models import service as models
+from app.models import calibrations, curves, operating_points
 from app.platform.errors import Invalid
 from app.platform.tables import JobState
 from core import metrics
@@ -92,7 +91,9 @@ def test_value_and_costs_of_a_column(bench: Workbench, sentences: Sentences) -> 
     assert point["negatives"] == pytest.approx(w[over & ~y].sum() / w[~y].sum())
     worth = w * people.balance
     assert point["value"] == pytest.approx(worth[over & y].sum() / worth[y].sum())
-    cutoff = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
+    cutoff = operating_points.point_on(
+        bench.db.reading(curves.roc, OWNER, model.id, "validation"), fpr=0.2
+    )
     calibration = bench.db.reading(calibrations.find_served, model)
     assert calibration is not None
     served = calibrations.served_of(calibration)

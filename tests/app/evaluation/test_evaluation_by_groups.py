@@ -13,7 +13,7 @@ import pytest
 from app.evaluation.checks import check_model
 from app.evaluation.groups import Groups
 from app.evaluation.schemas import evaluation_of
-from app.models import calibrations
+from app.models import calibrations, curves, operating_points
 from app.models import service as models
 from app.platform.errors import Invalid
 from app.platform.tables import EvaluationCurve
@@ -59,7 +59,9 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
     assert (shown["group_by"], shown["cutoffs"]) == ("region", "equal_fpr")
     assert shown["at"] == {"fpr": 0.2, "tpr": None, "threshold": None}
     groups = shown["groups"]
-    point = models.point_on(bench.db.reading(models.roc, OWNER, model.id, "validation"), fpr=0.2)
+    point = operating_points.point_on(
+        bench.db.reading(curves.roc, OWNER, model.id, "validation"), fpr=0.2
+    )
     assert (
         groups["threshold"] == shown["metrics"]["operating_point"]["threshold"] == point.threshold
     )

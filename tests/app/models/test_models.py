@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from app.models import repository
-from app.models import service as models
+from app.models import aliases, included, repository
 from app.platform.database import Database
 from app.platform.errors import NotFound, PreconditionFailed, PreconditionRequired
 from app.platform.ids import new_id
@@ -119,7 +118,7 @@ def ids(db: Database) -> list[str]:
 
 
 def move(db: Database, model_id: str, revision: int | None, alias: str = "live") -> int:
-    state, _ = db.writing(models.set_alias, OWNER, "churn", alias, model_id, if_revision=revision)
+    state, _ = db.writing(aliases.set_alias, OWNER, "churn", alias, model_id, if_revision=revision)
     return state.alias.revision
 
 
@@ -132,31 +131,31 @@ NOTHING = [
 def test_what_refers_to_nothing(db: Database, ids: list[str]) -> None:
     for owner, ref in [*((OWNER, ref) for ref in NOTHING), ("bob", "churn")]:
         with pytest.raises(NotFound):
-            db.reading(models.get, owner, ref)
+            db.reading(included.get, owner, ref)
 
 
 def test_of_many_movers_one_wins(db: Database, ids: list[str]) -> None:
     move(db, ids[0], None)
     moves = [functools.partial(move, db, model_id, 1) for model_id in ids * 2]
     assert Counter(map(type, at_once(*moves))) == {int: 1, PreconditionFailed: 5}
-    assert len(db.reading(models.get_alias, OWNER, "churn", "live").history) == 2
+    assert len(db.reading(aliases.get_alias, OWNER, "churn", "live").history) == 2
 
 
 def test_of_many_makers_one_wins(db: Database, ids: list[str]) -> None:
     makes = [functools.partial(move, db, model_id, None, "new") for model_id in ids * 2]
     assert Counter(map(type, at_once(*makes))) == {int: 1, PreconditionRequired: 5}
-    assert db.reading(models.get_alias, OWNER, "churn", "new").alias.revision == 1
+    assert db.reading(aliases.get_alias, OWNER, "churn", "new").alias.revision == 1
 
 
 def test_of_an_alias_that_moves_often_the_newest_revisions_stay(
     db: Database, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "HISTORY_SHOWN", 3)
+    monkeypatch.setattr(aliases, "HISTORY_SHOWN", 3)
     for revision in (None, 1, 2, 3, 4):
         move(db, ids[(revision or 0) % 2], revision)
     with db.read() as session:
         kept = session.scalars(select(ModelAliasHistory.revision)).all()
     assert sorted(kept) == [3, 4, 5]
-    db.writing(models.remove_alias, OWNER, "churn", "live", if_revision=5)
+    db.writing(aliases.remove_alias, OWNER, "churn", "live", if_revision=5)
     move(db, ids[0], None)
-    assert db.reading(models.get_alias, OWNER, "churn", "live").alias.revision == 6
+    assert db.reading(aliases.get_alias, OWNER, "churn", "live").alias.revision == 6

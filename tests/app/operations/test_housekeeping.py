@@ -18,7 +18,7 @@ from app.jobs import child_jobs as parts
 from app.jobs import repository as worker_rows
 from app.jobs import service as jobs
 from app.jobs.repository import insert_output
-from app.models import service as models
+from app.models import aliases
 from app.operations import housekeeping
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
@@ -232,9 +232,9 @@ def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) 
 def test_the_history_of_aliases_that_are_gone_goes(db: Database, blobs: BlobStore) -> None:
     model = add_model(db)
     for alias in ("there", "gone", "gone-lately"):
-        db.writing(models.set_alias, OWNER, model.name, alias, model.id, if_revision=None)
+        db.writing(aliases.set_alias, OWNER, model.name, alias, model.id, if_revision=None)
     for alias in ("gone", "gone-lately"):
-        db.writing(models.remove_alias, OWNER, model.name, alias, if_revision=1)
+        db.writing(aliases.remove_alias, OWNER, model.name, alias, if_revision=1)
     with db.write() as session:
         old = ModelAliasHistory.alias != "gone-lately"
         session.execute(update(ModelAliasHistory).where(old).values(at=LONG_AGO))

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from rankwright.plots import Plot
 
-from app.models.service import VALIDATION, PartCurve
+from app.models.curves import PartCurve
+from app.models.service import VALIDATION
 from app.platform.tables import Model
 from app.reports.plots import plot_of, reliability_plot
 from app.svg import draw_picture

@@ -12,7 +12,7 @@ import pytest
 
 from app.models import repository as model_rows
 from app.models import service as models
-from app.models.service import curve_of
+from app.models.curves import curve_of
 from app.operations.repository import named
 from app.platform.documents import Validation
 from app.platform.tables import ModelBaselines, ModelOutOfFold

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.evaluation.comparisons import COMPARISONS
-from app.models import calibrations
-from app.models import service as models
+from app.models import calibrations, curves
+from app.models import metrics as model_metrics
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState, Model
 from app.training import service as training_service
@@ -97,13 +97,13 @@ def test_figures_within_queries_are_those_of_the_artifact_s_scores(bench: Workbe
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
     assert (model.kind, model.query, model.label) == ("bipartite", "q", "y")
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     scores = judge.scores(bench, model)
     assert_same(shown(found["lists"]), measured(judge, scores, graded=False))
     assert found["lists"]["queries"] == 40
     # Within queries it ranks better than over all rows as one list, which is what `auc` is of.
     assert found["lists"]["metrics"][0]["value"] > found["auc"]["value"] + 0.05
-    train = bench.db.reading(models.metrics, OWNER, model.id, "train")
+    train = bench.db.reading(model_metrics.metrics, OWNER, model.id, "train")
     assert_same(shown(train["lists"]), measured(learn, learn.scores(bench, model), graded=False))
     assert bench.left_over() == []
 
@@ -121,7 +121,7 @@ def test_a_model_of_grades_has_figures_and_neither_curve_nor_probability(
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
     assert (model.kind, model.query, model.positive) == ("graded", "q", None)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     scores = judge.scores(bench, model)
     expected = measured(judge, scores, graded=True, sample_weight=judge.weight)
     assert_same(shown(found["lists"]), expected)
@@ -131,7 +131,7 @@ def test_a_model_of_grades_has_figures_and_neither_curve_nor_probability(
     ]
     assert found["order"] is None
     with sentences.raises(NotFound):
-        bench.db.reading(models.roc, OWNER, model.id, "validation")
+        bench.db.reading(curves.roc, OWNER, model.id, "validation")
     assert model.calibration_version is None
     assert "grades" in calibrations.why_none(model)
 
@@ -141,7 +141,7 @@ def test_grades_without_queries_are_one_list(bench: Workbench) -> None:
     first, second = (each.upload(bench, kind="graded", query="") for each in (learn, judge))
     validation = {"method": "dataset", "dataset_id": second.id}
     model = bench.model(bench.work_on(first, algorithm=BOOST, validation=validation))
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     expected = measure_graded(judge.y, judge.scores(bench, model))
     assert found["lists"] is None
     assert expected.volume is not None
@@ -173,7 +173,7 @@ def test_cross_validation_judges_each_query_by_a_ranker_that_has_not_seen_it(
     row, fold = rows.column("row").to_numpy(), rows.column("fold").to_numpy()
     for query in np.unique(answers.query):
         assert len(np.unique(fold[answers.query[row] == query])) == 1
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     scores = np.empty(len(row))
     scores[row] = rows.column("score").to_numpy()
     assert_same(shown(found["lists"]), measured(answers, scores, graded=False))
@@ -219,7 +219,7 @@ def test_objectives_of_lists(bench: Workbench, objective: dict[str, Any], metric
         assert job.state == JobState.SUCCEEDED, job.error
         model = bench.model(job)
         assert model.objective == objective
-        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+        found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
         if found["lists"] is not None:
             assert metric in [each["metric"] for each in found["lists"]["metrics"]]
         assert model.kind == "graded" or found["metric"] is None

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.datasets import service
-from app.models import service as models
+from app.models import curves
+from app.models import metrics as model_metrics
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState
 from core.metrics import auc, partial_auc
@@ -86,8 +87,8 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
         model = bench.model(job)
         assert (model.kind, model.label) == ("multilabel", None)
         assert [label["name"] for label in model.labels or []] == LABELS.split(",")
-        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
-        train = bench.db.reading(models.metrics, OWNER, model.id, "train")
+        found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
+        train = bench.db.reading(model_metrics.metrics, OWNER, model.id, "train")
         typed = pq.read_table(bench.blobs.path(dataset.table_key or ""))
         ranker = bench.ranker(model)
         scores = ranker.decision_function(typed.select(["a", "b", "c"]))
@@ -111,7 +112,7 @@ def test_metrics_are_those_of_each_label_s_scores_on_rows_that_were_not_fitted(
         assert found["labels"][0]["auc"]["value"] > 0.8
         assert scores.shape == (240, 3)
         with sentences.raises(NotFound):
-            bench.db.reading(models.roc, OWNER, model.id, "validation")
+            bench.db.reading(curves.roc, OWNER, model.id, "validation")
 
 
 def _rows(label: dict[str, Any]) -> int:
@@ -127,7 +128,7 @@ def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) ->
         validation={"method": "dataset", "dataset_id": judge.id},
     )
     model = bench.model(job)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     typed = pq.read_table(bench.blobs.path(judge.table_key or ""))
     ranker = bench.ranker(model)
     scores = ranker.decision_function(typed.select(["a", "b", "c"]))
@@ -144,7 +145,7 @@ def test_metrics_agree_with_the_artifact_on_another_dataset(bench: Workbench) ->
 def test_a_label_too_rare_to_judge_by_has_no_figure(bench: Workbench, sentences: Sentences) -> None:
     dataset = upload(bench, table(60, rare=1))
     model = bench.model(bench.work_on(dataset, algorithm={"name": "adaboost_mr", "n_rounds": 5}))
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     assert [label["auc"] is None for label in found["labels"]] == [False, False, True]
     assert found["evaluated"] == 2
     sentences(model.warnings[0])

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.jobs.progress import Report
-from app.models import service as models
+from app.models import curves, operating_points
+from app.models import metrics as model_metrics
 from app.models.objectives import TPR_WINDOW_START, value_of
 from app.platform.documents import Objective
 from app.platform.errors import Invalid
@@ -70,17 +71,20 @@ def test_the_cut_at_a_rate_comes_with_the_model(bench: Workbench) -> None:
     job = bench.work_on(dataset, name="m", algorithm={"name": "logistic"}, objective=RATE)
     model = bench.model(job)
     assert model.optimised_for == {"metric": "auc"}
-    point = bench.db.reading(models.prepare_point_of_objective, model)()
+    point = operating_points.objective_point(
+        bench.db.reading(operating_points.find_objective_curves, model)
+    )
     assert 0.0 < point.fpr.value <= 0.1
     assert point.tpr.low < point.tpr.value <= point.tpr.high
-    curve = bench.db.reading(models.roc, OWNER, model.id, "validation").curve
+    curve = bench.db.reading(curves.roc, OWNER, model.id, "validation").curve
     assert point.tpr.value == curve.tpr[curve.fpr <= 0.1].max()
     assert (
-        bench.db.reading(models.metrics, OWNER, model.id, "validation")["operating_point"] == point
+        bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")["operating_point"]
+        == point
     )
-    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["operating_point"]
+    trained = bench.db.reading(model_metrics.metrics, OWNER, model.id, "train")["operating_point"]
     assert trained.threshold == point.threshold
-    curve = bench.db.reading(models.roc, OWNER, model.id, "train").curve
+    curve = bench.db.reading(curves.roc, OWNER, model.id, "train").curve
     above = curve.thresholds >= point.threshold
     assert (trained.fpr.value, trained.tpr.value) == (curve.fpr[above][-1], curve.tpr[above][-1])
 
@@ -94,7 +98,7 @@ def test_without_validation_there_is_no_cut(bench: Workbench) -> None:
         objective=RATE,
         validation={"method": "none"},
     )
-    assert bench.db.reading(models.prepare_point_of_objective, bench.model(job))() is None
+    assert bench.db.reading(operating_points.find_objective_curves, bench.model(job)) is None
 
 
 def shifted(shift: float, n: int = 1200) -> str:
@@ -151,12 +155,12 @@ def test_a_model_has_the_figure_of_its_objective(
     model = bench.model(job)
     assert model.objective == model.selected_by == objective
     assert model.optimised_for == {"metric": "auc"}
-    part = bench.db.reading(models.roc, OWNER, model.id, "validation")
-    (expected,) = models.measured_on(part.curve, part.totals, [name], part.level)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
-    assert found == models.metric_record(expected)
+    part = bench.db.reading(curves.roc, OWNER, model.id, "validation")
+    (expected,) = model_metrics.measured_on(part.curve, part.totals, [name], part.level)
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")["metric"]
+    assert found == model_metrics.metric_record(expected)
     assert found["low"] < found["value"] <= found["high"]
-    trained = bench.db.reading(models.metrics, OWNER, model.id, "train")["metric"]
+    trained = bench.db.reading(model_metrics.metrics, OWNER, model.id, "train")["metric"]
     if "count" in objective:
         share = 100 * objective["count"] / sum(part.rows)
         assert trained["metric"] == f"{objective['metric']}@{share:.12g}%"
@@ -193,7 +197,7 @@ def test_ndcg_of_rows_that_were_scored_twice_is_none(bench: Workbench) -> None:
                 validation={"method": "cross_validation", "folds": 2, "repeats": repeats},
             )
         )
-        found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
+        found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")["metric"]
         assert (None if found is None else found["metric"]) == name
 
 
@@ -210,7 +214,7 @@ def test_under_folds_a_count_is_a_share_of_each_fold(bench: Workbench) -> None:
         baselines=True,
     )
     model = bench.model(job)
-    found = bench.db.reading(models.metrics, OWNER, model.id, "validation")["metric"]
+    found = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")["metric"]
     assert found["metric"] == "precision@100"  # of all 569 rows, each scored by a ranker of a fold
     with bench.db.read() as session:
         compared = baselines_of(model, session.get_one(ModelBaselines, model.id))

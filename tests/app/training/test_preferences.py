@@ -8,7 +8,8 @@ import pytest
 
 from app.datasets import service as datasets
 from app.jobs import service as jobs
-from app.models import service as models
+from app.models import curves
+from app.models import metrics as model_metrics
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
 from app.training.preferences import PreferenceSplitData
@@ -63,13 +64,13 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
         assert part.weight == pytest.approx(rows.weight.sum())
     assert validation.value > 0.8
     assert validation.items == len(unseen)
-    shown = bench.db.reading(models.metrics, OWNER, model.id, "validation")
+    shown = bench.db.reading(model_metrics.metrics, OWNER, model.id, "validation")
     assert shown["pair_order"]["value"] == validation.value
     for table_of in (ModelMetrics, ModelCurve):
         with bench.db.read() as session:
             assert session.get(table_of, (model.id, "validation")) is None
     with sentences.raises(NotFound):
-        bench.db.reading(models.roc, OWNER, model.id, "validation")
+        bench.db.reading(curves.roc, OWNER, model.id, "validation")
     assert bench.left_over() == []
 
 
@@ -152,7 +153,7 @@ def test_other_ways_of_validation(bench: Workbench) -> None:
     with bench.db.read() as session:
         assert session.get(ModelPairMetrics, (alone.id, "validation")) is None
     with pytest.raises(NotFound, match=r"validation\.method 'none'"):
-        bench.db.reading(models.metrics, OWNER, alone.id, "validation")
+        bench.db.reading(model_metrics.metrics, OWNER, alone.id, "validation")
 
 
 def test_missing_values_and_what_the_features_say_of_them(

@@ -231,8 +231,8 @@ def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
     monkeypatch.setattr("core.metrics.groups.AT_ONCE", 16)
     small = {"rows_at_once": 50, "merged_at_once": 20}
     monkeypatch.setattr("core.metrics.runs.ScoreRuns.__init__.__kwdefaults__", small)
-    monkeypatch.setattr("app.models.service.MAX_CURVE_POINTS", 40)
-    monkeypatch.setattr("app.models.service.FIRST_CURVE_POINTS", 10)
+    monkeypatch.setattr("app.models.curves.MAX_CURVE_POINTS", 40)
+    monkeypatch.setattr("app.models.curves.FIRST_CURVE_POINTS", 10)
     monkeypatch.setattr("app.training.bipartite.MAX_CURVE_POINTS", 40)
     monkeypatch.setattr("app.training.bipartite.FIRST_CURVE_POINTS", 10)
     dataset = bench.ready(make_csv(), label="y", positive="yes")

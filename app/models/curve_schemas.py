@@ -1,0 +1,150 @@
+"""Curves over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from app.http.schemas import EvaluationId, ModelId, Resource
+
+if TYPE_CHECKING:
+    pass
+
+DataPart = Literal["validation", "train"]
+
+
+OnPart = Annotated[
+    DataPart, Field(description="Part of the data: the validation rows or the training rows.")
+]
+
+
+APPROXIMATE = (
+    "True if the model was cross-validated. The curve then comes from out-of-fold scores, "
+    "converted to the scale of the served ranker. The thresholds of the served ranker itself were "
+    "not tested."
+)
+
+
+BandKind = Literal["pointwise", "simultaneous"]
+
+
+def is_none(value: object) -> bool:
+    return value is None
+
+
+class Point(Resource):
+    """A point of a ROC curve: the rates if every row with a score of at least `threshold` is flagged."""
+
+    fpr: float = Field(description="False positive rate at this threshold.")
+    tpr: float = Field(description="True positive rate at this threshold.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
+    low: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Lower confidence limit of the TPR at this FPR. Present only with `band`.",
+    )
+    high: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Upper confidence limit of the TPR at this FPR. Present only with `band`.",
+    )
+
+
+class Band(Resource):
+    """The confidence band of a ROC curve."""
+
+    kind: BandKind = Field(
+        description="`pointwise`: the limits hold for each point separately. `simultaneous`: they hold for the "
+        "whole curve at once."
+    )
+    level: float = Field(description="Confidence level of the band.")
+
+
+class Points(Resource):
+    """A ROC curve from (0, 0) to (1, 1)."""
+
+    exact: bool = Field(description="False if points were omitted because of `max_points`.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    band: Band | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="The confidence band. Present only if `band` was requested.",
+    )
+    points: list[Point] = Field(description="The points of the curve, by ascending FPR.")
+
+
+class Roc(Points):
+    """The ROC curve of a model on one part of its data."""
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationRoc(Points):
+    """The ROC curve of an evaluation."""
+
+    evaluation_id: EvaluationId
+
+
+CurveKind = Literal["precision_recall", "gains", "cost", "histogram"]
+
+
+class ListPoint(Resource):
+    """A point of a curve with the threshold it belongs to, or one bin of the histogram."""
+
+    x: float = Field(description="Horizontal coordinate; see `axes`.")
+    y: float = Field(description="Vertical coordinate; see `axes`.")
+    threshold: float | None = Field(
+        description="Lowest score that is flagged. For a histogram: lower end of the bin. Null: no row is "
+        "flagged."
+    )
+    high: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Upper end of the bin. Present only in a histogram.",
+    )
+    negatives: float | None = Field(
+        default=None,
+        exclude_if=is_none,
+        description="Fraction of the negatives in the bin. Present only in a histogram.",
+    )
+
+
+class ListCurve(Resource):
+    """A precision-recall, gains or cost curve, or a histogram of the scores."""
+
+    kind: CurveKind = Field(description="Kind of curve.")
+    axes: list[str] = Field(
+        description="Meaning of `x` and `y`: recall and precision; fraction of the rows and recall; weight and "
+        "cost; or the lowest score of a bin and the fraction of the positives in it.",
+        examples=[["recall", "precision"]],
+    )
+    prevalence: float | None = Field(
+        description="Fraction of positives that the curve assumes. Default: that of the data. Null for cost "
+        "curves, whose weight includes it, and for histograms, which show each class separately."
+    )
+    exact: bool = Field(description="False if points were omitted because of `max_points`.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    points: list[ListPoint] = Field(
+        description="The points of the curve, from the highest threshold to the lowest; the bins of a histogram, "
+        "from the lowest score to the highest."
+    )
+
+
+class ModelCurve(ListCurve):
+    """A curve of a model on one part of its data."""
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class EvaluationCurve(ListCurve):
+    """A curve of a model on the rows of an evaluation."""
+
+    evaluation_id: EvaluationId
+    model_id: ModelId

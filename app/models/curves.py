@@ -1,0 +1,173 @@
+"""ROC curves of models: stored, read, and drawn from them the curves of the list and the histogram of the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from app.models import repository
+from app.models.service import find
+from app.platform.errors import Invalid, NotFound
+from app.platform.sql import Session
+from app.platform.tables import DatasetKind, EvaluationCurve, Model, ModelCurve
+from core import metrics as core_metrics
+
+if TYPE_CHECKING:
+    from core.metrics.gains import ListCurveKind
+
+
+def curve_of(row: ModelCurve | EvaluationCurve) -> core_metrics.RocCurve:
+    """Return the stored columns as a curve."""
+    fpr, tpr, thresholds = (
+        np.frombuffer(column, dtype="<f8") for column in (row.fpr, row.tpr, row.thresholds)
+    )
+    return core_metrics.RocCurve(fpr, tpr, thresholds)
+
+
+MAX_CURVE_POINTS = 1_000_000
+"""Points of a stored curve: 24 bytes each, in one row of the database."""
+
+
+FIRST_CURVE_POINTS = 100_000
+"""Points from the top of the list that a stored curve always has: what is read off there is exact."""
+
+
+def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as SQL stores them.
+
+    Of more than `MAX_CURVE_POINTS` points only so many, by `RocCurve.thin`.
+    """
+    curve = curve.thin(MAX_CURVE_POINTS, n_first=FIRST_CURVE_POINTS)
+    np.stack((curve.fpr, curve.tpr, curve.thresholds)).astype("<f8").tofile(path)
+
+
+def read_curve(path: Path) -> core_metrics.RocCurve:
+    """Return the curve that `write_curve` has written."""
+    return core_metrics.RocCurve(*np.fromfile(path, dtype="<f8").reshape(3, -1))
+
+
+class CurveColumns(TypedDict):
+    """The columns of a stored curve."""
+
+    points: int
+    fpr: bytes
+    tpr: bytes
+    thresholds: bytes
+
+
+def curve_columns(path: Path) -> CurveColumns:
+    """Return what `write_curve` has written, as the columns of a stored curve."""
+    fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
+    return {
+        "points": len(fpr),
+        "fpr": fpr.tobytes(),
+        "tpr": tpr.tobytes(),
+        "thresholds": thresholds.tobytes(),
+    }
+
+
+@dataclass(frozen=True)
+class PartCurve:
+    """A model's full ROC curve on a part, with the class totals and level that intervals at its points need.
+
+    `rows` are the numbers of positives and of negatives.
+    """
+
+    model: Model
+    part: str
+    curve: core_metrics.RocCurve
+    totals: core_metrics.ClassTotals
+    level: float
+    rows: tuple[int, int]
+
+
+def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
+    """Return the model's full ROC curve on a part; raises NotFound."""
+    return curve_on(session, find(session, owner, ref), part)
+
+
+def curve_on(session: Session, model: Model, part: str) -> PartCurve:
+    """Return the full ROC curve of a model on a part; raises NotFound."""
+    measured = find_curve_on(session, model, part)
+    if measured is None:
+        raise no_curve(model, part)
+    return measured
+
+
+def find_curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
+    measured = repository.find_metrics(session, model.id, part)
+    curve = repository.find_curve(session, model.id, part)
+    if measured is None or curve is None:
+        return None
+    row = measured[0]
+    totals = core_metrics.ClassTotals(
+        row.positive_weight, row.negative_weight, row.positive_effective, row.negative_effective
+    )
+    rows = (row.positives, row.negatives)
+    return PartCurve(model, part, curve_of(curve), totals, row.level, rows)
+
+
+AXES: Mapping[str, tuple[str, str]] = {
+    "precision_recall": ("recall", "precision"),
+    "gains": ("share", "recall"),
+    "cost": ("weight", "cost"),
+    "histogram": ("score", "positives"),
+}
+"""What x and y of a curve of the list are."""
+
+
+def list_curve_on(
+    kind: ListCurveKind,
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    prevalence: float | None,
+) -> tuple[core_metrics.ListCurve, float | None]:
+    """Return a curve of the list from a stored curve, and the prevalence that it assumes; raises Invalid."""
+    if kind == "cost":
+        if prevalence is not None:
+            detail = (
+                f"prevalence is part of the weight of a cost curve: omit it, got {prevalence:g}"
+            )
+            raise invalid_query("prevalence", detail)
+        return core_metrics.list_curve(kind, curve, totals.prevalence), None
+    share = totals.prevalence if prevalence is None else prevalence
+    return core_metrics.list_curve(kind, curve, share), share
+
+
+MAX_BINS = 40
+"""Maximum number of bins of a histogram of scores: more are narrower than a plot can show."""
+
+
+def histogram_on(
+    curve: core_metrics.RocCurve, max_bins: int, prevalence: float | None
+) -> core_metrics.ScoreHistogram:
+    """Return the histogram of the scores of each class from a stored curve; raises Invalid for a prevalence."""
+    if prevalence is not None:
+        detail = f"a histogram shows each class separately: omit prevalence, got {prevalence:g}"
+        raise invalid_query("prevalence", detail)
+    return core_metrics.score_histogram(curve, min(max_bins, MAX_BINS))
+
+
+def invalid_query(parameter: str, detail: str) -> Invalid:
+    return Invalid(
+        detail, code="invalid_parameter", errors=[{"parameter": parameter, "detail": detail}]
+    )
+
+
+def no_curve(model: Model, part: str) -> NotFound:
+    if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
+        return NotFound(
+            f"model {model.id} was trained on a dataset of kind {model.kind}, so it has no ROC curve: see "
+            "GET …/metrics",
+            code="no_curve",
+        )
+    return NotFound(
+        f"model {model.id} has no {part} curve: "
+        f"it was trained with validation.method {model.validation.get('method')!r}",
+        code="no_curve",
+    )

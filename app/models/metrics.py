@@ -1,0 +1,329 @@
+"""Metrics of a model on a part of its data, by its kind; metrics by name and gains tables from a stored curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypedDict
+
+from app.models import repository
+from app.models.curves import PartCurve, find_curve_on, invalid_query, no_curve
+from app.models.objectives import metric_among, without_count
+from app.models.operating_points import ObjectiveCurves, find_objective_curves, objective_point
+from app.models.service import find, is_approximate
+from app.platform.documents import Interval as StoredInterval
+from app.platform.documents import ListMetrics
+from app.platform.errors import invalid
+from app.platform.sql import Session
+from app.platform.tables import DatasetKind, Model, ModelListMetrics, ModelMetrics, ModelPartialAuc
+from core import metrics as core_metrics
+from core.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from core.metrics.curve import Definition
+    from core.metrics.functionals.base import Metric
+
+REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
+
+
+@dataclass(frozen=True)
+class RocInput:
+    """What the metrics of rows with one label are computed from; the curve is None if the part has none."""
+
+    model: Model
+    part: str
+    row: ModelMetrics
+    windows: Sequence[ModelPartialAuc]
+    measured: PartCurve | None
+    objective: ObjectiveCurves | None
+    metric: Metric | None
+    lists: ListMetrics | None
+
+
+MetricsInput = RocInput | dict[str, Any]
+"""Metrics of pairs, of several labels and of grades are stored: nothing is computed."""
+
+
+def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]:
+    """Return AUC, partial AUCs and a few points of the curve on a part, with the counts of its rows.
+
+    For a model trained on pairs: the weighted fraction of pairs in order. For one with several labels: AUC and partial
+    AUCs of each, and their means.
+    """
+    return compute(find_input(session, find(session, owner, ref), part))
+
+
+def find_input(session: Session, model: Model, part: str) -> MetricsInput:
+    """Return what the metrics of a model on a part are computed from; raises NotFound."""
+    readers: dict[str, Callable[[Session, Model, str], dict[str, Any]]] = {
+        DatasetKind.PREFERENCES: _pair_metrics,
+        DatasetKind.MULTILABEL: _label_metrics,
+        DatasetKind.GRADED: _graded_metrics,
+    }
+    if (read := readers.get(model.kind)) is not None:
+        return read(session, model, part)
+    found = repository.find_metrics(session, model.id, part)
+    if found is None:
+        raise no_curve(model, part)
+    measured = find_curve_on(session, model, part)
+    return RocInput(
+        model,
+        part,
+        *found,
+        measured,
+        objective=find_objective_curves(session, model, part),
+        metric=None
+        if measured is None or model.query is not None
+        else _metric_of_objective(session, measured),
+        lists=lists_of(repository.find_list_metrics(session, model.id, part)),
+    )
+
+
+def compute(found: MetricsInput) -> dict[str, Any]:
+    """Return the metrics."""
+    if isinstance(found, dict):
+        return found
+    model, part, row, measured = found.model, found.part, found.row, found.measured
+    return {
+        "model_id": model.id,
+        "on": part,
+        "approximate": is_approximate(model, part),
+        "level": row.level,
+        "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
+        "gini": gini_of(row.auc, row.auc_low, row.auc_high),
+        "ks": None if measured is None else measured.curve.ks,
+        "pauc": [
+            {
+                "fpr_min": window.fpr_min,
+                "fpr_max": window.fpr_max,
+                "value": window.value,
+                "low": window.low,
+                "high": window.high,
+                "empirical": None
+                if measured is None
+                else core_metrics.empirical_area_of(
+                    measured.curve, measured.totals.negative, window.fpr_min, window.fpr_max
+                ),
+            }
+            for window in found.windows
+        ],
+        "tpr_at_fpr": []
+        if measured is None
+        else heights_of(measured.curve, measured.totals, measured.level),
+        "operating_point": objective_point(found.objective),
+        "metric": None if measured is None else _measured_metric(measured, found.metric),
+        "positives": row.positives,
+        "negatives": row.negatives,
+        "positive_weight": row.positive_weight,
+        "negative_weight": row.negative_weight,
+        "ties": row.ties,
+        "lists": found.lists,
+    }
+
+
+def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None:
+    """Return the metric of the model's objective on a part; None for areas and rates.
+
+    A count is of the validation rows; of the training rows it is the same fraction.
+    """
+    objective, rows = measured.model.objective, float(sum(measured.rows))
+    if "count" in objective and measured.part != "validation":
+        evaluated = repository.find_metrics(session, measured.model.id, "validation")
+        if evaluated is None:
+            return None
+        objective = without_count(objective, evaluated[0].positives + evaluated[0].negatives)
+    return metric_among(objective, rows)
+
+
+def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, Any] | None:
+    if metric is None:
+        return None
+    try:
+        found = core_metrics.measure_on_curve(
+            measured.curve, measured.totals, [metric], level=measured.level
+        )
+    except (
+        InvalidParameter
+    ):  # NDCG where each row was scored several times: a rank has no fractions
+        return None
+    return metric_record(found[0])
+
+
+def metric_record(found: core_metrics.MetricEstimate) -> dict[str, Any]:
+    """Return an estimate with its interval and its name as members of their own."""
+    return {**vars(found), **found.interval._asdict(), "metric": found.metric.name}
+
+
+def lists_of(row: ModelListMetrics | None) -> ListMetrics | None:
+    """Return the metrics within queries of a part; None if its rows have no queries."""
+    if row is None or row.queries is None:
+        return None
+    return {"level": row.level, "queries": row.queries, "metrics": row.metrics}
+
+
+class CurveHeight(TypedDict):
+    """The TPR at a false positive rate, with its interval."""
+
+    fpr: float
+    tpr: float
+    low: float
+    high: float
+
+
+def gini_of(value: float, low: float, high: float) -> StoredInterval:
+    """Return 2 AUC - 1 with its interval."""
+    return {"value": 2.0 * value - 1.0, "low": 2.0 * low - 1.0, "high": 2.0 * high - 1.0}
+
+
+def heights_of(
+    curve: core_metrics.RocCurve, totals: core_metrics.ClassTotals, level: float
+) -> list[CurveHeight]:
+    """Return the TPR at each of `REPORTED_FPRS`, with intervals."""
+    heights: list[CurveHeight] = []
+    for fpr in REPORTED_FPRS:
+        tpr, low, high = core_metrics.tpr_at_fpr_interval(curve, totals, fpr, level)
+        heights.append({"fpr": fpr, "tpr": tpr, "low": low, "high": high})
+    return heights
+
+
+def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    row = repository.find_pair_metrics(session, model.id, part)
+    if row is None:
+        raise no_curve(model, part)
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "pair_order": {"value": row.value, "low": row.low, "high": row.high},
+        "misrank_fraction": row.misrank_fraction,
+        "ties": row.ties,
+        "pairs": row.pairs,
+        "items": row.items,
+        "weight": row.weight,
+        "effective_pairs": row.effective_pairs,
+    }
+
+
+def _graded_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    row = repository.find_list_metrics(session, model.id, part)
+    if row is None:
+        raise no_curve(model, part)
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": row.level,
+        "grades": row.grades,
+        "lists": lists_of(row),
+        "order": row.order,
+    }
+
+
+def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    labels = repository.find_label_metrics(session, model.id, part)
+    if not labels:
+        raise no_curve(model, part)
+    measured = [label for label in labels if label.auc is not None]
+    windows = measured[0].partial_aucs if measured else []
+    return {
+        "model_id": model.id,
+        "on": part,
+        "level": labels[0].level,
+        "labels": [
+            {
+                "label": label.label,
+                "auc": label.auc,
+                "pauc": label.partial_aucs,
+                "positives": label.positives,
+                "negatives": label.negatives,
+                "ties": label.ties,
+            }
+            for label in labels
+        ],
+        "evaluated": len(measured),
+        "mean_auc": _mean([label.auc["value"] for label in measured if label.auc]),
+        "mean_pauc": [
+            {
+                "fpr_min": window["fpr_min"],
+                "fpr_max": window["fpr_max"],
+                "value": _mean([label.partial_aucs[k]["value"] for label in measured]),
+            }
+            for k, window in enumerate(windows)
+        ],
+    }
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+MAX_METRICS = 20
+"""Maximum number of metrics in a request."""
+
+
+MAX_SIZES = 100
+"""Maximum number of list sizes in a gains table."""
+
+
+def metrics_named(
+    names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
+) -> list[Metric]:
+    """Return the metrics of these names; raises Invalid with the name that is unknown or occurs twice.
+
+    The names are those of the query parameter `metric`, unless a `pointer` gives their place in the body. With
+    definition="empirical" the areas among them are the strict ones.
+    """
+    found: list[Metric] = []
+    for number, name in enumerate(names):
+        try:
+            metric = core_metrics.metric_named(name)
+            if definition == "empirical" and isinstance(metric, core_metrics.WindowArea):
+                metric = core_metrics.EmpiricalArea(metric.fpr_min, metric.fpr_max)
+            if metric in found:
+                raise InvalidParameter(f"metrics must differ; {metric.name} occurs twice")
+        except InvalidParameter as error:
+            if pointer is None:
+                raise invalid_query("metric", str(error)) from error
+            raise invalid(f"{pointer}/{number}", str(error), code="invalid_parameter") from error
+        found.append(metric)
+    return found
+
+
+def measured_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    names: Sequence[str],
+    level: float,
+    definition: Definition = "interpolated",
+    *,
+    fixed_prevalence: bool = False,
+) -> tuple[core_metrics.MetricEstimate, ...]:
+    """Return the metrics of these names, from a stored curve; raises Invalid."""
+    metrics = metrics_named(names, definition=definition)
+    try:
+        return core_metrics.measure_on_curve(
+            curve, totals, metrics, level=level, fixed_prevalence=fixed_prevalence
+        )
+    except InvalidParameter as error:
+        raise invalid_query("metric", str(error)) from error
+
+
+def gains_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    level: float,
+    *,
+    shares: Sequence[float],
+    counts: Sequence[int],
+    prevalence: float | None,
+) -> tuple[core_metrics.Gain, ...]:
+    """Return the gains table of a stored curve; raises Invalid."""
+    try:
+        return core_metrics.gains_on_curve(
+            curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence
+        )
+    except InvalidParameter as error:
+        named = str(error).split()[0]
+        parameter = named if named in ("share", "prevalence") else "count"
+        raise invalid_query(parameter, str(error)) from error

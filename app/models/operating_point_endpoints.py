@@ -1,0 +1,232 @@
+"""/v1/models/{ref}/operating-point(s): thresholds and their rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.http.dependencies import CallerDep, ContextDep, from_query
+from app.http.responses import json_response
+from app.models import calibrations, curves, operating_points
+from app.models.curve_endpoints import CurvePart, of_part
+from app.models.curves import PartCurve
+from app.models.operating_point_schemas import (
+    OperatingPoint,
+    OperatingPoints,
+)
+from app.platform.errors import Invalid
+from app.platform.sql import Session
+from app.platform.tables import ModelCalibration
+from core import metrics
+
+if TYPE_CHECKING:
+    from core.metrics import Costs, Guarantee
+    from core.metrics import OperatingPoint as CurvePoint
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+
+@dataclass(frozen=True)
+class CostTerms:
+    """The costs of both errors, and the fraction of positives among future rows."""
+
+    cost_false_positive: Annotated[
+        float | None,
+        Query(
+            ge=0,
+            allow_inf_nan=False,
+            description="Cost of a false positive: a negative row that is flagged.",
+        ),
+    ] = None
+    cost_false_negative: Annotated[
+        float | None,
+        Query(
+            ge=0,
+            allow_inf_nan=False,
+            description="Cost of a false negative: a positive row that is not flagged.",
+        ),
+    ] = None
+    prevalence: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            lt=1,
+            description="Fraction of positives among future rows. Default: that of the data.",
+        ),
+    ] = None
+
+    def costs(self) -> Costs | None:
+        """Return both costs, or None; raises Invalid if only one of them is given."""
+        false_positive, false_negative = self.cost_false_positive, self.cost_false_negative
+        if false_positive is not None and false_negative is not None:
+            return metrics.Costs(false_positive, false_negative)
+        if false_positive is None and false_negative is None:
+            return None
+        absent = "cost_false_positive" if false_positive is None else "cost_false_negative"
+        detail = f"{absent} is missing: the two costs must be given together"
+        raise Invalid(detail, errors=[{"parameter": absent, "detail": detail}])
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `core.metrics.operating_point`."""
+        return {"costs": self.costs(), "prevalence": self.prevalence}
+
+
+CostTermsDep = Annotated[CostTerms, from_query(CostTerms)]
+
+
+Flagged = Annotated[
+    float | None,
+    Query(
+        ge=0,
+        le=1,
+        description="Maximum fraction of the rows to flag: returns the lowest threshold that flags no more. With "
+        "costs, it returns the cheapest such threshold. All thresholds of the curve are considered.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class CutoffQuery:
+    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or of least cost; and the confidence with
+    which the rate is guaranteed.
+    """
+
+    terms: CostTermsDep
+    fpr: Annotated[
+        float | None,
+        Query(
+            ge=0,
+            le=1,
+            description="Maximum FPR: returns the threshold with the highest TPR at no more than this FPR.",
+        ),
+    ] = None
+    tpr: Annotated[
+        float | None,
+        Query(
+            ge=0,
+            le=1,
+            description="Minimum TPR: returns the threshold with the lowest FPR at no less than this TPR.",
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        Query(allow_inf_nan=False, description="Flag every row with a score of at least this."),
+    ] = None
+    flagged: Flagged = None
+    confidence: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            lt=1,
+            description="Guarantee `fpr` or `tpr` for future rows with this confidence, instead of reading it off "
+            "these rows. The threshold is then more conservative. Returns an error that says how many "
+            "rows are needed if there are too few.",
+        ),
+    ] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `core.metrics.operating_point`."""
+        return {
+            "fpr": self.fpr,
+            "tpr": self.tpr,
+            "threshold": self.threshold,
+            "flagged": self.flagged,
+            **self.terms.keywords(),
+        }
+
+
+CutoffQueryDep = Annotated[CutoffQuery, from_query(CutoffQuery)]
+
+
+@router.get("/{ref}/operating-point", summary="Read an operating point")
+@needs("read")
+async def read_operating_point(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    query: CutoffQueryDep,
+    on: CurvePart = "validation",
+) -> OperatingPoint:
+    """Return a threshold with its rates, precision, lift and cost, with confidence intervals. Pass one of `fpr`, `tpr`,
+    `threshold` and `flagged`, or only both costs for the threshold with the lowest cost. With costs, the response has
+    the mean cost per row. With `confidence` the rate is guaranteed: see `guarantee`.
+    """
+
+    def work() -> OperatingPoint:
+        of = context.db.reading(curves.roc, caller.owner, ref, on)
+        found = operating_points.cutoff_on(of, confidence=query.confidence, **query.keywords())
+        return operating_point_of(of, *found)
+
+    return await context.compute(caller.owner, work)
+
+
+def operating_point_of(
+    measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None
+) -> OperatingPoint:
+    """Return an operating point on a part of a model's data, and its guarantee."""
+    return OperatingPoint.model_validate(
+        {**of_part(measured), **vars(point), "guarantee": guarantee}
+    )
+
+
+MaxCutoffs = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
+
+
+@router.get(
+    "/{ref}/operating-points",
+    response_model=OperatingPoints,
+    summary="List operating points",
+)
+@needs("read")
+async def read_operating_points(
+    *,
+    ref: str,
+    context: ContextDep,
+    caller: CallerDep,
+    terms: CostTermsDep,
+    on: CurvePart = "validation",
+    points: MaxCutoffs = 200,
+    flagged: Flagged = None,
+) -> Response:
+    """Return many thresholds at once, each with the same metrics as `…/operating-point`, for example for a slider. Half
+    of them are evenly spaced along the curve. The other half are evenly spaced in log FPR, for the top of the list.
+    """
+
+    def read(
+        session: Session,
+    ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None]:
+        measured = curves.roc(session, caller.owner, ref, on)
+        found = operating_points.find_cutoffs_input(session, measured, points)
+        return found, calibrations.find_served(session, measured.model)
+
+    def work() -> Response:
+        found, calibration = context.db.reading(read)
+        along = operating_points.cutoffs_along(
+            found, max_points=points, flagged=flagged, **terms.keywords()
+        )
+        return json_response(operating_points_of(along, calibration))
+
+    return await context.compute(caller.owner, work)
+
+
+def operating_points_of(
+    along: operating_points.CutoffsAlong, calibration: ModelCalibration | None
+) -> OperatingPoints:
+    """Return the points along a curve with the calibrated probabilities of their thresholds."""
+    of = along.of
+    thresholds = [point.threshold for point in along.points]
+    return OperatingPoints.model_validate(
+        {
+            **vars(along),
+            **of_part(of),
+            "level": of.level,
+            "exact": len(along.points) == len(of.curve),
+            "total_points": len(of.curve),
+            "probabilities": calibrations.probabilities_at(calibration, thresholds),
+        }
+    )

@@ -1,0 +1,220 @@
+"""Operating points over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, model_validator
+
+from app.http.schemas import EvaluationId, FiniteOrNull, Interval, Level, ModelId, Resource, one_of
+from app.models.curve_schemas import APPROXIMATE, OnPart
+
+if TYPE_CHECKING:
+    from core import metrics
+
+
+class Cost(Interval):
+    """Mean cost per row at this threshold."""
+
+    flag_none: float = Field(description="Mean cost per row if no row is flagged.")
+    flag_all: float = Field(description="Mean cost per row if every row is flagged.")
+    false_positive: float = Field(description="Cost of a false positive, as requested.")
+    false_negative: float = Field(description="Cost of a false negative, as requested.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, cost: Any) -> Any:
+        """Take a `core.metrics.ExpectedCost`, whose costs and interval are members of their own."""
+        if isinstance(cost, dict):
+            return cost
+        return {**vars(cost), **vars(cost.costs), **cost.a_row._asdict()}
+
+
+class Cutoff(Resource):
+    """A cutoff: a threshold, and the rates that result from flagging every row with at least this score."""
+
+    threshold: FiniteOrNull = Field(
+        description="Lowest score that is flagged. Null: no row is flagged."
+    )
+    fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
+    tpr: Interval = Field(description="Fraction of the positives that are flagged.")
+    precision: Interval = Field(
+        description="Fraction of the flagged rows that are positive, at this `prevalence`."
+    )
+    lift: Interval = Field(
+        description="`precision` divided by `prevalence`. Random flagging has a lift of 1."
+    )
+    flagged: Interval = Field(
+        description="Fraction of all rows that are flagged, at this `prevalence`."
+    )
+    threshold_low: FiniteOrNull = Field(
+        description="Lower end of a confidence interval for the threshold that has the requested rate, or the "
+        "lowest cost, in the population. Null: the data set no limit."
+    )
+    threshold_high: FiniteOrNull = Field(
+        description="Upper end of that interval. Null: the data set no limit."
+    )
+    prevalence: float = Field(
+        description="Fraction of positives that precision, lift and cost assume. Default: that of the data."
+    )
+    tpr_at_fpr: Interval | None = Field(
+        description="The TPR at exactly the requested `fpr`. The interval includes the uncertainty of the "
+        "threshold. Null if no `fpr` was requested."
+    )
+    fpr_at_tpr: Interval | None = Field(
+        description="The FPR at exactly the requested `tpr`. Null if no `tpr` was requested."
+    )
+    cost: Cost | None = Field(description="Mean cost per row. Null if no costs were given.")
+
+
+class RateGuarantee(Resource):
+    """The guarantee of a threshold for future rows from the same population."""
+
+    rate: Annotated[str, one_of(("fpr", "tpr"))] = Field(description="The guaranteed rate.")
+    limit: float = Field(
+        description="The guaranteed limit: the FPR is at most this, or the TPR is at least this."
+    )
+    confidence: float = Field(
+        description="Probability, over samples like this one, with which the guarantee holds at least."
+    )
+    rows: int = Field(
+        description="Number of rows that the guarantee is based on: negatives for an FPR, positives for a TPR."
+    )
+    needed: int = Field(
+        description="Smallest number of these rows with which any threshold can be guaranteed."
+    )
+    errors: int = Field(
+        description="Largest number of these rows that the threshold may get wrong: negatives flagged or "
+        "positives missed."
+    )
+    broken: float = Field(
+        description="Upper bound on the probability that the guarantee fails: at most 1 − `confidence`."
+    )
+
+
+class OperatingPoint(Cutoff):
+    """One threshold and its consequences on one part of the data."""
+
+    guarantee: RateGuarantee | None = Field(
+        default=None, description="The guarantee. Null if no `confidence` was requested."
+    )
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+TOGETHER, EACH = "together", "each"
+
+
+TOGETHER_OR_EACH = (TOGETHER, EACH)
+
+
+CUTOFFS_BY_GROUP = (
+    "Each cutoff applies only to the rows of its group. Check whether a cutoff that depends on "
+    "the group is allowed."
+)
+
+
+class GroupGuarantee(Resource):
+    """A cutoff for the rows of one group, with a guarantee within that group."""
+
+    value: str | None = Field(
+        description="Value of the column as text. Null: the rows without a value."
+    )
+    threshold: float | None = Field(
+        description="Lowest score that is flagged in this group. Null if the group has too few rows."
+    )
+    rows: int = Field(
+        description="Number of rows of the group that the guarantee is based on: negatives for an FPR, positives "
+        "for a TPR."
+    )
+    needed: int = Field(
+        description="Smallest number of these rows with which a cutoff can be guaranteed."
+    )
+    errors: int | None = Field(
+        description="Largest number of these rows that the cutoff may get wrong. Null without a cutoff."
+    )
+    broken: float | None = Field(
+        description="Upper bound on the probability that the guarantee fails in this group. Null without a "
+        "cutoff."
+    )
+    fpr: Interval | None = Field(
+        description="FPR of the cutoff in the group. Null if there is no cutoff, if the group has no negatives, "
+        "or if their weights differ."
+    )
+    tpr: Interval | None = Field(
+        description="TPR of the cutoff in the group. Null if there is no cutoff, if the group has no positives, "
+        "or if their weights differ."
+    )
+
+
+class GuaranteesByGroup(Resource):
+    """Cutoffs by group, all with the same guarantee."""
+
+    column: str = Field(description="The column that defines the groups.")
+    by_group: Annotated[str, one_of(TOGETHER_OR_EACH)] = Field(
+        description="`together`: all guarantees hold at once with the confidence. `each`: each guarantee holds "
+        "separately with the confidence."
+    )
+    threshold: float | None = Field(
+        description="One cutoff whose guarantee holds in every group. Null if a group has too few rows."
+    )
+    groups: list[GroupGuarantee] = Field(description="The cutoff of each group.")
+    note: str = Field(description="A caution about cutoffs by group.")
+
+
+class EvaluationOperatingPoint(Cutoff):
+    """One threshold and its consequences on the rows of an evaluation."""
+
+    guarantee: RateGuarantee | None = Field(
+        default=None, description="The guarantee. Null if no `confidence` was requested."
+    )
+    evaluation_id: EvaluationId
+    model_id: ModelId
+    groups: GuaranteesByGroup | None = Field(
+        default=None, description="Cutoffs by group. Null unless `by_group` was requested."
+    )
+
+
+class OperatingPoints(Resource):
+    """Thresholds along the ROC curve of one part of the data, from flagging no row to flagging all rows."""
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+    level: Level = Field(description="Confidence level of each interval by itself.")
+    exact: bool = Field(description="False if points of the curve were omitted.")
+    total_points: int = Field(description="Number of points of the full curve.")
+    least_cost: int | None = Field(
+        description="Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."
+    )
+    of_objective: int | None = Field(
+        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for "
+        "other objectives."
+    )
+    of_flagged: int | None = Field(
+        description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of "
+        "the rows. Null if `flagged` was not given."
+    )
+    of_aliases: dict[str, int] = Field(
+        description="Alias → index in `points`, from 0, of the point that flags the same rows. Only aliases with "
+        "a cutoff; if there are more than 20, the most recently moved."
+    )
+    probabilities: list[float | None] | None = Field(
+        description="For each entry of `points`, the calibrated probability of a row with exactly this score; "
+        "null where no row is flagged. Null if the model has no calibration."
+    )
+    points: list[Cutoff] = Field(
+        description="The thresholds with their rates, from flagging no row to flagging all rows."
+    )
+
+
+def point_of(point: metrics.OperatingPoint) -> Cutoff:
+    """Return an operating point as a response."""
+    return Cutoff.model_validate(point)
+
+
+def guarantee_of(guarantee: metrics.Guarantee | None) -> RateGuarantee | None:
+    """Return a guarantee as a response."""
+    return None if guarantee is None else RateGuarantee.model_validate(guarantee)

@@ -1,0 +1,226 @@
+"""Thresholds on a stored curve: at a rate, with a guarantee, along the curve, and for the objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.models import repository
+from app.models.curves import PartCurve, find_curve_on, invalid_query
+from app.models.objectives import target_fpr
+from app.models.service import VALIDATION, is_approximate
+from app.platform.documents import AliasCutoff
+from app.platform.errors import Invalid
+from app.platform.sql import Session
+from app.platform.tables import Model
+from core import metrics as core_metrics
+from core.errors import InvalidParameter
+
+
+def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
+    """Return the score from which a cutoff flags, inf if it flags none; None without a cutoff."""
+    if cutoff is None:
+        return None
+    return math.inf if cutoff["threshold"] is None else cutoff["threshold"]
+
+
+def cutoff_on(
+    measured: PartCurve, *, confidence: float | None, **terms: Any
+) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
+    """Return the operating point at a false or true positive rate, a threshold, or the least cost.
+
+    With a confidence, the rate is guaranteed in the population, and the guarantee is returned, too. `terms` are the
+    keywords of `core.metrics.operating_point`.
+    """
+    part = measured.part
+    if confidence is None:
+        return point_on(measured, **terms), None
+    if part != VALIDATION:
+        detail = f"on must be {VALIDATION} with confidence: a guarantee requires held-out rows"
+        raise no_guarantee("on", f"{detail}, got {part}")
+    if is_approximate(measured.model, part):
+        raise no_guarantee(
+            "confidence",
+            f"a cutoff of model {measured.model.id} cannot be guaranteed, because it was cross-validated: "
+            "its scores belong to rows that it was trained on. Evaluate it on other rows, and request the "
+            "operating point of that evaluation",
+        )
+    found = guaranteed_on(
+        measured.curve, measured.totals, measured.rows, measured.level, confidence, **terms
+    )
+    return found.point, found.guarantee
+
+
+def guaranteed_on(
+    curve: core_metrics.RocCurve,
+    totals: core_metrics.ClassTotals,
+    rows: tuple[int, int],
+    level: float,
+    confidence: float,
+    *,
+    fpr: float | None,
+    tpr: float | None,
+    threshold: float | None,
+    flagged: float | None = None,
+    **terms: Any,
+) -> core_metrics.GuaranteedPoint:
+    """Return the cutoff with a guarantee, from a stored curve of rows that the model was not trained on.
+
+    Raises Invalid, with the number of rows that are needed, if no cutoff can be guaranteed.
+    """
+    for name, given in (("threshold", threshold), ("flagged", flagged)):
+        if given is not None:
+            raise no_guarantee(name, f"{name} cannot be combined with confidence, got {given:g}")
+    if fpr is None and tpr is None and terms.get("costs") is not None:
+        raise invalid_query(
+            "confidence",
+            "confidence guarantees fpr or tpr: pass one of them, not only costs",
+        )
+    try:
+        return core_metrics.guaranteed_point_on_curve(
+            curve, totals, rows, fpr=fpr, tpr=tpr, confidence=confidence, level=level, **terms
+        )
+    except core_metrics.TooFewRows as error:
+        raise no_guarantee(
+            "tpr" if fpr is None else "fpr", str(error), code=error.code, needed=error.needed
+        ) from error
+    except core_metrics.NoGuarantee as error:
+        raise no_guarantee("confidence", str(error)) from error
+    except InvalidParameter as error:
+        raise invalid_query("tpr" if fpr is None else "fpr", str(error)) from error
+
+
+def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
+    """Return the error that a guarantee is impossible; `more` are further members of it."""
+    return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
+
+
+MAX_ALIAS_CUTOFFS = 20
+"""Maximum number of aliases whose cutoffs are among the operating points along a curve."""
+
+
+@dataclass(frozen=True)
+class CutoffsAlong:
+    """Operating points along a curve, those that flag fewest first.
+
+    `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
+    """
+
+    of: PartCurve
+    points: list[core_metrics.OperatingPoint]
+    least_cost: int | None
+    of_objective: int | None
+    of_flagged: int | None
+    of_aliases: dict[str, int]
+
+
+class CutoffsInput(NamedTuple):
+    """What operating points along a curve are computed from; `aliases` are those of the model that flag rows."""
+
+    of: PartCurve
+    objective: ObjectiveCurves | None
+    aliases: Sequence[tuple[str, AliasCutoff]]
+
+
+def find_cutoffs_input(session: Session, measured: PartCurve, max_points: int) -> CutoffsInput:
+    """Return what `cutoffs_along` needs."""
+    model = measured.model
+    most = min(MAX_ALIAS_CUTOFFS, max_points // 2)
+    return CutoffsInput(
+        measured,
+        find_objective_curves(session, model, measured.part),
+        repository.flagging(session, model.owner, model.id, most),
+    )
+
+
+def cutoffs_along(
+    found: CutoffsInput,
+    *,
+    max_points: int,
+    costs: core_metrics.Costs | None,
+    prevalence: float | None,
+    flagged: float | None = None,
+) -> CutoffsAlong:
+    """Return operating points along a curve. Among them are that of the objective, the least costly one, the best that
+    flags at most `flagged` of the rows, and the cutoffs of the aliases of the model.
+    """
+    measured = found.of
+    curve, totals = measured.curve, measured.totals
+    required: dict[str, int] = {}
+
+    def place(threshold: float) -> int:
+        """Return the index of the point that flags the same rows as this threshold."""
+        return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
+
+    if costs is not None:
+        fraction = totals.prevalence if prevalence is None else prevalence
+        required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
+    chosen = objective_point(found.objective)
+    if chosen is not None:
+        required["of_objective"] = place(chosen.threshold)
+    if flagged is not None:
+        best = point_on(measured, flagged=flagged, costs=costs, prevalence=prevalence)
+        required["of_flagged"] = place(best.threshold)
+    of_aliases = {
+        alias: 0 if cutoff["threshold"] is None else place(cutoff["threshold"])
+        for alias, cutoff in found.aliases
+    }
+    kept = [*required.values(), *of_aliases.values()]
+    indices = core_metrics.cutoffs_along(curve, max_points, kept)
+    points = core_metrics.operating_points_on_curve(
+        curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
+    )
+    at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
+    by_alias = {name: int(np.searchsorted(indices, index)) for name, index in of_aliases.items()}
+    return CutoffsAlong(
+        measured,
+        points,
+        at.get("least_cost"),
+        at.get("of_objective"),
+        at.get("of_flagged"),
+        by_alias,
+    )
+
+
+class ObjectiveCurves(NamedTuple):
+    """The curves of the operating point of the objective `tpr`: its threshold is chosen on one, its rates are those on
+    the other.
+    """
+
+    fpr: float
+    chosen_on: PartCurve
+    shown_on: PartCurve
+
+
+def find_objective_curves(
+    session: Session, model: Model, part: str = VALIDATION
+) -> ObjectiveCurves | None:
+    """Return the curves of the operating point of the model's objective on a part: the threshold is chosen on the
+    validation rows. None for objectives other than `tpr`, and without these curves.
+    """
+    fpr = target_fpr(model.objective)
+    if fpr is None or (chosen_on := find_curve_on(session, model, VALIDATION)) is None:
+        return None
+    shown_on = chosen_on if part == VALIDATION else find_curve_on(session, model, part)
+    return None if shown_on is None else ObjectiveCurves(fpr, chosen_on, shown_on)
+
+
+def objective_point(curves: ObjectiveCurves | None) -> core_metrics.OperatingPoint | None:
+    """Return the operating point of the objective."""
+    if curves is None:
+        return None
+    chosen = point_on(curves.chosen_on, fpr=curves.fpr)
+    if curves.shown_on is curves.chosen_on:
+        return chosen
+    return point_on(curves.shown_on, threshold=chosen.threshold)
+
+
+def point_on(measured: PartCurve, **terms: Any) -> core_metrics.OperatingPoint:
+    """Return an operating point of a stored curve; `terms` are the keywords of `core.metrics.operating_point`."""
+    return core_metrics.operating_point_on_curve(
+        measured.curve, measured.totals, level=measured.level, **terms
+    )

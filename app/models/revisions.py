@@ -1,0 +1,40 @@
+"""Revisions of aliases and reason codes: a change names the revision that the caller has seen."""
+
+from __future__ import annotations
+
+from app.platform.errors import Invalid, PreconditionFailed, PreconditionRequired
+from app.platform.tables import ModelAlias, ReasonCodes
+
+
+def check_revision(
+    shown: str,
+    current: ModelAlias | ReasonCodes | None,
+    if_revision: int | None,
+    must_be_new: bool,
+) -> None:
+    """Raise PreconditionFailed or PreconditionRequired unless the caller has seen the current revision."""
+    if current is None:
+        raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
+    if must_be_new:
+        raise PreconditionFailed(f"{shown} already exists, at revision {current.revision}")
+    if if_revision is None:
+        raise PreconditionRequired(
+            f'{shown} exists: send If-Match: "{current.revision}" to change this revision'
+        )
+    if if_revision != current.revision:
+        raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
+
+
+def revision_of(if_match: str | None) -> int | None:
+    if if_match is None:
+        return None
+    text = if_match.strip().strip('"')
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"If-Match must be the ETag that was read, got {if_match[:100]!r}")
+    return int(text)
+
+
+def must_be_new_of(if_none_match: str | None) -> bool:
+    if if_none_match not in (None, "*"):
+        raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
+    return if_none_match == "*"
