@@ -12,7 +12,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations, recalibration
 from app.evaluation.checks import check_model
 from app.evaluation.groups import BY_GROUP
-from app.evaluation.schemas import Fit, Fits, ModelCheck, ModelChecks
+from app.evaluation.schemas import Fit, Fits, ModelChecks
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
@@ -101,11 +101,11 @@ def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChe
     read: for the last three, evaluate the model on newer rows and by groups.
     """
     model, found = context.db.reading(check_model, caller.owner, ref)
-    told = {each.passed for each in found}
+    passed = {each.passed for each in found}
     return ModelChecks(
         model_id=model.id,
-        passed=False if False in told else None if None in told else True,
-        checks=[ModelCheck(**vars(each)) for each in found],
+        passed=False if False in passed else None if None in passed else True,
+        checks=found,
     )
 
 

@@ -6,9 +6,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from app.evaluation import margins
 from app.evaluation.amounts import BY_AMOUNT, Amounts
-from app.evaluation.checks import CheckName, Evidence
+from app.evaluation.checks import ModelCheck
 from app.evaluation.groups import BY_GROUP, MAX_PROTECTED, PROTECTED, Groups
 from app.evaluation.service import (
     CURVE_POINTS,
@@ -1015,44 +1014,6 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
     if shown.amounts is not None:
         shown.amounts.curve = []
     return shown
-
-
-class ModelCheck(Resource):
-    """One check of a model, based on stored results."""
-
-    name: Annotated[str, one_of(get_args(CheckName))] = Field(
-        description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
-        "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
-        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
-        "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
-        "evaluation by groups found no difference and excludes differences larger than `margin`."
-    )
-    passed: bool | None = Field(
-        description="True or false. Null if no stored result answers the question, or if there are too few rows "
-        "to decide; `words` says what is missing."
-    )
-    words: Words
-    evaluation_id: str | None = Field(
-        description="The evaluation that the result is based on. Null without one."
-    )
-    evidence: Annotated[str, one_of(get_args(Evidence))] | None = Field(
-        description="Rows that the result is based on. `validation`: the validation rows of the training. "
-        "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this "
-        "does not test later rows. `later_rows`: the last time window of the validation, with a "
-        "calibration of the windows before. `evaluation`: the rows of `evaluation_id`. Null without "
-        "evidence."
-    )
-    margin: float | None = Field(
-        description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
-        f"fraction of ordered pairs: {margins.AREA:g}, or less for weak models. `probabilities`: {margins.LOG_ODDS:g} "
-        f"in level, slope and shape. `groups`: {margins.BETWEEN_GROUPS:g} between the AUC, TPR or FPR of two groups, "
-        f"and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks."
-    )
-    more_rows: int | None = Field(
-        description="If there are too few rows: the number of additional rows that would decide with probability "
-        "0.8, if nothing changes and their variance stays the same (pairs, for a model of pairs). "
-        "Null if no number of rows would decide, or if it is unknown."
-    )
 
 
 class ModelChecks(Resource):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from app import __version__
-from app.evaluation.schemas import ModelCheck
+from app.evaluation.checks import ModelCheck
 from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
 from app.models.schemas import (
@@ -145,7 +145,7 @@ def report_of(facts: Facts) -> Report:
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
         warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
-        checks=[ModelCheck.model_validate(each) for each in facts.checks],
+        checks=list(facts.checks),
         decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
             RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
