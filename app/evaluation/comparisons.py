@@ -14,7 +14,7 @@ from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
-from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amounts
+from app.evaluation.amounts import AmountSpec, costs_of, read_amounts
 from app.evaluation.metrics import EvaluatedModel, Overlap, load_ranker, model_of, read_rows
 from app.evaluation.service import (
     CURVE_POINTS,
@@ -32,7 +32,7 @@ from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
-from app.platform.documents import DatasetLineage, TableFile
+from app.platform.documents import DatasetLineage, TableFile, document_of
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
@@ -337,10 +337,10 @@ def _compared(
 ) -> Json:
     return {
         "values": [
-            {"model_id": name, **value._asdict()}
+            {"model_id": name, **document_of(value)}
             for name, value in zip(names, of.values, strict=True)
         ],
-        "differences": [vars(difference) for difference in of.differences],
+        "differences": document_of(of.differences),
         "p_value": of.joint_p_value,
     }
 
@@ -364,10 +364,10 @@ def _compare_costs(
     )
     return {
         "models": [
-            {"model_id": name, **least_cost(each)}
+            {"model_id": name, **document_of(each)}
             for name, each in zip(names, found.reports, strict=True)
         ],
-        "differences": [vars(difference) for difference in found.differences],
+        "differences": document_of(found.differences),
     }
 
 

@@ -16,7 +16,7 @@ from app.datasets import repository as datasets
 from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import drift, metrics, repository
-from app.evaluation.amounts import BY_AMOUNT, AmountSpec
+from app.evaluation.amounts import BY_AMOUNT, AmountSpec, measure_amounts
 from app.evaluation.drift import Remembered
 from app.evaluation.groups import (
     BY_GROUP,
@@ -24,6 +24,7 @@ from app.evaluation.groups import (
     Grouping,
     adjust_together,
     grouping_of,
+    measure_groups,
     protected_groupings,
     split_scores,
 )
@@ -265,38 +266,27 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     found = measure.metrics(windows, payload["level"], payload["threshold"])
     curve = group_scores = None
     if isinstance(measure, BipartiteMeasure):
-        served = None
+        served = probability = None
+        table = payload["table"]["path"]
         if (stored := payload["calibration"]) is not None:
             served = calibrations.read_file(stored, workdir)
             reliable = measure.reliability(served, payload["level"])
+            probability = served.calibration.probability(measure.scores)
             found["calibration"] = {"version": served.version, **reliable}
             found["decision_curve"] = measure.decision_curve(served, payload["level"])
+        rows = measure.table, measure.scores, table
+        how = payload["level"], payload["threshold"], probability
         if (grouping := payload["grouping"]) is not None:
-            table = payload["table"]["path"]
-            found[BY_GROUP] = measure.by_group(
-                table, grouping, windows, payload["level"], payload["threshold"], served
-            )
+            found[BY_GROUP] = measure_groups(*rows, grouping, windows, *how)
             if (scores := measure.group_scores(table, grouping)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
-        by_protected = [
-            measure.by_group(
-                payload["table"]["path"],
-                each,
-                windows,
-                payload["level"],
-                payload["threshold"],
-                served,
-            )
-            for each in payload["protected"]
-        ]
+        by_protected = [measure_groups(*rows, each, windows, *how) for each in payload["protected"]]
         if by_protected:
             adjust_together(by_protected, payload["level"])
             found[PROTECTED] = by_protected
         if (amounts := payload["amounts"]) is not None:
-            found[BY_AMOUNT] = measure.by_amount(
-                payload["table"]["path"], amounts, payload["level"], payload["threshold"], served
-            )
+            found[BY_AMOUNT] = measure_amounts(*rows, amounts, *how)
         curve = _CURVE_FILE
         models.write_curve(workdir / curve, measure.curve)
     drifted = None

@@ -8,6 +8,9 @@ Never change a stored key: old rows must stay readable. `NotRequired` marks keys
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -15,6 +18,21 @@ from typing_extensions import TypedDict  # Pydantic asks for this one before Pyt
 
 Parameters = dict[str, Any]
 """An algorithm's parameters by name. What each may be, its estimator's signature says."""
+
+
+def document_of(found: Any) -> Any:
+    """Return a result of `core` as a document: dataclasses and named tuples as objects, numbers that are not finite as
+    null.
+    """
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    if is_dataclass(found):
+        return {each.name: document_of(getattr(found, each.name)) for each in fields(found)}
+    if hasattr(found, "_asdict"):
+        found = found._asdict()
+    if isinstance(found, Mapping):
+        return {name: document_of(value) for name, value in found.items()}
+    return list(map(document_of, found)) if isinstance(found, list | tuple) else found
 
 
 CandidateState = Literal["chosen", "left", "failed", "untried"]
