@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from typing_extensions import TypedDict
 
 from app.datasets.matrices import Table
 from app.evaluation.groups import usable_column
+from app.evaluation.requests import ComparisonRequest, EvaluationRequest
 from app.platform.documents import document_of
 from app.platform.errors import counted, invalid, shown
 from app.platform.sql import Json
@@ -35,48 +35,40 @@ HELD_OUT = (
 
 
 class AmountSpec(TypedDict):
-    """What a job measures by money: the column of amounts, and what errors cost."""
+    """The column of amounts, and the costs of errors: `review`, and `fixed` and `rate` of each price."""
 
     column: str | None
     costs: Json | None
 
 
-@dataclass(frozen=True)
-class Amounts:
-    """The column of amounts, and the costs as they were asked for: `review`, and `fixed` and `rate` of each price."""
-
-    column: str | None = None
-    costs: Mapping[str, Any] | None = None
-
-    def spec(self) -> AmountSpec | None:
-        """Return what the job measures; None if nothing was asked for."""
-        if self == NO_AMOUNTS:
-            return None
-        return {"column": self.column, "costs": None if self.costs is None else dict(self.costs)}
+def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | None:
+    """Return what the job measures; None if the request names neither amounts nor costs."""
+    costs = None if request.costs is None else request.costs.model_dump()
+    if request.amount is None and costs is None:
+        return None
+    return {"column": request.amount, "costs": costs}
 
 
-NO_AMOUNTS = Amounts()
-
-
-def check_amounts(dataset: Dataset, asked: Amounts) -> None:
+def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonRequest) -> None:
     """Raise Invalid for a column that holds no amounts, and for costs that decide nothing."""
-    if asked == NO_AMOUNTS:
+    asked = amounts_of(request)
+    if asked is None:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = f"amount and costs require rows with one label; dataset {dataset.id} is of kind {dataset.kind}"
-        pointer = "/amount" if asked.column is not None else "/costs"
+        pointer = "/amount" if asked["column"] is not None else "/costs"
         raise invalid(pointer, detail, code="wrong_kind")
-    if asked.costs is not None:
+    if asked["costs"] is not None:
         try:
-            costs = costs_of(asked.costs)
+            costs = costs_of(asked["costs"])
         except InvalidParameter as error:
             raise invalid("/costs", str(error)) from error
-        if costs.need_amounts and asked.column is None:
+        if costs.need_amounts and asked["column"] is None:
             raise invalid(
                 "/amount", "a cost has a rate per unit of the amount: name the column in amount"
             )
-    if asked.column is not None:
-        _check_column(dataset, asked.column)
+    if asked["column"] is not None:
+        _check_column(dataset, asked["column"])
 
 
 def costs_of(asked: Mapping[str, Any]) -> metrics.AmountCosts:

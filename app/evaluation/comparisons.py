@@ -14,11 +14,11 @@ from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
-from app.evaluation.amounts import AmountSpec, costs_of, read_amounts
+from app.evaluation.amounts import AmountSpec, amounts_of, costs_of, read_amounts
 from app.evaluation.metrics import EvaluatedModel, Overlap, load_ranker, model_of, read_rows
+from app.evaluation.requests import ComparisonRequest
 from app.evaluation.service import (
     CURVE_POINTS,
-    ComparisonInputs,
     Seen,
     check_comparison,
     how_seen,
@@ -41,7 +41,6 @@ from app.training.interpretation import score
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
-    from app.datasets.matrices import Table
     from core.base.ranker import Floats
 
 
@@ -106,7 +105,7 @@ class ComparisonResult(Work):
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: ComparisonInputs
+    session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
     """Check, and write the comparison and its job into the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
@@ -118,7 +117,7 @@ def submit(
         "metrics": [*request.metrics],
         "seen": seen,
     }
-    if (amounts := request.amounts.spec()) is not None:
+    if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
@@ -380,7 +379,6 @@ def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Publish
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Comparison,
-        ComparisonRequest,
         comparison_in_list,
         comparison_of,
     )
@@ -406,7 +404,7 @@ def _routes() -> Routes:
                 "the work.\n\nThe dataset must fit every model, as for an evaluation, and have exactly one "
                 "label.",
             ),
-            read_field=lambda request: None if request.amounts.column is None else "amount",
+            read_field=lambda request: None if request.amount is None else "amount",
         ),
         list_docs=Docs(
             "List comparisons",

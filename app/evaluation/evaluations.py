@@ -16,7 +16,7 @@ from app.datasets import repository as datasets
 from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import drift, metrics, repository
-from app.evaluation.amounts import BY_AMOUNT, AmountSpec, measure_amounts
+from app.evaluation.amounts import BY_AMOUNT, AmountSpec, amounts_of, measure_amounts
 from app.evaluation.drift import Remembered
 from app.evaluation.groups import (
     BY_GROUP,
@@ -35,8 +35,9 @@ from app.evaluation.metrics import (
     EvaluatedModel,
     Overlap,
 )
+from app.evaluation.requests import EvaluationRequest
 from app.evaluation.row_order import RowOrder, row_order
-from app.evaluation.service import EvaluationInputs, Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -139,7 +140,7 @@ class EvaluationResult(Work):
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: EvaluationInputs
+    session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
@@ -151,18 +152,18 @@ def submit(
         "seen": seen,
         "dataset": lineage_of(dataset),
     }
-    if request.groups.at is not None:
-        spec["at"] = dict(request.groups.at)
+    if request.at is not None:
+        spec["at"] = request.at.model_dump(exclude_none=True)
     elif cutoff is not None:
         spec["alias_cutoff"] = {
             "alias": request.model.rpartition("@")[2],
             "threshold": cutoff["threshold"],
         }
-    if (grouping := grouping_of(dataset, request.groups)) is not None:
+    if (grouping := grouping_of(dataset, request)) is not None:
         spec["grouping"] = grouping
-    if protected := protected_groupings(dataset, request.groups):
+    if protected := protected_groupings(dataset, request):
         spec["protected"] = protected
-    if (amounts := request.amounts.spec()) is not None:
+    if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
@@ -494,19 +495,15 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
-def _read_field(request: EvaluationInputs) -> str | None:
-    """Return the field of a request whose answer says something of the values of a column."""
-    if request.groups.column is not None:
-        return "group_by"
-    if request.groups.protected:
-        return "protected"
-    return None if request.amounts.column is None else "amount"
+def _read_field(request: EvaluationRequest) -> str | None:
+    """Return the field of a request that makes the result contain values of a column."""
+    fields = ("group_by", "protected", "amount")
+    return next((name for name in fields if getattr(request, name)), None)
 
 
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Evaluation,
-        EvaluationRequest,
         evaluation_in_list,
         evaluation_of,
     )

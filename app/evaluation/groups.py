@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -13,6 +12,7 @@ from typing_extensions import TypedDict
 
 from app.datasets.matrices import Table
 from app.datasets.protected import is_protected
+from app.evaluation.requests import MAX_PROTECTED, EvaluationRequest
 from app.models import repository as model_rows
 from app.models.calibrations import reliability_record
 from app.models.objectives import Window, target_fpr
@@ -23,7 +23,7 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from core import metrics
 from core import probability as core_probability
-from core.metrics.window import CUTOFFS, MAX_GROUPS
+from core.metrics.window import MAX_GROUPS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
@@ -41,8 +41,6 @@ RATES = ("fpr", "tpr")
 BY_GROUP = "by_group"
 """Key of the metrics by group in an evaluation's stored metrics."""
 PROTECTED = "protected"
-MAX_PROTECTED = 10
-"""Most protected columns of an evaluation."""
 _BANDS = 4  # of about equally many rows, into which a protected column of many numbers is divided
 _FEW = 8  # values of a number that are groups of their own
 
@@ -59,50 +57,31 @@ class Grouping(TypedDict):
     bands: NotRequired[bool]
 
 
-@dataclass(frozen=True)
-class Groups:
-    """The column that defines the groups, the cutoff that all rows are evaluated at, and how the cutoffs of the groups
-    are chosen.
-    """
-
-    column: str | None = None
-    at: Mapping[str, float] | None = None
-    cutoffs: str | None = None
-    protected: Sequence[str] | None = None
-    """None: the columns whose names say so."""
-
-
-NO_GROUPS = Groups()
-
-
 def check_groups(
-    session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cutoff: bool
+    session: Session, model: Model, dataset: Dataset, asked: EvaluationRequest, *, has_cutoff: bool
 ) -> None:
     """Raise Invalid for a column that makes no groups, and for cutoffs that nothing chooses. `has_cutoff` says that the
     model was named by an alias with a guarantee.
     """
-    if asked.column is None and asked.at is None and asked.cutoffs is None and not asked.protected:
+    if not (asked.group_by or asked.at or asked.cutoffs or asked.protected):
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
             f"group_by, at and cutoffs require rows with one label; dataset {dataset.id} is of kind "
             f"{dataset.kind}"
         )
-        given = {"group_by": asked.column, "at": asked.at, "cutoffs": asked.cutoffs}
-        pointer = next((f"/{name}" for name, one in given.items() if one is not None), "/protected")
+        fields = ("group_by", "at", "cutoffs", "protected")
+        pointer = next(f"/{name}" for name in fields if getattr(asked, name))
         raise invalid(pointer, detail, code="wrong_kind")
     if asked.at is not None:
-        _check_at(session, model, asked.at)
-    if asked.column is not None:
-        _check_column(dataset, asked.column)
+        _check_at(session, model, asked.at.model_dump(exclude_none=True))
+    if asked.group_by is not None:
+        _check_column(dataset, asked.group_by)
     for index, name in enumerate(asked.protected or ()):
         _check_protected(dataset, name, index)
     if asked.cutoffs is None:
         return
-    if asked.cutoffs not in CUTOFFS:
-        detail = f"cutoffs must be one of {', '.join(CUTOFFS)}, got {shown(asked.cutoffs)}"
-        raise invalid("/cutoffs", detail)
-    if asked.column is None:
+    if asked.group_by is None:
         raise invalid("/cutoffs", "cutoffs are chosen by group: name the column in group_by")
     if asked.at is not None or has_cutoff:
         return
@@ -164,7 +143,7 @@ def _makes_groups(column: Mapping[str, Any]) -> bool:
     return bool(column["type"] == "numeric") or (column["type"] != "datetime" and few)
 
 
-def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
+def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
     """Return the groupings by protected columns: those of the request, or those whose names say so. `check_groups` has
     accepted them. The column of the request's own groups is not measured twice.
     """
@@ -184,7 +163,7 @@ def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
             "bands": each["type"] == "numeric" and each["distinct"] > _FEW,
         }
         for each in columns
-        if each["name"] != asked.column
+        if each["name"] != asked.group_by
     ]
 
 
@@ -218,16 +197,21 @@ def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
     return next((column for column in dataset.columns if column["name"] == name), None)
 
 
-def grouping_of(dataset: Dataset, asked: Groups) -> Grouping | None:
+def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
     """Return what the job measures; None without groups. `check_groups` has accepted it."""
-    if asked.column is None:
+    if asked.group_by is None:
         return None
-    column = find_column(dataset, asked.column)
+    column = find_column(dataset, asked.group_by)
     assert column is not None
     rate = None
     if asked.cutoffs is not None and asked.at is not None:
-        rate = asked.at.get(asked.cutoffs.removeprefix("equal_"))
-    return {"column": asked.column, "type": column["type"], "cutoffs": asked.cutoffs, "rate": rate}
+        rate = getattr(asked.at, asked.cutoffs.removeprefix("equal_"))
+    return {
+        "column": asked.group_by,
+        "type": column["type"],
+        "cutoffs": asked.cutoffs,
+        "rate": rate,
+    }
 
 
 def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None]:

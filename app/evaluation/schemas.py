@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, model_validator
 
-from app.evaluation.amounts import BY_AMOUNT, Amounts
+from app.evaluation.amounts import BY_AMOUNT
 from app.evaluation.checks import ModelCheck
-from app.evaluation.groups import BY_GROUP, MAX_PROTECTED, PROTECTED, Groups
+from app.evaluation.groups import BY_GROUP, PROTECTED
+from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold
 from app.evaluation.service import (
     CURVE_POINTS,
-    DEFAULT_LEVEL,
-    LEVELS,
-    MAX_MODELS,
-    MAX_WINDOWS,
-    MIN_MODELS,
-    ComparisonInputs,
-    EvaluationInputs,
     Seen,
     seen_in,
     seen_of,
@@ -26,7 +20,6 @@ from app.http.schemas import (
     GINI,
     KS,
     NULL_IF_TOO_FEW,
-    Body,
     CreatedAt,
     DatasetId,
     FprMax,
@@ -39,9 +32,7 @@ from app.http.schemas import (
     Negatives,
     Positives,
     PValue,
-    Rate,
     Resource,
-    Text,
     Words,
     one_of,
 )
@@ -53,27 +44,11 @@ from app.models.schemas import (
     MeasuredReliability,
     WindowArea,
 )
-from app.models.service import MAX_METRICS
 from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
-from core.base.target import MAX_WEIGHT
-from core.metrics.window import CUTOFFS, MAX_GROUPS
-
-LEVEL = Field(
-    default=DEFAULT_LEVEL,
-    ge=LEVELS[0],
-    le=LEVELS[1],
-    description="Confidence level of the intervals.",
-)
-
-
-class NewWindow(Body):
-    """A window of false positive rates."""
-
-    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
-    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
+from core.metrics.window import CUTOFFS
 
 
 class Fit(Resource):
@@ -94,132 +69,9 @@ class Fits(Resource):
     data: list[Fit] = Field(description="One entry for each pair of a model and a dataset.")
 
 
-Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MAX_WINDOWS)]
-
-
-def pairs_of(windows: list[NewWindow]) -> list[tuple[float, float]]:
-    """The windows as the service takes them."""
-    return [(float(window.fpr_min), float(window.fpr_max)) for window in windows]
-
-
 def same_fields(shape: type[Resource]) -> set[str]:
     """What a row has as its shape does."""
     return shape.model_fields.keys() - {"status", "metrics", "error"}
-
-
-class RateOrThreshold(Body):
-    """The cutoff to evaluate at. Set exactly one member."""
-
-    fpr: Rate | None = Field(
-        default=None,
-        description="Use the model's cutoff with at most this FPR, chosen on its validation rows.",
-    )
-    tpr: Rate | None = Field(
-        default=None,
-        description="Use the model's cutoff with at least this TPR, chosen on its validation rows.",
-    )
-    threshold: float | None = Field(
-        default=None, description="Flag every row with a score of at least this."
-    )
-
-    def given(self) -> dict[str, float]:
-        """What is not null, by its name."""
-        return {name: float(value) for name, value in self if value is not None}
-
-
-Cutoffs = Literal["equal_fpr", "equal_tpr"]
-
-Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
-
-
-class Price(Body):
-    """The cost of one row: `fixed` + `rate` × its amount. Each is 0 or at least 1e-100."""
-
-    fixed: Cost = Field(default=0.0, description="Cost per row, independent of its amount.")
-    rate: Cost = Field(
-        default=0.0, description="Cost per unit of the row's amount. Requires `amount`."
-    )
-
-
-class NewCosts(Body):
-    """Costs and benefits of decisions, in the unit of the amounts. At least one must favour flagging a row, and at
-    least one must favour not flagging it.
-    """
-
-    false_positive: Price = Field(
-        default=Price(), description="Cost of flagging a negative, in addition to its review."
-    )
-    false_negative: Price = Field(
-        default=Price(), description="Cost of a positive that is not flagged."
-    )
-    benefit: Price = Field(default=Price(), description="Benefit of a positive that is flagged.")
-    review: Cost = Field(default=0.0, description="Cost of each flagged row.")
-
-
-AMOUNT = Field(
-    default=None,
-    description="Numeric column with the value of each row, such as its amount of money: 0 or more, no "
-    "missing values. It need not be a feature of the model.",
-)
-
-
-def amounts_of(column: str | None, costs: NewCosts | None) -> Amounts:
-    """The column of amounts and the costs as the service takes them."""
-    return Amounts(column, None if costs is None else costs.model_dump())
-
-
-class EvaluationRequest(Body):
-    """A model and the dataset to evaluate it on."""
-
-    model: Text = Field(description="The model: id, name, name:version or name@alias.")
-    dataset_id: Text = Field(description="Id of the dataset to evaluate on.")
-    windows: Windows | None = Field(
-        default=None,
-        description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for "
-        "pairs.",
-    )
-    level: float = LEVEL
-    group_by: Text | None = Field(
-        default=None,
-        description="Column of the dataset whose values define the groups to compare: categories, booleans or few "
-        f"numbers. At most {MAX_GROUPS} groups. It need not be a feature of the model. Rows without a value form a "
-        "separate group.",
-    )
-    at: RateOrThreshold | None = Field(
-        default=None,
-        description="The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is "
-        "name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective "
-        "`tpr`.",
-    )
-    cutoffs: Cutoffs | None = Field(
-        default=None,
-        description="Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the "
-        "same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.",
-    )
-    protected: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] | None = Field(
-        default=None,
-        description="Further columns to compare by group, each in the same way as `group_by`; a column with many "
-        "numbers is divided into four bands. The p-values are adjusted over all these columns. Null: "
-        "the columns whose names suggest a legally protected attribute (`columns[].protected` of the "
-        "dataset). Empty list: none.",
-        examples=[["sex"]],
-    )
-    amount: Text | None = AMOUNT
-    costs: NewCosts | None = Field(
-        default=None,
-        description="Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out "
-        "rows.",
-    )
-
-    def to_request(self) -> EvaluationInputs:
-        """What the service takes."""
-        windows = None if self.windows is None else pairs_of(self.windows)
-        at = None if self.at is None else self.at.given()
-        groups = Groups(self.group_by, at, self.cutoffs, self.protected)
-        amounts = amounts_of(self.amount, self.costs)
-        return EvaluationInputs(
-            self.model, self.dataset_id, windows, float(self.level), groups, amounts
-        )
 
 
 class EvaluationCutoff(Resource):
@@ -1024,41 +876,6 @@ class ModelChecks(Resource):
         description="True if all checks passed, false if at least one failed, otherwise null."
     )
     checks: list[ModelCheck] = Field(description="The five checks.")
-
-
-class ComparisonRequest(Body):
-    """Models and the dataset to compare them on."""
-
-    models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
-        description="The models, each as id, name, name:version or name@alias."
-    )
-    dataset_id: Text = Field(description="Id of the dataset to compare the models on.")
-    windows: Windows = Field(
-        default=[NewWindow(fpr_max=1.0)],
-        description="Windows of false positive rates. [0, 1] is the whole AUC.",
-    )
-    metrics: Annotated[list[Text], Field(max_length=MAX_METRICS)] = Field(
-        default_factory=list,
-        description="Other metrics to compare, by their names in `…/metric-estimates`, such as "
-        "`average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.",
-    )
-    level: float = LEVEL
-    amount: Text | None = AMOUNT
-    costs: NewCosts | None = Field(
-        default=None,
-        description="Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.",
-    )
-
-    def to_request(self) -> ComparisonInputs:
-        """What the service takes."""
-        return ComparisonInputs(
-            self.models,
-            self.dataset_id,
-            pairs_of(self.windows),
-            float(self.level),
-            self.metrics,
-            amounts_of(self.amount, self.costs),
-        )
 
 
 class ComparedModel(Resource):

@@ -21,9 +21,9 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import add_validation
 from app.http.openapi import names_resources
-from app.http.schemas import PageOf, Resource
+from app.http.schemas import Body, PageOf, Resource
 from app.jobs.acceptance import JobCreationDep
-from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Request, Routes, Submission, kind_of
+from app.jobs.kinds import SHOWN_KINDS, Docs, Output, Routes, Submission, kind_of
 from app.platform.settings import Settings
 from app.platform.sql import NEWEST_FIRST, Json, Session
 
@@ -118,23 +118,22 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def show(row: Any) -> Json:
         return routes.show(row).model_dump(mode="json")
 
-    def submit(session: Session, settings: Settings, owner: str, asked: Any) -> Json:
-        return show(submission.submit(session, settings, owner, asked))
+    def submit(session: Session, settings: Settings, owner: str, body: Any) -> Json:
+        return show(submission.submit(session, settings, owner, body))
 
     @names_resources
     @needs("train")
     async def create_output(
         *,
-        body: Request,
+        body: Body,
         caller: CallerDep,
         new: JobCreationDep,
     ) -> Response:
-        asked = body.to_request()
-        if submission.read_field is not None and (field := submission.read_field(asked)):
+        if submission.read_field is not None and (field := submission.read_field(body)):
             check_reads(caller, field)
         if new.only_check:
-            return await new.check(submission.check, new.owner, asked)
-        accepted = await new.once(submit, new.settings, new.owner, asked)
+            return await new.check(submission.check, new.owner, body)
+        accepted = await new.once(submit, new.settings, new.owner, body)
         return await new.answer(accepted, routes.path, output.read_again(show))
 
     create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
