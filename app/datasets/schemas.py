@@ -225,17 +225,12 @@ class DatasetProfile(Resource):
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
         """Show what was found."""
-        return cls(
+        return cls.from_row(
+            dataset,
             dataset_id=dataset.id,
-            rows=dataset.rows,
-            positives=dataset.positives,
-            negatives=dataset.negatives,
-            queries=dataset.queries,
-            grades=dataset.grades,
-            columns=[ColumnProfile.model_validate(column) for column in profile.columns],
+            columns=profile.columns,
             rows_looked_at=profile.rows,
-            duplicates=Duplicates.model_validate(describe_copies(dataset, profile.duplicates)),
-            warnings=[TableWarning.model_validate(warning) for warning in dataset.warnings],
+            duplicates=describe_copies(dataset, profile.duplicates),
         )
 
 
@@ -586,26 +581,18 @@ class Upload(Resource):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, upload: Any, parts: Sequence[Any]) -> Upload:
+    def of_parts(cls, upload: Any, parts: Sequence[Any]) -> Upload:
         """Show an upload with its parts."""
         size = sum(part.bytes for part in parts)
-        shown = cls.of_size(upload, len(parts), size)
-        shown.parts = [UploadPart.model_validate(part) for part in parts]
-        return shown
+        return cls.of_size(upload, len(parts), size, parts)
 
     @classmethod
-    def of_size(cls, upload: Any, n_parts: int, size: int) -> Upload:
-        """Show an upload without its parts."""
-        return cls(
-            id=upload.id,
-            status="open" if upload.dataset_id is None else "closed",
-            fields=upload.fields,
-            n_parts=n_parts,
-            bytes=size,
-            dataset_id=upload.dataset_id,
-            parts=None,
-            created_at=upload.created_at,
-        )
+    def of_size(
+        cls, upload: Any, n_parts: int, size: int, parts: Sequence[Any] | None = None
+    ) -> Upload:
+        """Show an upload, by default without its parts."""
+        status = "open" if upload.dataset_id is None else "closed"
+        return cls.from_row(upload, status=status, n_parts=n_parts, bytes=size, parts=parts)
 
 
 class UploadPage(PageOf[Upload]):

@@ -69,11 +69,6 @@ class Fits(Resource):
     data: list[Fit] = Field(description="One entry for each pair of a model and a dataset.")
 
 
-def same_fields(shape: type[Resource]) -> set[str]:
-    """What a row has as its shape does."""
-    return shape.model_fields.keys() - {"status", "metrics", "error"}
-
-
 class EvaluationCutoff(Resource):
     """The cutoff that the rows were evaluated at, and its source."""
 
@@ -829,28 +824,23 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
-    kept = same_fields(Evaluation) - {
-        *("group_by", "at", "cutoff", "cutoffs", "groups", "protected"),
-        *("amount", "costs", "amounts", "seen"),
-    }
-    shown = {name: getattr(row, name) for name in kept}
-    metrics = None if row.metrics is None else _METRICS[row.kind].model_validate(row.metrics)
-    spec = row.job.spec
+    spec, metrics = row.job.spec, row.metrics or {}
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
-    asked = {
-        "group_by": grouping.get("column"),
-        "at": spec.get("at"),
-        "cutoff": _cutoff_of(row),
-        "cutoffs": grouping.get("cutoffs"),
-        "groups": (row.metrics or {}).get(BY_GROUP),
-        "protected": (row.metrics or {}).get(PROTECTED, []),
-        "amount": money.get("column"),
-        "costs": money.get("costs"),
-        "amounts": (row.metrics or {}).get(BY_AMOUNT),
-        "seen": seen_of(row),
-    }
-    return Evaluation.model_validate(
-        shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
+    return Evaluation.from_row(
+        row,
+        status=status_of(row),
+        error=row.job.error,
+        metrics=None if row.metrics is None else _METRICS[row.kind].model_validate(metrics),
+        group_by=grouping.get("column"),
+        at=spec.get("at"),
+        cutoff=_cutoff_of(row),
+        cutoffs=grouping.get("cutoffs"),
+        groups=metrics.get(BY_GROUP),
+        protected=metrics.get(PROTECTED, []),
+        amount=money.get("column"),
+        costs=money.get("costs"),
+        amounts=metrics.get(BY_AMOUNT),
+        seen=seen_of(row),
     )
 
 
@@ -910,7 +900,7 @@ class ComparedPair(Resource):
     )
 
 
-SURE = 0.05
+SIGNIFICANT = 0.05
 """The greatest adjusted p-value of a difference by which one model is better than another."""
 
 
@@ -921,12 +911,12 @@ class _Compared(Resource):
     winner: str | None = Field(
         default=None,
         description="Id of the model that is better than every other one, each difference with an adjusted p-value of "
-        f"at most {SURE}. Null if there is none.",
+        f"at most {SIGNIFICANT}. Null if there is none.",
     )
 
     @model_validator(mode="after")
     def _name_winner(self) -> _Compared:
-        """Name the winner: a model that loses no pair, and wins each surely."""
+        """Name the winner: the model that is significantly better than every other one."""
         pairs = [
             *((each.first, each.value, each) for each in self.differences),
             *((each.second, -each.value, each) for each in self.differences),
@@ -934,8 +924,8 @@ class _Compared(Resource):
         for model in dict.fromkeys(model for model, _, _ in pairs):
             own = [(by, each) for one, by, each in pairs if one == model]
             p_values = [each.adjusted_p_value for _, each in own]
-            sure = all(p_value is not None and p_value <= SURE for p_value in p_values)
-            if sure and all(by > 0.0 for by, _ in own):
+            significant = all(p is not None and p <= SIGNIFICANT for p in p_values)
+            if significant and all(by > 0.0 for by, _ in own):
                 self.winner = model
         return self
 
@@ -948,7 +938,6 @@ class ComparedWindow(_Compared):
     values: list[ComparedValue] = Field(
         description="Area of each model over the window, divided by its width."
     )
-    differences: list[ComparedPair] = Field(description="Difference of each pair of models.")
     p_value: float | None = Field(
         description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NULL_IF_TOO_FEW}"
     )
@@ -975,14 +964,9 @@ class ComparedCost(LeastCost):
     model_id: ModelId
 
 
-class ComparedCostPair(Resource):
+class ComparedCostPair(ComparedPair):
     """Held-out cost per row of `first` minus that of `second`. Below 0: `first` is cheaper."""
 
-    first: str = Field(description="Id of the first model.")
-    second: str = Field(description="Id of the second model.")
-    value: float = Field(description="The difference.")
-    low: float = Field(description="Lower end of the confidence interval.")
-    high: float = Field(description="Upper end of the confidence interval.")
     p_value: PValue
     adjusted_p_value: float = Field(
         description="p-value adjusted with Holm's method over all pairs."
@@ -1092,23 +1076,15 @@ class Comparison(Resource):
 
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
     """Show a row with the state of its job; its curves only if they are asked for."""
-    kept = same_fields(Comparison) - {"amount", "costs", "models"}
-    shown = {name: getattr(row, name) for name in kept}
-    if not curves and row.result is not None:
-        shown["result"] = row.result | {"curves": []}
-    money = row.job.spec.get("amounts") or {}
-    models = [
-        ComparedModel(
-            model_id=one.model_id,
-            name=one.name,
-            version=one.version,
-            seen=seen_in(row, one.model_id),
-        )
-        for one in row.models
-    ]
-    asked = {"amount": money.get("column"), "costs": money.get("costs"), "models": models}
-    return Comparison.model_validate(
-        shown | asked | {"status": status_of(row), "error": row.job.error}
+    money, result = row.job.spec.get("amounts") or {}, row.result
+    return Comparison.from_row(
+        row,
+        status=status_of(row),
+        error=row.job.error,
+        models=[ComparedModel.from_row(one, seen=seen_in(row, one.model_id)) for one in row.models],
+        amount=money.get("column"),
+        costs=money.get("costs"),
+        result=result if curves or result is None else result | {"curves": []},
     )
 
 

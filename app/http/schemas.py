@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import islice
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -54,6 +54,12 @@ class Resource(BaseModel):
     """A response body, made from a row or from keywords."""
 
     model_config = ConfigDict(from_attributes=True)
+
+    @classmethod
+    def from_row(cls, row: object, **members: Any) -> Self:
+        """Return the response with these members; the others are attributes of the row."""
+        others = cls.model_fields.keys() - members.keys()
+        return cls.model_validate({name: getattr(row, name) for name in others} | members)
 
 
 ALL_MEMBERS = ConfigDict(json_schema_serialization_defaults_required=True)

@@ -22,10 +22,11 @@ from app.models.schemas import (
     model_of,
     point_of,
 )
+from app.platform.documents import FoldAuc
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
-from app.training.schemas import Baselines, FoldAuc, Leaderboard, baselines_of, leaderboard_of
+from app.training.schemas import Baselines, Leaderboard, baselines_of
 
 
 class RequestedCutoff(Cutoff):
@@ -151,13 +152,11 @@ def report_of(facts: Facts) -> Report:
             RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
             for cutoff in facts.cutoffs
         ],
-        fold_aucs=None
-        if folds is None
-        else [FoldAuc.model_validate(fold) for fold in folds.fold_aucs],
+        fold_aucs=None if folds is None else folds.fold_aucs,
         baselines=None if facts.baselines is None else baselines_of(facts.model, facts.baselines),
         leaderboard=None
         if facts.leaderboard is None
-        else leaderboard_of(facts.model, facts.leaderboard),
+        else Leaderboard.model_validate(facts.leaderboard),
         importance=None
         if found is None
         else ReportedImportance(

@@ -660,30 +660,18 @@ class BatchSummary(Resource):
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
     """Return the resource of a row."""
-    columns = None if row.columns is None else [ResultColumn(**column) for column in row.columns]
-    return BatchScore(
-        id=row.id,
+    reasons = row.read_options.get(batch_scores.REASON_OPTIONS)
+    if reasons is not None:
+        reasons = reasons | {"dictionary": row.read_options[batch_scores.DICTIONARY]}
+    return BatchScore.from_row(
+        row,
         status=status_of(row),
-        job_id=row.job_id,
-        model_id=row.model_id,
-        model_name=row.model_name,
-        model_version=row.model_version,
-        dataset_id=row.dataset_id,
-        dataset_name=row.dataset_name,
-        file_name=row.file_name,
-        alias=row.alias,
         keep=row.read_options[table_rows.KEEP],
         top=row.read_options.get(table_rows.TOP),
-        reasons=None
-        if (reasons := row.read_options.get(batch_scores.REASON_OPTIONS)) is None
-        else BatchReasons(**reasons, dictionary=row.read_options[batch_scores.DICTIONARY]),
-        rows=row.rows,
-        flagged=row.flagged,
-        columns=columns,
+        reasons=reasons,
         bytes=row.result_bytes,
         sha256=batch_scores.sha256_of(row),
         error=row.job.error,
-        created_at=row.created_at,
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows with a label of two values: their splits, and their figures by the ROC curve and its areas."""
+"""Rows with a label of two values: their splits, and their metrics by the ROC curve and its areas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from app.datasets.matrices import (
 from app.models import margins
 from app.models.objectives import value_of, window_of
 from app.models.service import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
-from app.platform import documents
 from app.platform.documents import (
     Feature,
     MarginsRecord,
@@ -31,6 +30,7 @@ from app.platform.documents import (
     PartialAuc,
     TableFile,
     Validation,
+    interval_of,
 )
 from app.platform.errors import Invalid
 from app.training import lists, search
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
     from core.base.columns import ColumnSource, ColumnTable
     from core.base.ranker import Callback, Floats, Ranker
-    from core.metrics import Interval, Summary
+    from core.metrics import Summary
     from core.metrics.runs import StoredGroups
 
 CODES_FOLDER = "codes"
@@ -518,15 +518,10 @@ def windows_of(objective: Objective) -> list[tuple[float, float]]:
     return windows
 
 
-def as_record(interval: Interval) -> documents.Interval:
-    """Return an interval as it is stored."""
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
-
-
 def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
-    """Return the figures of a part; `curve` is the file of its curve."""
+    """Return the metrics of a part; `curve` is the file of its curve."""
     return {
-        "auc": as_record(summary.auc),
+        "auc": interval_of(summary.auc),
         "level": summary.level,
         "positives": summary.positives,
         "negatives": summary.negatives,
@@ -544,6 +539,6 @@ def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | No
 def partial_aucs_of(summary: Summary) -> list[PartialAuc]:
     """Return the partial AUCs, window by window."""
     return [
-        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **as_record(area.interval)}
+        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **interval_of(area.interval)}
         for area in summary.partial_aucs
     ]

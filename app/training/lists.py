@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,14 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models.objectives import list_metric_of
-from app.platform.documents import GradedOrder, ListMetrics, Objective, TableFile
+from app.platform.documents import (
+    GradedOrder,
+    ListMetrics,
+    Objective,
+    TableFile,
+    document_of,
+    interval_of,
+)
 from app.platform.documents import ListMetric as ListMetricRecord
 from app.platform.errors import Invalid
 from app.training.interpretation import score
@@ -29,18 +36,15 @@ from app.training.records import GradedMetrics, TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
-    check_fraction,
     check_one_split,
-    cut,
     divide,
-    hash_units,
+    hold_out_units,
 )
 from core import metrics as core_metrics
 from core import selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
-    from core.metrics import Interval
 
 LEVEL = 0.95
 """Confidence level of intervals."""
@@ -95,9 +99,7 @@ def measure(
     records: list[ListMetricRecord] = [
         {
             "metric": each.metric.name,
-            "value": each.interval.value,
-            "low": each.interval.low,
-            "high": each.interval.high,
+            **interval_of(each.interval),
             "queries": each.queries,
             "skipped": each.skipped,
             "effective_queries": float(each.effective_queries),
@@ -113,16 +115,11 @@ def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedO
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
     return {
-        "c_index": as_record(found.c_index),
-        "mean_auc": as_record(found.mean_auc),
-        "volume": None if found.volume is None else as_record(found.volume),
-        "pairwise": [list(row) for row in found.pairwise],
+        "c_index": interval_of(found.c_index),
+        "mean_auc": interval_of(found.mean_auc),
+        "volume": document_of(found.volume),
+        "pairwise": document_of(found.pairwise),
     }
-
-
-def as_record(interval: Interval) -> Any:
-    """Return an interval as it is stored."""
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
 
 
 def count_informative(y: Labels, query: Hashes, weight: Floats | None) -> int:
@@ -283,8 +280,4 @@ def measure_graded_rows(
 
 
 def _divide(table: Table, fraction: float, seed: int) -> tuple[Table, Table]:
-    check_fraction(fraction)
-    hashes = hash_units(table, seed)
-    units, counts = np.unique(hashes, return_counts=True)  # a random order
-    held_out = np.isin(hashes, units[: cut(counts, fraction)])
-    return divide(table, np.flatnonzero(~held_out), np.flatnonzero(held_out))
+    return divide(table, *hold_out_units(table, fraction, seed))

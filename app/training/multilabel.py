@@ -18,19 +18,17 @@ import numpy.typing as npt
 
 from app.datasets.matrices import MIN_PER_CLASS, Columns, Table, read_table
 from app.models.objectives import value_of
-from app.platform.documents import Objective, TableFile
+from app.platform.documents import Objective, TableFile, interval_of
 from app.platform.errors import Invalid, counted
-from app.training.bipartite import LEVEL, as_record, partial_aucs_of, windows_of
+from app.training.bipartite import LEVEL, partial_aucs_of, windows_of
 from app.training.interpretation import score
 from app.training.records import LabelMetrics, MultilabelMetrics, TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
-    check_fraction,
     check_one_split,
-    cut,
     divide,
-    hash_units,
+    hold_out_units,
 )
 from core import metrics as core_metrics
 from core import selection
@@ -150,11 +148,7 @@ class MultilabelSplitData(SplitData):
         )
 
     def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
-        check_fraction(fraction)
-        hashes = hash_units(part.table, seed)
-        units, counts = np.unique(hashes, return_counts=True)  # a random order
-        held_out = np.isin(hashes, units[: cut(counts, fraction)])
-        rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        rows = hold_out_units(part.table, fraction, seed)
         train, validation = divide(part.table, *rows)
         return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
 
@@ -187,7 +181,7 @@ class MultilabelSplitData(SplitData):
         )
         return {
             **metrics,
-            "auc": as_record(summary.auc),
+            "auc": interval_of(summary.auc),
             "partial_aucs": partial_aucs_of(summary),
             "positives": summary.positives,
             "negatives": summary.negatives,

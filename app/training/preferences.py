@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,8 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
-from app.platform.documents import MarginsRecord, Objective, TableFile
+from app.platform.documents import MarginsRecord, Objective, TableFile, interval_of
 from app.platform.errors import Invalid
-from app.training.bipartite import as_record
 from app.training.interpretation import draw, score
 from app.training.records import PairCounts, PairMetrics, TrainPayload
 from app.training.splits import (
@@ -231,7 +230,7 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
 def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> PairMetrics:
     summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
-        **as_record(summary.order),
+        **interval_of(summary.order),
         "level": summary.level,
         **pair_counts(summary),
         "margins": measured,
@@ -239,12 +238,5 @@ def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> Pa
 
 
 def pair_counts(summary: PairSummary) -> PairCounts:
-    """Return what is reported of pairs beside the fraction in order."""
-    return {
-        "misrank_fraction": summary.misrank_fraction,
-        "ties": summary.ties,
-        "pairs": summary.pairs,
-        "items": summary.items,
-        "weight": summary.weight,
-        "effective_pairs": summary.effective_pairs,
-    }
+    """Return what is reported of pairs besides the fraction in order."""
+    return cast(PairCounts, {name: getattr(summary, name) for name in PairCounts.__required_keys__})

@@ -47,6 +47,7 @@ from app.platform.documents import (
     Parameters,
     SearchRecord,
     SearchSpec,
+    interval_of,
 )
 from app.platform.errors import counted
 from app.training import baselines, search
@@ -55,7 +56,6 @@ from app.training.bipartite import (
     BipartiteTable,
     Folds,
     HeldOutRows,
-    as_record,
     groups_of,
     in_files,
     metrics_of,
@@ -449,9 +449,9 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
     metrics: RocMetrics = {
         **metrics_of(counts, CURVE_FILE, None),
-        "auc": as_record(area),
+        "auc": interval_of(area),
         "partial_aucs": [
-            {"fpr_min": fpr_min, "fpr_max": fpr_max, **as_record(area)}
+            {"fpr_min": fpr_min, "fpr_max": fpr_max, **interval_of(area)}
             for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],
     }
