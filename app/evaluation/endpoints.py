@@ -17,7 +17,6 @@ from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
 from app.http.openapi import names_resources
-from app.http.schemas import Interval
 from app.jobs.acceptance import JobCreationDep
 from app.jobs.endpoints import PATH, read_job_again, show
 from app.jobs.schemas import Job
@@ -141,17 +140,7 @@ def read_fits(
     not, why. Use it before you submit a job. No rows are read.
     """
     found = context.db.reading(find_fits, caller.owner, model, dataset_id, use)
-    return Fits(
-        data=[
-            Fit(
-                model=each.model,
-                dataset_id=each.dataset_id,
-                fits=each.reason is None,
-                reason=each.reason,
-            )
-            for each in found
-        ]
-    )
+    return Fits(data=[Fit.model_validate(each) for each in found])
 
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)
@@ -238,15 +227,13 @@ def _guarantees(
         threshold=found.threshold,
         note=CUTOFFS_BY_GROUP,
         groups=[
-            GroupGuarantee(
+            GroupGuarantee.from_row(
+                one.found,
                 value=one.value,
-                threshold=one.found.threshold,
-                rows=one.found.rows,
-                needed=one.found.needed,
-                errors=None if one.found.guarantee is None else one.found.guarantee.errors,
-                broken=None if one.found.guarantee is None else one.found.guarantee.broken,
-                fpr=None if one.fpr is None else Interval(**one.fpr._asdict()),
-                tpr=None if one.tpr is None else Interval(**one.tpr._asdict()),
+                errors=getattr(one.found.guarantee, "errors", None),
+                broken=getattr(one.found.guarantee, "broken", None),
+                fpr=one.fpr,
+                tpr=one.tpr,
             )
             for one in groups
         ],

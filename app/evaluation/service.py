@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -16,11 +16,9 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
-from app.evaluation import repository
 from app.evaluation.amounts import check_amounts
 from app.evaluation.groups import check_groups
 from app.evaluation.metrics import OVERLAPS
-from app.evaluation.repository import DriftedModel
 from app.evaluation.requests import ComparisonRequest, EvaluationRequest, NewWindow
 from app.models.objectives import Window
 from app.models.service import find_named, find_to_use, metrics_named
@@ -115,18 +113,22 @@ def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tup
     return None
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Whether a dataset can be used with a model, and if not, why."""
+class ModelFit(NamedTuple):
+    """Whether a dataset can be used with a model; if not, the reason."""
 
     model: str
     dataset_id: str
     reason: str | None
 
+    @property
+    def fits(self) -> bool:
+        """Whether it can be used."""
+        return self.reason is None
+
 
 def find_fits(
     session: Session, owner: str, refs: Sequence[str], dataset_ids: Sequence[str], use: Use
-) -> list[Fit]:
+) -> list[ModelFit]:
     """Return for each of the models and each of the datasets whether they can be used together. Raises NotFound for one
     that is not there, and Invalid for more than MAX_FITS pairs.
     """
@@ -144,17 +146,12 @@ def find_fits(
             dataset = ready_dataset(session, owner, dataset_id, {"parameter": "dataset_id"})
         except Conflict as error:
             reason = error.detail.removeprefix(f"dataset {dataset_id} ")
-            found += [Fit(ref, dataset_id, reason) for ref in refs]
+            found += [ModelFit(ref, dataset_id, reason) for ref in refs]
             continue
         for ref, model in zip(refs, models, strict=True):
             misfit = _find_misfit(model, dataset, use)
-            found.append(Fit(ref, dataset_id, None if misfit is None else misfit[1]))
+            found.append(ModelFit(ref, dataset_id, None if misfit is None else misfit[1]))
     return found
-
-
-def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
-    """Return the owner's models whose newest ready evaluation found a change, the last judged first."""
-    return repository.find_drifted(session, owner, limit)
 
 
 def seen_of(row: Evaluation) -> str | None:

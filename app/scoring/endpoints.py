@@ -636,7 +636,7 @@ async def explain_rows(
     rows, estimates = await run_in_threadpool(begin)
 
     def explain() -> bytes:
-        explained: list[Any] = scoring.explain(served, rows.X, label, options, estimates)
+        explained = scoring.explain(served, rows.X, label, options, estimates)
         if rows.ids is not None:
             explained = [
                 {ID: id, **each} for id, each in zip(rows.ids.to_pylist(), explained, strict=True)

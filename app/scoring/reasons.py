@@ -532,17 +532,6 @@ def _reference_at(cutoff: float | None, negative: Reference, positive: Reference
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 
 
-class Contributions(NamedTuple):
-    """The difference between scores and the score of a reference, divided among the features."""
-
-    values: Floats
-    """Shape (rows, features)."""
-    errors: Floats
-    """Their standard errors, 0 where a value is exact."""
-    exact: npt.NDArray[np.bool_]
-    """Whether all values of a row are."""
-
-
 class _Parts:
     """Divides scores that are sums by feature, exactly."""
 
@@ -555,11 +544,11 @@ class _Parts:
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
-    def attribute(self, X: Floats) -> Contributions:
+    def attribute(self, X: Floats) -> explain.ShapleyEstimate:
         """Divide the scores of rows."""
         parts = _parts(self._ranker, self._names, X)
         assert parts is not None
-        return Contributions(
+        return explain.ShapleyEstimate(
             parts - self._reference.parts, np.zeros(X.shape), np.ones(len(X), dtype=np.bool_)
         )
 
@@ -580,15 +569,15 @@ class Estimates:
         visited = self._ranker.count_visited(len(self.X))
         return min(rows, max(1, MAX_SCORED // max(1, scored, visited // VISITED_PER_SCORED)))
 
-    def attribute(self, X: Floats) -> Contributions:
+    def attribute(self, X: Floats) -> explain.ShapleyEstimate:
         """Divide the scores of rows."""
 
         if not len(X):
-            return Contributions(X, X, np.ones(0, dtype=np.bool_))
+            return explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         rows, others = (
             CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
         )
-        return Contributions(*explain.shapley_estimate(self._ranker, rows, others, self.weight))
+        return explain.shapley_estimate(self._ranker, rows, others, self.weight)
 
 
 @dataclass(frozen=True)
@@ -855,7 +844,7 @@ class Reasoner:
     def _of(self, X: Floats, scores: Floats) -> Reasons:
 
         names, n = self._features.names, self.options.n
-        attributed = Contributions(X, X, np.ones(0, dtype=np.bool_))
+        attributed = explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
             attributed = self._measure.attribute(X)
         parts = attributed.values

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypedDict
 
 from app.datasets.description import Format
 from app.ingest.rows import Source
@@ -32,7 +31,7 @@ from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.preload import preload
-from app.platform.sql import Reading, Session
+from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import cost, reasons
 from app.scoring.cost import Cost
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 FLAG = "flag"
-"""The column that says whether a score reaches the cut of the alias that was asked."""
+"""The column that says whether a score reaches the threshold of the alias that was asked."""
 MAX_EXPLAINED = 1_000
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
 # bytes of a category in the index; its letters count as part of the artifact
@@ -100,7 +99,7 @@ class Served:
     why_no_calibration: str = ""
     """The reason why there is none."""
     flag_threshold: float | None = None
-    """Scores of at least this are flagged. None: it was not asked for by an alias that keeps a promise."""
+    """Scores of at least this are flagged. None: the request does not name an alias with a guarantee."""
     reasoner: Reasoner | None = None
     """Computes the reasons of scores, if a request asks for them."""
     cost: Cost = Cost(0.0, 0.0)  # noqa: RUF009  # immutable
@@ -126,7 +125,7 @@ class Served:
         return Scores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
-        """Return the column `flag`; no column without a promise."""
+        """Return the column `flag`; no column without a guarantee."""
         return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
@@ -409,31 +408,14 @@ def _contributions(served: Served, X: Floats) -> Floats | None:
         return None
 
 
-class Explained(TypedDict):
-    """A score as a sum."""
-
-    score: float
-    fpr: float | None
-    tpr: float | None
-    probability: NotRequired[float | None]
-    probability_low: NotRequired[float | None]
-    probability_high: NotRequired[float | None]
-    offset: float
-    contributions: dict[str, float]
-    method: str
-    exact: bool
-    errors: dict[str, float] | None
-
-
 def explain(
     served: Served,
     X: Floats,
     label: str | None = None,
     options: ProbabilityOptions = NOTHING,
     estimates: Estimates | None = None,
-) -> list[Explained]:
-    """Return for each row its score as a sum: `offset` and a contribution per feature, and the probabilities of
-    `options`.
+) -> list[Json]:
+    """Return for each row its score as a sum (`schemas.Explanation`), with the probabilities of `options`.
 
     For a model with several labels it is the score of one label. `estimates` is the result of `check_explained`.
     """
@@ -460,7 +442,7 @@ def explain(
             "score": float(scores[i]),
             "fpr": None if fprs is None else float(fprs[i]),
             "tpr": None if tprs is None else float(tprs[i]),
-            **{  # type: ignore[typeddict-item]
+            **{
                 name: None if column is None else float(column[i])
                 for name, column in probabilities.items()
             },
