@@ -194,7 +194,7 @@ def submit(
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> EvaluationPayload:
-    """Gather where artifact and table lie, and what the model's validation has said."""
+    """Gather the paths of artifact and table, and the results of the model's validation."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -236,7 +236,7 @@ def prepare(
 def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
-    """Return the cut that the rows are judged at, None if there is none, and what is to be said of it."""
+    """Return the threshold that the rows are evaluated at, None if there is none, and warnings about it."""
     at, of_alias = spec.get("at"), spec.get("alias_cutoff")
     if at is not None and "threshold" in at:
         return at["threshold"], []
@@ -292,25 +292,15 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         models.write_curve(workdir / curve, measure.curve)
     drifted = None
     if (before := payload["validation"]) is not None:
-        scored = None
-        if isinstance(measure, BipartiteMeasure):
-            scored = drift.ScoredRows(
-                measure.curve,
-                measure.effective,
-                measure.rows,
-                measure.totals,
-                measure.series(payload["table"]["path"], payload["orders"][-1]),
-            )
-        evaluated = drift.EvaluationFindings(
-            measure.areas(_windows_of(before), before["level"]),
-            scored,
+        drifted = drift.measure_drift(
+            before,
+            measure,
             found.get("calibration"),
             payload["table"]["path"],
-            model["trained_on"],
-            model["features"],
+            model,
             payload["orders"],
+            workdir,
         )
-        drifted = drift.measure_drift(before, evaluated, workdir)
     callback(2, 2, {})
     overlaps, equal_rows = Overlap(payload["table"]["path"]).describe(model)
     return {
@@ -325,11 +315,6 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             *equal_rows,
         ],
     }
-
-
-def _windows_of(before: Remembered) -> list[Window]:
-    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
-    return sorted(set(found))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> PublishedOutput:
@@ -366,7 +351,7 @@ def roc(
 
 @dataclass(frozen=True)
 class GuaranteedGroup:
-    """The cut of one group that keeps a promise, with its rates on the group's rows; None where it has none."""
+    """The guaranteed cutoff of one group, with its rates on the group's rows; None where it has none."""
 
     value: str | None
     found: GroupGuarantee
@@ -376,8 +361,8 @@ class GuaranteedGroup:
 
 @dataclass(frozen=True)
 class CutoffOfEvaluation:
-    """An operating point of an evaluation; with a confidence what it promises, and the promises of the groups if they
-    are asked for.
+    """An operating point of an evaluation; with a confidence its guarantee, and the guarantees of the groups if they
+    are requested.
     """
 
     evaluation: Evaluation
@@ -396,8 +381,8 @@ def prepare_operating_point(
     together: bool | None,
 ) -> Callable[[], CutoffOfEvaluation]:
     """Read what an operating point of an evaluation is computed from; return what computes it, and reads nothing.
-    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the promises of the groups, all at once
-    or each by itself; None: without them.
+    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the guarantees of the groups, all at
+    once or each separately; None: without them.
     """
     evaluation, curve, totals = roc(session, owner, evaluation_id)
     independent = evaluation.job.spec["independent"]
@@ -440,7 +425,7 @@ def _cutoff_on(
 def _guarantees_by_group(
     evaluation: Evaluation, stored: bytes | None, guarantee: Guarantee | None, *, together: bool
 ) -> tuple[GroupGuarantees, list[GuaranteedGroup]]:
-    """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
+    """Return a cutoff for each group of an evaluation with the same guarantee there; raises Invalid."""
     from core.metrics.guarantees import counts_alike
 
     if guarantee is None:

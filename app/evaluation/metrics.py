@@ -1,4 +1,4 @@
-"""How good a ranker is on a table, in the figures that its kind of dataset has; rows of the table that it was trained
+"""How good a ranker is on a table, by the metrics of its kind of dataset; and rows of the table that it was trained
 on.
 """
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 class EvaluatedModel(TypedDict):
-    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
-    trained on: None if that is gone, or is the one that judges.
+    """The path of a model's artifact, its features in order, and the path of the table that it was trained on: None if
+    that was deleted, or is the one that evaluates.
     """
 
     name: str
@@ -97,6 +97,11 @@ class BipartiteMeasure:
     def totals(self) -> tuple[float, float]:
         """Weight of either class, positives first."""
         return self._summary.totals.positive, self._summary.totals.negative
+
+    @property
+    def worth(self) -> float:
+        """How many independent observations a row is."""
+        return min(1.0, sum(self.effective) / sum(self.rows))
 
     def decision_curve(self, calibration: ServedCalibration, level: float) -> list[Json]:
         """The net benefit of acting on a calibration's probabilities, by threshold."""
