@@ -121,7 +121,7 @@ class Column(Resource):
     @model_validator(mode="before")
     @classmethod
     def _add_derived(cls, column: Any) -> Any:
-        """What is kept of a column says whether it is constant, and its name whether it is protected."""
+        """Add whether the column is constant, from its stored profile, and whether its name is protected."""
         if not isinstance(column, dict):
             return column
         derived = {"protected": is_protected(column["name"])}
@@ -469,7 +469,7 @@ def _text_of(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-# A bounded text must be valid Unicode; `describe` tells the bound of each field.
+# A bounded text must be valid Unicode; `describe` checks the bound of each field.
 _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 

@@ -54,7 +54,7 @@ COMPARISONS_READ = 20
 
 
 class ComparisonSpec(TypedDict):
-    """What the job is to do."""
+    """The specification of the job."""
 
     comparison_id: str
     dataset: DatasetLineage
@@ -70,7 +70,7 @@ class ComparedModel(EvaluatedModel):
 
 
 class ComparisonPayload(Work):
-    """What the fit process is given."""
+    """The input of the fit process."""
 
     table: TableFile
     models: list[ComparedModel]
@@ -81,27 +81,13 @@ class ComparisonPayload(Work):
     warnings: list[str]
 
 
-class Compared(TypedDict):
-    """What the rows say of the models."""
-
-    positives: int
-    negatives: int
-    groups: int | None
-    n_tests: int
-    p_value: float | None
-    windows: list[Json]
-    metrics: list[Json]
-    costs: Json | None
-    lists: list[Json]
-    curves: list[Json]
-    overlaps: dict[str, bool | None]
-
-
-class ComparisonResult(Work):
-    """What the fit process has found."""
+class ComparisonOutcome(Work):
+    """The output of the fit process. `result` has the members of `schemas.ComparisonResult`, and `overlaps`: of each
+    model whether too many rows are equal to training rows.
+    """
 
     warnings: list[str]
-    result: Compared
+    result: Json
 
 
 def submit(
@@ -183,7 +169,7 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> ComparisonPayload:
-    """Gather where the artifacts and the table lie."""
+    """Gather the paths of the artifacts and of the table."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
@@ -205,7 +191,7 @@ def prepare(
     }
 
 
-def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
+def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
     """Score with each model and compare; pure computing on the files that the payload names.
 
     The table is read once for all models that take the same features in the same order.
@@ -252,7 +238,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
         "workdir": payload["workdir"],
         "warnings": [
             *payload["warnings"],
-            *chain(*(said for _, said in equal_rows.values())),
+            *chain(*(words for _, words in equal_rows.values())),
             *doubts,
             *found.warnings,
             *(each.warning for each in compared if each.warning is not None),
@@ -347,7 +333,7 @@ def _compared(
 def _compare_costs(
     payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
 ) -> Json | None:
-    """What errors cost by each model, and the differences; None if nobody asked."""
+    """Return the cost of errors by each model, and the differences; None if not requested."""
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
@@ -370,7 +356,7 @@ def _compare_costs(
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> PublishedOutput:
+def publish(blobs: BlobStore, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
     """Return what was found; there are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
     return PublishedOutput(columns, messages=result["warnings"])

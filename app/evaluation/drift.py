@@ -60,7 +60,7 @@ _COMMON = 9  # categories that have a bin of their own
 
 
 class Remembered(TypedDict):
-    """What a model's validation has said; `curve` is a file, and `effective` the effective rows of either class.
+    """The results of a model's validation; `curve` is a file, and `effective` the effective rows of either class.
 
     `prevalence` is the fraction of positives with its interval, and `importance` the share of each feature.
     """
@@ -79,9 +79,9 @@ _CURVE_FILE = "validation.curve"
 def remember_validation(
     session: Session, model: Model, workdir: Path
 ) -> tuple[Remembered | None, list[str]]:
-    """What the model's validation has said, for the fit process; its curve goes into the folder.
+    """Return the results of the model's validation for the fit process; its curve is written into the folder.
 
-    Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
+    They are None if there is nothing to compare with. The second value are warnings about what cannot be compared.
     """
     level, areas = validation_areas(session, model)
     if level is None or not areas:
@@ -288,7 +288,7 @@ _RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
 
 def _errors_of(found: Reliability, rows: float) -> list[Json]:
     """Test how far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
-    which the calibration was learnt. It has the chance of so many rows, for which the tests allow.
+    which the calibration was fitted. Its error is that of so many rows, for which the tests allow.
     """
     from core.metrics.comparison import change
 
@@ -537,7 +537,7 @@ def say_error(test: Json) -> str:
 
 
 def _say_ranges(ranges: Sequence[Json]) -> str:
-    said = []
+    sentences = []
     for side in ("more", "fewer"):
         where = [
             f"{each['low']:.2g} to {each['high']:.2g}"
@@ -545,8 +545,10 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
             if each["observed"] == side
         ]
         if where:
-            said.append(f"{side} positives than expected at probabilities of {', '.join(where)}")
-    return f": {'; '.join(said)}" if said else ""
+            sentences.append(
+                f"{side} positives than expected at probabilities of {', '.join(where)}"
+            )
+    return f": {'; '.join(sentences)}" if sentences else ""
 
 
 def _with_ends(interval: Mapping[str, float]) -> str:
@@ -586,19 +588,19 @@ def _sum_up(
     """Say in sentences what has changed, and whether the model ranks as before."""
     worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
-    said = []
+    sentences = []
     if found := worse or better:
         how = "worse" if worse else "better"
         named = ", ".join(
             f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
             for each in found
         )
-        said.append(f"The model ranks significantly {how}: {named}.")
-    said += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
+        sentences.append(f"The model ranks significantly {how}: {named}.")
+    sentences += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
     if prevalence is not None and prevalence["changed"]:
         before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
-        said.append(f"{more} rows are positive: {after} here, {before} at validation.")
+        sentences.append(f"{more} rows are positive: {after} here, {before} at validation.")
     if moved:
         named = ", ".join(
             f"{each['name']} (PSI {each['psi']['value']:.2f}"
@@ -607,18 +609,18 @@ def _sum_up(
             for each in moved[:_NAMED]
         )
         rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        said.append(f"Features with changed values: {named}{rest}.")
+        sentences.append(f"Features with changed values: {named}{rest}.")
     if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
-        said.append(
+        sentences.append(
             f"The scores of the {classes} have changed, so the rates at a threshold have changed too."
         )
     if not worse and not better:
-        said.append(
+        sentences.append(
             "The ranking quality has not changed significantly since validation."
-            if said
+            if sentences
             else "No significant change since validation."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:

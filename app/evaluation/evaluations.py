@@ -98,7 +98,7 @@ class AliasThreshold(TypedDict):
 
 
 class EvaluationSpec(TypedDict):
-    """What the job is to do; `independent` is false where the model has seen rows of the dataset, as `seen` says."""
+    """The specification of the job; `independent` is false if the model has seen rows of the dataset; see `seen`."""
 
     evaluation_id: str
     independent: bool
@@ -112,7 +112,7 @@ class EvaluationSpec(TypedDict):
 
 
 class EvaluationPayload(Work):
-    """What the fit process is given."""
+    """The input of the fit process."""
 
     dataset_kind: str
     table: TableFile
@@ -130,7 +130,7 @@ class EvaluationPayload(Work):
 
 
 class EvaluationResult(Work):
-    """What the fit process has found; `curve` is a file."""
+    """The output of the fit process; `curve` is a file."""
 
     metrics: Json
     drift: Json | None
@@ -204,11 +204,13 @@ def prepare(
     notes: list[str] = []
     if spec["independent"]:
         remembered, notes = drift.remember_validation(session, model, workdir)
-    threshold, said = _threshold(session, model, spec)
+    threshold, warnings = _threshold(session, model, spec)
     calibration = calibrations.find_served(session, model)
     known = None if calibration is None else calibration.dataset
-    if spec["independent"] and shares_rows(known, lineage_of(dataset)):  # else that is said already
-        said = [*said, _CALIBRATED_HERE]
+    if spec["independent"] and shares_rows(
+        known, lineage_of(dataset)
+    ):  # else there is a warning already
+        warnings = [*warnings, _CALIBRATED_HERE]
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,
@@ -229,7 +231,7 @@ def prepare(
         "calibration": None
         if calibration is None
         else calibrations.write_file(calibration, workdir),
-        "warnings": [*evaluation.warnings, *notes, *said],
+        "warnings": [*evaluation.warnings, *notes, *warnings],
     }
 
 
@@ -243,17 +245,19 @@ def _threshold(
     if at is None and of_alias is None:
         point = models.prepare_point_of_objective(session, model)()
         return (None if point is None else point.threshold), []
-    said = []
+    warnings = []
     if model.validation.get("method") == "cross_validation":
-        said = [
+        warnings = [
             "the cutoff was chosen on scores of the rankers of the folds, not of the served ranker: its "
             "rates here may differ"
         ]
     if at is not None:
-        return models.point_on(models.curve_on(session, model, VALIDATION), **at).threshold, said
+        return models.point_on(
+            models.curve_on(session, model, VALIDATION), **at
+        ).threshold, warnings
     assert of_alias is not None
     threshold = of_alias["threshold"]
-    return (math.inf if threshold is None else threshold), said
+    return (math.inf if threshold is None else threshold), warnings
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:

@@ -144,8 +144,8 @@ def _makes_groups(column: Mapping[str, Any]) -> bool:
 
 
 def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
-    """Return the groupings by protected columns: those of the request, or those whose names say so. `check_groups` has
-    accepted them. The column of the request's own groups is not measured twice.
+    """Return the groupings by protected columns: those of the request, or those whose names suggest it. `check_groups`
+    has accepted them. The column of the request's own groups is not measured twice.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
@@ -290,7 +290,7 @@ def measure_groups(
         by,
         windows=windows,
         threshold=threshold,
-        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # one of them, says the check
+        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # the check has accepted it
         rate=grouping["rate"],
         level=level,
         sample_weight=rows.weight,
@@ -420,7 +420,7 @@ def _test(test: GroupTest, level: float) -> Json:
 
 
 def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
-    """Return the adjusted p-value of a test, whether the groups differ by it, and the words that say so."""
+    """Return the adjusted p-value of a test, whether the groups differ by it, and this as a sentence."""
     names = {
         "auc": "AUC",
         "tpr": "TPR",

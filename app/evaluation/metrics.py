@@ -62,7 +62,7 @@ class Measure(Protocol):
     notes: list[str]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What an evaluation says: areas and counts, and what the model's threshold does here, if it has one."""
+        """Return the metrics of an evaluation: areas and counts, and the rates at the threshold, if there is one."""
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The areas alone, each named as `remember_validation` names those of the validation."""
@@ -142,7 +142,7 @@ class BipartiteMeasure:
         return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The AUC, the partial AUC of each window, and of rows with queries the figures of lists."""
+        """The AUC, the partial AUC of each window, and of rows with queries the metrics of lists."""
         areas = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
@@ -159,7 +159,7 @@ class BipartiteMeasure:
         )
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What the metrics of a model are, and the number of groups."""
+        """Return the metrics, and the number of groups."""
         auc, *partial = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
@@ -232,7 +232,7 @@ class PreferenceMeasure:
 
 
 class GradedMeasure:
-    """Rows with grades: figures within queries, or of one list."""
+    """Rows with grades: metrics within queries, or of one list."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         self._rows = lists.read_graded(table, features)
@@ -242,12 +242,12 @@ class GradedMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The figures of lists, or of one list."""
+        """Return the metrics of lists, or of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return [*list_areas(found["lists"]), *order_areas(found["order"])]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What the metrics of a model are."""
+        """Return the metrics."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return {name: found[name] for name in ("grades", "lists", "order")}
 
@@ -273,7 +273,7 @@ class MultilabelMeasure:
         ]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """The figures of each label, and the means over those that can be judged."""
+        """Return the metrics of each label, and the means over the labels that have metrics."""
         labels: list[Json] = []
         for k, label in enumerate(self._labels):
             found = self._of_label(k, windows, level) if self._measurable[k] else []
@@ -337,7 +337,7 @@ _COMPARED_METRICS = ("auc", "ndcg@10")
 
 
 def list_areas(found: ListMetrics | None) -> list[Json]:
-    """The figures of lists that are compared, as areas are named."""
+    """Return the metrics of lists that are compared, named as areas are."""
     return [
         {"of": "list", **{name: each[name] for name in ("metric", "value", "low", "high")}}
         for each in cast(list[Json], [] if found is None else found["metrics"])
@@ -391,7 +391,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> EvaluatedModel:
-    """Return what the fit process needs of a model that is judged on this dataset."""
+    """Return what the fit process needs of a model that is evaluated on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
@@ -408,9 +408,9 @@ OVERLAPS = "overlaps"
 """Of the stored metrics: whether too many rows equal training rows; null where the training table is gone."""
 EQUAL_ROWS = "of these rows equal a row of the table that"
 MIN_SHARE = 0.01
-"""Of the rows: fewer do not move a figure."""
+"""Fraction of the rows: fewer do not change a metric."""
 BEYOND_CHANCE = 2.0
-"""Times the share by which rows of the training table equal each other anyway: where features are few or coarse, new
+"""Times the fraction by which rows of the training table equal each other anyway: where features are few or coarse, new
 rows often equal old ones, and no row has been seen."""
 
 Features = tuple[str, ...]
@@ -439,7 +439,7 @@ class Overlap:
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
-        """The share of the rows here that are in training, and of those in training that are there again."""
+        """Return the fraction of the rows here that are in training, and of those that occur there again."""
         which = (trained_on, features)
         if which not in self._shares:
             known, counts = np.unique(self._hashes(trained_on, features), return_counts=True)

@@ -1,4 +1,4 @@
-"""Evaluations and comparisons of models on a dataset: what is asked for is checked, and handed to a job."""
+"""Checks of requests for evaluations and comparisons of models on a dataset."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
 
 
 def say_seen(model: Model, seen: Seen) -> list[str]:
-    """Say it, if there is something to say."""
+    """Return it as warnings, if it matters."""
     name = f"{model.name}:{model.version}"
     match seen:
         case "trained":

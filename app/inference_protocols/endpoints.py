@@ -39,7 +39,7 @@ from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
 PATHS = re.compile(r"(?s)/oip/.*|.*(/invocations|:predict)")
-"""The paths of this room, and unknown ones beside them: their problems are written as clients expect."""
+"""The paths of these protocols, also unknown ones: their problems have the form that clients expect."""
 MAX_LISTED = 1000
 """Names in one answer of the repository's index: the protocol has no pages."""
 
@@ -167,8 +167,8 @@ def _full(ref: str, version: str | None) -> str:
 
 
 def _compressed(request: Request, content: bytes, headers: dict[str, str]) -> bytes:
-    """Compress the answer for a client that asks for one coding by name, as Triton's does where it is told to; those
-    that list all that they can read are answered plainly, which is faster on any network that scores travel.
+    """Compress the answer for a client that asks for one coding by name, as Triton's does on request; clients that
+    list all codings that they can read get an uncompressed answer, which is faster on usual networks.
     """
     asked = request.headers.get("accept-encoding", "").strip().lower()
     if asked not in ("gzip", "deflate"):
@@ -184,8 +184,7 @@ FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 PARAMETERS = ("params", "parameters")
 """The members of a JSON body that say which probabilities are wanted: by MLflow, and by Vertex AI and KServe."""
 ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
-"""The header in which SageMaker passes on what a caller says beside the body, as `probability=true,prevalence=0.1`."""
-"""Records of an answer that are made at once: objects of Python take ten times their text."""
+"""The header in which SageMaker passes on a caller's attributes, as `probability=true,prevalence=0.1`."""
 
 invocations_router = APIRouter(
     tags=["inference"],

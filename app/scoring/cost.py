@@ -17,7 +17,7 @@ PERMIT_SECONDS = 0.25
 """Longest that a request may occupy a thread without a permit."""
 _BYTE_SECONDS = 1e-7
 _ROW_SECONDS = 2e-6
-"""What it takes to read a byte of a body, and beside its bytes a row."""
+"""Seconds to read a byte of a body, and a row besides its bytes."""
 
 _MOST_ROWS = 64
 _ENOUGH_SECONDS = 0.02  # seconds of measuring

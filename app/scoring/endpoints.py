@@ -222,12 +222,12 @@ class ScoreRow:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
         scope["route"] = self
-        said = _row_headers(scope)
+        head = _row_headers(scope)
         caller = await self._authenticator.authenticate(
-            digest_of(said.authorization), "score", scope
+            digest_of(head.authorization), "score", scope
         )
         self._context.occupy(scope, caller.owner)
-        if said.picky:
+        if head.picky:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = await turns.find_model(self._models, caller.owner, ref)
@@ -238,7 +238,7 @@ class ScoreRow:
         wanted = None
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
-        rest = scope, said, served, query, options, asked, beside
+        rest = scope, head, served, query, options, asked, beside
         if wanted is None:
             work, seconds = partial(self._answer, *rest), served.cost.of(1)
         else:
@@ -257,7 +257,7 @@ class ScoreRow:
         owner: str,
         wanted: ReasonOptions,
         scope: Scope,
-        said: _RowHeaders,
+        head: _RowHeaders,
         served: Served,
         query: bytes,
         options: ProbabilityOptions,
@@ -267,25 +267,25 @@ class ScoreRow:
         reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
         served = replace(served, reasoner=reasoner)
         asked += repr((wanted, reasoner.described)).encode()
-        return self._answer(scope, said, served, query, options, asked, beside)
+        return self._answer(scope, head, served, query, options, asked, beside)
 
     def _answer(
         self,
         scope: Scope,
-        said: _RowHeaders,
+        head: _RowHeaders,
         served: Served,
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
         beside: QueryIds | None = None,
     ) -> _RowAnswer:
-        lenient = said.prefer is not None and is_lenient(Request(scope))
+        lenient = head.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
         if scope["path_params"]["ref"] == served.model_id:
             tag = served.entity_tag(row, asked if beside is None else asked + repr(beside).encode())
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
-            held = said.if_none_match
+            held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
         else:  # the name may point to another model at any time
@@ -359,10 +359,10 @@ def _score_with_reasons(
 ) -> bytes:
     found = served.score(row).reasons
     assert found is not None
-    told = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
-    told["exact"] = found.exact.item()
-    members = orjson.dumps({**told, "reference": found.described})
-    return _one_score(served, row, options)[:-1] + b"," + members[1:]
+    members = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
+    members["exact"] = found.exact.item()
+    written = orjson.dumps({**members, "reference": found.described})
+    return _one_score(served, row, options)[:-1] + b"," + written[1:]
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
@@ -537,7 +537,7 @@ async def score_rows(
 
 
 def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
-    """Raise Invalid for ids beside the scores of a label of this name."""
+    """Raise Invalid if a label has the name of the column of ids."""
     if ids and ID in labels:
         raise Invalid(f"ids are not available for a model with the label {ID!r}")
 

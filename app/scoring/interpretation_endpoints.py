@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/…: what a model has learnt."""
+"""/v1/models/{ref}/…: the interpretation of a model."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class QueryIds(NamedTuple):
 
 _MARKS = (b"id=", b"ignore=")
 _BRACKETS_BESIDE = 8
-"""Opening brackets of a body beside those of its rows, and some more: of the body, of `rows` or `data`, of lists of
+"""Opening brackets of a body besides those of its rows, and some more: of the body, of `rows` or `data`, of lists of
 names.
 """
 MIN_ROW_BYTES = len("[1],")
@@ -98,10 +98,10 @@ def is_asked(query: bytes) -> bool:
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
     """Return the query without the id and the ignored fields, and the row's id. Raises Invalid."""
-    left, said = take_parameters(query, (ID, IGNORE), features)
-    if not said:
+    left, given = take_parameters(query, (ID, IGNORE), features)
+    if not given:
         return query, None
-    beside = IdFields.of(BesideFields.parse(said))
+    beside = IdFields.of(BesideFields.parse(given))
     beside.check(features)
     pairs, ids = [], []
     for pair in left.split(b"&"):

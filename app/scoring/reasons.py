@@ -1,7 +1,7 @@
 """Reasons with scores: the caller's options, and the columns of an answer.
 
-A reason is a part of the difference between the row's score and the score of a reference, told by the dictionary of the
-model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
+A reason is a part of the difference between the row's score and the score of a reference, described by the reason codes
+of the model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
 feature, the parts are the `Ranker.shapley_values` of the row minus the ones of an average row. Otherwise they are
 Shapley values against a few stored rows of the reference: see `core.explain.sampling`.
 """
@@ -112,8 +112,8 @@ class ReasonOptions:
         """The names of the columns that are added to a table."""
         numbered = range(1, self.n + 1)
         whats = ("code", "text", "contribution", "error")
-        told = (f"reason_{k}_{what}" for k in numbered for what in whats)
-        return (*told, REST, REFERENCE_SCORE)
+        numbered_names = (f"reason_{k}_{what}" for k in numbered for what in whats)
+        return (*numbered_names, REST, REFERENCE_SCORE)
 
 
 class ReasonFields(TextFields):
@@ -137,7 +137,7 @@ class ReasonFields(TextFields):
         "Default: `raises`.",
     )
     threshold: Annotated[float | None, Number()] = Field(
-        default=None, description="Score to compare with, for `reference=cut`."
+        default=None, description="Score to compare with, for `reference=cutoff`."
     )
 
     def options(self) -> ReasonOptions | None:
@@ -155,7 +155,7 @@ class ReasonFields(TextFields):
             )
             return None
         if self.threshold is not None and self.reference != CUTOFF:
-            detail = f"threshold requires reference=cut, got {shown(self.reference)}"
+            detail = f"threshold requires reference=cutoff, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
         return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
 
@@ -316,7 +316,7 @@ def check_options(
 ) -> None:
     """Raise Invalid for reasons that a model cannot give, before the model is loaded.
 
-    `cutoff` is True if the request names an alias that keeps a promise. `references` are the ones that the model can
+    `cutoff` is True if the request names an alias with a guarantee. `references` are the ones that the model can
     have.
     """
     if labels:
@@ -324,7 +324,7 @@ def check_options(
     if options.reference == CUTOFF and options.threshold is None and not cutoff:
         raise _refusal(
             REFERENCE,
-            "reference=cut requires threshold, or an alias with a guarantee",
+            "reference=cutoff requires threshold, or an alias with a guarantee",
             code="no_reference",
         )
     if options.reference not in references:
@@ -380,7 +380,7 @@ class LoadedModel(Protocol):
 
     @property
     def flag_threshold(self) -> float | None:
-        """The threshold of the alias in the request, if the alias keeps a promise."""
+        """The threshold of the alias in the request, if the alias has a guarantee."""
 
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
@@ -598,7 +598,7 @@ class Reasons:
     rest: Floats
     """What all other parts of a row sum to, shape (rows,)."""
     described: Json
-    """What an answer says of the reference."""
+    """The description of the reference for a response."""
 
     def as_json(self) -> list[list[Json]]:
         """Return the reasons by row."""
@@ -687,7 +687,8 @@ class DictionaryLayout(NamedTuple):
     own: npt.NDArray[np.intp]
     feature_of: dict[int, int]
     n_items: int
-    told: dict[int, tuple[str, str]]
+    coded: dict[int, tuple[str, str]]
+    """By item: code and text."""
     entries: list[_Entry]
 
 
@@ -736,7 +737,7 @@ def _lay_out(
     item_of = {(kind, name): item for item, (_, kind, name) in enumerate(order)}
     own = np.array([item_of[1, name] for name in features.names], dtype=np.intp)
     feature_of = {item_of[1, name]: i for name, i in position.items()}
-    told_by: dict[int, tuple[str, str]] = {}
+    coded: dict[int, tuple[str, str]] = {}
     laid_out: list[_Entry] = []
     for entry, columns in known:
         item = item_of[0, entry["code"]]
@@ -745,9 +746,9 @@ def _lay_out(
             applies = _condition(entry, columns[0], features, types)
             if applies is None:  # the column has another type in this version
                 continue
-        told_by[item] = entry["code"], entry["text"]
+        coded[item] = entry["code"], entry["text"]
         laid_out.append(_Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies))
-    return DictionaryLayout(own, feature_of, len(order), told_by, laid_out)
+    return DictionaryLayout(own, feature_of, len(order), coded, laid_out)
 
 
 def _condition(
@@ -813,11 +814,11 @@ class Reasoner:
         self.options = options
         self._measure = measure
         self.tick: Callable[[int], object] = _nothing
-        """It is called with their number after every few rows whose reasons take long: a job tells by it that it goes
-        on, or ends."""
+        """It is called with their number after every few rows whose reasons take long: a job reports its progress
+        by it, or ends."""
         self.described = described
         self._left = self._max_rows = measure.most_rows(max_rows)
-        self._own, self._feature_of, self._n_items, self._told, self._entries = layout
+        self._own, self._feature_of, self._n_items, self._coded, self._entries = layout
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
         """Return the reasons of rows; X and scores are as in `Served.score`. Raises Invalid for too many rows."""
@@ -874,18 +875,18 @@ class Reasoner:
         codes, texts = np.full((2, len(X), n), None, dtype=object)
         columns: list[list[list[str]]] = []
         for i, row in enumerate(order.tolist()):
-            told: list[list[str]] = []
+            features: list[list[str]] = []
             for k, item in enumerate(row):
                 if item < 0:
                     break
-                if item in self._told:
-                    codes[i, k], texts[i, k] = self._told[item]
-                    told.append([names[j] for j in np.flatnonzero(owner[i] == item)])
+                if item in self._coded:
+                    codes[i, k], texts[i, k] = self._coded[item]
+                    features.append([names[j] for j in np.flatnonzero(owner[i] == item)])
                 else:
                     feature = self._feature_of[item]
                     texts[i, k] = self._plain(feature, X[i, feature])
-                    told.append([names[feature]])
-            columns.append(told)
+                    features.append([names[feature]])
+            columns.append(features)
         terms = contributions, errors, attributed.exact, rest
         return Reasons(codes, texts, columns, *terms, self.described)
 

@@ -327,7 +327,7 @@ class ModelCache:
             self.recent.drop(key)  # the reference would keep the model in memory
 
     def _load_blob(self, found: _ModelRead) -> Served:
-        preload()  # the background thread may be importing it already: a second import beside it would fail
+        preload()  # the background thread may be importing it already: a second import at the same time would fail
         model = found.model
         ranker, size = load_ranker(self._blobs.path(artifact_key(model)))
         curve, calibration = found.curve, _calibration_of(found)

@@ -24,14 +24,14 @@ MAX_COLUMNS = 150
 MAX_TEXT = 200
 """Characters of a text in them."""
 MAX_IGNORED = 100
-"""Names of ignored columns that are told."""
+"""Names of ignored columns that are returned."""
 MAX_BINS = 40
 
 _MAX_VALUES = 4096  # distinct values that are counted one by one
 _MAX_FINE = 20_000  # bins between the lowest and the highest score, while scores come
 _WIDTHS = (1, 2, 5, 10)
 _NO_FRACTION = re.compile(r"\.0+(?=Z?$)")  # of a second
-_LEAST = 1e-300  # a width that can be told from 0
+_LEAST = 1e-300  # a width that differs from 0
 
 
 class Histogram:

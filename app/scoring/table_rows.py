@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
 FILE_NAME = "file_name"
 ALL = "*"
-"""Ignored, it stands for every column that is no feature."""
+"""In `ignore`: every column that is no feature."""
 
 TOP = "top"
 MAX_NAMES = 1_000
@@ -244,7 +244,7 @@ def bounds_of(settings: Settings, sent: int) -> Bounds:
 @dataclass(frozen=True)
 class FileBounds(Bounds):
     """Limits of a table in a file, which is read by block: columns, bytes once decompressed, as many cells as bytes,
-    rows, and bytes that are in memory at once beside those of the file.
+    rows, and bytes that are in memory at once besides those of the file.
     """
 
     held: int

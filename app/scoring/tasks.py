@@ -280,16 +280,16 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
         scorer = replace(served, reasoner=None) if deferred else served
-        told = ScoringProgress(callback, source, reasons_last=deferred)
+        progress = ScoringProgress(callback, source, reasons_last=deferred)
         if served.reasoner is not None:
-            served.reasoner.tick = told.tick
+            served.reasoner.tick = progress.tick
         if served.labels is None:
             held = fields if not deferred else _held_fields(served, fields)
             best = BestRows(options.top or N_FIRST, pa.schema(held))
         histograms = [Histogram() for _ in served.labels or [SCORE]]
         for batch in reader.batches(source):
-            told.begin(batch.size)
-            count = told.rows
+            progress.begin(batch.size)
+            count = progress.rows
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
@@ -310,10 +310,10 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 best.add(row)
             if options.top is None:
                 writer.write(row)
-            told.end()
+            progress.end()
         first_table = None if best is None else best.table()
         if first_table is not None and deferred:
-            told.begin(first_table.num_rows, last=True)
+            progress.begin(first_table.num_rows, last=True)
             first_table = _add_reasons(first_table, served, fields)
         if first_table is not None and options.top is not None:
             for part in first_table.to_batches(max_chunksize=ROW_GROUP):
@@ -339,7 +339,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "file": RESULT_FILE,
         "sha256": sha256,
         "bytes": path.stat().st_size,
-        "rows": told.rows,
+        "rows": progress.rows,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
     }
@@ -356,21 +356,21 @@ class ScoringProgress:
     def __init__(self, callback: Callback, source: Source, *, reasons_last: bool) -> None:
         self._callback, self._source, self._parts = callback, source, 1 + reasons_last
         self.rows = 0
-        self._block, self._told, self._before = 0, 0, 0
+        self._block, self._done, self._before = 0, 0, 0
         self._last = False
 
     def begin(self, n_rows: int, *, last: bool = False) -> None:
         """Begin a block of rows; the `last` block has only the reasons of rows that are already scored."""
-        self._block, self._told, self._last = n_rows, 0, last
+        self._block, self._done, self._last = n_rows, 0, last
 
     def tick(self, n_rows: int) -> None:
         """Report that so many more rows of the block have reasons."""
-        self._told += n_rows
+        self._done += n_rows
         read, whole = self._source.progress()
         read += whole if self._last else 0
-        done = self._before + (read - self._before) * self._told // max(self._block, 1)
-        metrics = {"rows": self.rows + (0 if self._last else self._told)}
-        metrics |= {"rows with reasons": self._told} if self._last else {}
+        done = self._before + (read - self._before) * self._done // max(self._block, 1)
+        metrics = {"rows": self.rows + (0 if self._last else self._done)}
+        metrics |= {"rows with reasons": self._done} if self._last else {}
         self._callback(done, self._parts * whole, metrics)
 
     def end(self) -> None:
@@ -395,9 +395,9 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
     import pyarrow as pa
 
     assert served.reasoner is not None
-    told = served.reasoner.options.names
+    names = served.reasoner.options.names
     values = pa.field("values", pa.list_(pa.float64(), len(served.features.names)))
-    return [*(field for field in fields if field.name not in told), values]
+    return [*(field for field in fields if field.name not in names), values]
 
 
 def _held_values(blocks: Sequence[Floats]) -> pa.Array:
@@ -416,8 +416,8 @@ def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> 
     X = held.column(held.num_columns - 1).combine_chunks().flatten().to_numpy()
     X = np.ascontiguousarray(X.reshape(held.num_rows, len(served.features.names)))
     reasons = served.reasoner.of(X, held.column(SCORE).to_numpy())
-    told = dict(zip(served.reasoner.options.names, _reason_columns([reasons]), strict=True))
-    columns = [told[f.name] if f.name in told else held.column(f.name) for f in fields]
+    added = dict(zip(served.reasoner.options.names, _reason_columns([reasons]), strict=True))
+    columns = [added[f.name] if f.name in added else held.column(f.name) for f in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

@@ -1,10 +1,10 @@
-"""Baselines (`baselines` over HTTP): simple benchmark models on the same splits, and whether the ranker beats them.
+"""Baselines (`baselines` over HTTP): simple models on the same splits, and whether the ranker beats them.
 
-A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
+A ranker that is no better than logistic regression is not worth using, and a curve alone does not show it. But
 nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of
 those fits, or half a second if that is more; with `auto`, what is left of its budget, at most a tenth of it. Where all
-rows would take longer they learn from a sample, and the model says of how many rows. How long a baseline takes is
-measured on few rows, then on more.
+rows would take longer they are trained on a sample, and the model has the number of its rows. How long a
+baseline takes is measured on few rows, then on more.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def resolve(
 ) -> BaselineSpec:
     """Return which baselines a job fits, and why none where it did not ask for none.
 
-    `asked` is what the job says: True (on all rows, whatever it takes), False (none), or None.
+    `asked` is the field of the request: True (on all rows, whatever it takes), False (none), or None.
     """
     skipped = None
     if kind != "bipartite":
@@ -139,7 +139,7 @@ def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float)
 def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[FinishedBaseline]:
     """Return those parts of a baseline that are compared: on the most rows on which every scope was fitted.
 
-    An empty list where there are none; then some part says why.
+    An empty list where there are none; then a part has the reason.
     """
     by_rows: dict[int | None, list[FinishedBaseline]] = {}
     for part in parts:
@@ -166,7 +166,7 @@ def compare_with(
 ) -> tuple[BaselineComparison, list[str]]:
     """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
 
-    The second value says why there are no p-values, where there are none.
+    The second value has the reasons for missing p-values.
 
     A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 

@@ -125,13 +125,13 @@ class BipartiteTable:
                 other = payload["validation_table"]
                 assert other is not None
                 path, own = Path(other["path"]), _columns(other, names, None)
-                judge = (
+                evaluated = (
                     _store(payload, path, own, on_read)
                     if isinstance(table, StoredTable)
                     else read_table(path, own)
                 )
-                check_classes(judge.y, "the validation dataset")
-                self.served = self._split_data(table, judge.coded_as(table))
+                check_classes(evaluated.y, "the validation dataset")
+                self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])
                 self.served = self._split_data(table, None)
@@ -196,11 +196,11 @@ class BipartiteTable:
             n_held_out = len(validation.X)
         if not n_held_out or not self._may_repeat:
             return 0, n_held_out
-        learnt = hash_rows(self.served.train)
+        trained = hash_rows(self.served.train)
         if validation is not None:
-            pairs = [(hash_rows(validation), learnt)]
+            pairs = [(hash_rows(validation), trained)]
         else:
-            pairs = [(learnt[part.test], learnt[part.train]) for part in self._folds]
+            pairs = [(trained[part.test], trained[part.train]) for part in self._folds]
         return sum(int(np.isin(*pair).sum()) for pair in pairs), n_held_out
 
     def _split_data(
@@ -346,7 +346,7 @@ class BipartiteSplitData(SplitData):
             table = self._table_of(part)
             summary = _summarise(table, scores, windows_of(objective))
             measured = None
-            # Pairs of rows of different queries were not learnt from.
+            # Pairs of rows of different queries were not trained on.
             if part == "train" and table.query is None:
                 measured = margins.measure(ranker, self._features, table, summary.groups, workdir)
             curve = None
@@ -386,7 +386,7 @@ class BipartiteSplitData(SplitData):
         return {part: scores[workdir / scores_file(part)] for part in tables}
 
     def missing(self) -> list[tuple[bool, bool]]:
-        if self._missing is None:  # the scores of all rows tell it at once
+        if self._missing is None:  # the scores of all rows show it at once
             return super().missing()
         any_missing, all_missing = self._missing
         return list(zip(any_missing.tolist(), all_missing.tolist(), strict=True))
@@ -416,7 +416,7 @@ def _add_missing(known: Missing | None, block: Table) -> Missing:
 
 
 def in_files(table: Table | None) -> StoredTable | None:
-    """Return the table if its figures are computed in files; None if they are in memory.
+    """Return the table if its metrics are computed in files; None if they are in memory.
 
     Rows of groups are counted together, which needs all of them at once.
     """
@@ -435,7 +435,7 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
-    """Return curve, areas and counts of a part: the figures of all its rows, and the curve as it is stored."""
+    """Return curve, areas and counts of a part: the metrics of all its rows, and the curve as it is stored."""
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
@@ -468,8 +468,8 @@ def _read(
         per_cell += BYTES_PER_CELL_OF_FOLDS
     n_features = len(columns.features)
     needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
-    if (judge := payload.get("validation_table")) is not None:
-        needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
+    if (evaluated := payload.get("validation_table")) is not None:
+        needed += pq.read_metadata(evaluated["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
     bytes_told = f"in memory it would take about {needed:,} bytes, but the job's limit is {limit:,}"

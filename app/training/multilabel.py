@@ -1,6 +1,6 @@
-"""Rows with several labels: their splits, and their figures by label, with the means over the labels.
+"""Rows with several labels: their splits, and their metrics by label, with the means over the labels.
 
-A label's figures need rows of both its classes. Where a part has too few rows of one class, the label has no figures
+A label's metrics need rows of both its classes. Where a part has too few rows of one class, the label has no metrics
 there: the model says so in a warning, and the means are over the other labels. Rows are split by the hash of their
 group, else of their features; with several labels there is no one class to stratify by.
 """
@@ -45,7 +45,7 @@ class Part:
     has: npt.NDArray[np.int8]
 
     def measurable(self) -> npt.NDArray[np.bool_]:
-        """Return a bool per label: whether it has enough rows of both classes for its figures."""
+        """Return a bool per label: whether it has enough rows of both classes for its metrics."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
@@ -53,7 +53,7 @@ class Part:
         return enough
 
     def check(self, labels: Sequence[str], what: str) -> None:
-        """Raise Invalid if no label can have figures; `what` names these rows."""
+        """Raise Invalid if no label can have metrics; `what` names these rows."""
         if not self.measurable().any():
             raise Invalid(
                 f"{what} must have a label with at least {MIN_PER_CLASS} rows of each class, "
@@ -62,7 +62,7 @@ class Part:
             )
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
-        """Return a warning that names the labels without figures; `where` names these rows, and says what follows."""
+        """Return a warning that names the labels without metrics; `where` names these rows, and the consequence."""
         has_auc = zip(labels, self.measurable().tolist(), strict=True)
         without = [label for label, enough in has_auc if not enough]
         if not without:
@@ -103,7 +103,7 @@ class MultilabelSplitData(SplitData):
         return None if rows is None else rows.table
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the mean AUC (or partial AUC in the objective's window) over the labels that have figures."""
+        """Return the mean AUC (or partial AUC in the objective's window) over the labels that have metrics."""
         validation = self.validation
         assert validation is not None
         values = [
@@ -139,8 +139,8 @@ class MultilabelSplitData(SplitData):
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                judge = read_part(payload["validation_table"], names, self._labels)
-                return whole, Part(judge.table.coded_as(whole.table), judge.has)
+                evaluated = read_part(payload["validation_table"], names, self._labels)
+                return whole, Part(evaluated.table.coded_as(whole.table), evaluated.has)
         raise Invalid(
             "validation.method must be holdout, dataset or none with several labels, "
             f"got {validation['method']!r}",
@@ -153,7 +153,7 @@ class MultilabelSplitData(SplitData):
         return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        """Refuse parts in which no label can have figures, and note the labels without figures in validation."""
+        """Refuse parts in which no label can have metrics, and note the labels without metrics in validation."""
         self.train.check(self._labels, "the training part")
         if self.validation is not None:
             self.validation.check(self._labels, "the validation part")

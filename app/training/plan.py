@@ -82,7 +82,7 @@ MIN_PIECES = 8
 """Pieces of a shard: it prepares the table once more, which takes about as long as one piece."""
 
 SHARDS_FRACTION = 0.9
-"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and judge them."""
+"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and evaluate them."""
 
 Scope = Fold | None
 """A fold, or None for what is served."""
@@ -96,7 +96,7 @@ FINISHING_SECONDS = 0.5
 """Seconds from the last fit to the end of the job on any table: average rows, files, the transaction."""
 
 FINISHING_MICROSECONDS = 2.0
-"""Microseconds more for each row of the table: figures, curve, calibration, comparison."""
+"""Microseconds more for each row of the table: metrics, curve, calibration, comparison."""
 
 MAX_FINISHING_FRACTION = 0.25
 """Fraction of a budget that is reserved for these steps, at most."""
@@ -135,7 +135,7 @@ class Rows(Protocol):
         """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, those that only judge included."""
+        """Return the number of rows of the job, including those that are only for validation."""
 
 
 class Plan:
@@ -360,7 +360,7 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
 
 def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
     result, asked = finished["result"], finished["spec"].get("rows") or of
-    is_all = result.get("rows", asked) < asked  # all that there was room for
+    is_all = result.get("rows", asked) < asked  # as many as fit the limits
     return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
 
 
@@ -459,7 +459,7 @@ def _tried(finished: FinishedTrial) -> selection.TrialResult:
 def fits_a_part(cells: int, fan_out_cells: int) -> int:
     """Return how many fits on a table of `cells` cells go into one child job.
 
-    A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes its
+    A child job costs about a tenth of a second besides its fits: it is claimed, reads the table, and publishes its
     results.
     """
     return max(1, fan_out_cells // MIN_CHILD_JOBS // max(cells, 1))

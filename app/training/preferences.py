@@ -1,11 +1,11 @@
-"""Items and their pairs: their splits, and their figure, the weighted fraction of pairs put in order.
+"""Items and their pairs: their splits, and their metric, the weighted fraction of pairs put in order.
 
-**Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
-learnt from: *by items*, a fraction s of the items is held out; pairs of two held-out items judge, pairs of two other
-items teach, and mixed pairs do neither. So about (1 - s)² of the pairs teach and s² judge. Where the items are so few
-that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same two
-items, in either direction, stay together, and the figure is then about new comparisons between known items; the model
-says so in a warning. Either way the split goes by a hash: of the group, else of the features, so that equal items stay
+**Split.** A pair is about both of its items, so it is held out only if neither item was trained on: *by items*, a
+fraction s of the items is held out; pairs of two held-out items are for validation, pairs of two other items are for
+training, and mixed pairs are not used. So about (1 - s)² of the pairs are for training and s² for validation. If there
+are so few items that a part would have fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same
+two items, in either direction, stay together, and the metric is then about new comparisons between known items; a
+warning of the model explains this. The split is by a hash: of the group, or of the features, so that equal items stay
 together, and the split does not depend on any order.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MIN_PAIRS = 30
-"""Pairs that each part needs for a split by items: fewer say little, and their interval less."""
+"""Pairs that each part needs for a split by items: the intervals of fewer are very wide."""
 MIN_PAIRS_BY_PAIRS = 2
 """Pairs that each part needs for a split by pairs."""
 
@@ -179,7 +179,7 @@ class PreferenceSplitData(SplitData):
         self.notes, self.train, self.validation = notes, train, validation
 
     def _learn_categories(self) -> None:
-        """Keep only the categories of items that are learnt from."""
+        """Keep only the categories of items that are trained on."""
         is_same = self._held_out_table is self._table
         self._table = self._table.known_to(np.unique(self.train.rows))
         self._held_out_table = (

@@ -1,18 +1,18 @@
 """The result of a training job, put together from the results of its parts.
 
-**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that has not learnt from it.
+**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that was not trained on it.
 
-**Figures.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
+**Metrics.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
 Petersen & van der Laan 2015): scores of different folds are never compared, for each fold's ranker has its own scale.
 
-**One curve.** The ranker that is served has learnt from all rows, so that its own curve on them would flatter it. Its
+**One curve.** The ranker that is served is trained on all rows, so that its own curve on them would be too good. Its
 `fpr`, `tpr` and probabilities come from the out-of-fold scores, each brought onto its scale by `convert`: both rankers
-score the rows that the fold's ranker has learnt from, which both have seen, and equal quantiles of the two are equal
+score the rows that the fold's ranker was trained on, which both have seen, and equal quantiles of the two are equal
 scores. What differs between folds stays: if the rows of a fold are mostly positive, so are the scores that they get.
 So folds by groups or by time may be as different as they are. (Quantiles of all training rows would not do, for a fold
-by groups or by time has learnt from other rows than the served ranker. Nor would equal ranks within each fold.)
+by groups or by time is trained on other rows than the served ranker. Nor would equal ranks within each fold.)
 
-A map of scores cannot make up for what a fold's ranker does not know: it has learnt from fewer rows, and by groups or
+A map of scores cannot make up for what a fold's ranker does not know: it is trained on fewer rows, and by groups or
 time from others, so it separates the classes less well than the served one may. Thresholds are in the served ranker's
 units, and approximate: they were never tried on it.
 """
@@ -223,7 +223,7 @@ def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
 
 
 def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
-    """Return the validation rows if figures of theirs are computed in files."""
+    """Return the validation rows if their metrics are computed in files."""
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
@@ -403,7 +403,7 @@ def quantiles_of(scores: Floats) -> Floats:
 def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
     """Return scores of one ranker in the units of another, by the quantiles of the scores that both give the same rows.
 
-    A score is mapped to where an equal fraction of the other's scores lies below. Both rankers have learnt from these
+    A score is mapped to where an equal fraction of the other's scores lies below. Both rankers were trained on these
     rows, so overfitting changes the distance between known and new rows alike in both. Beyond the ends the map is
     linear, with the mean slope; so it never decreases.
     """
@@ -420,7 +420,7 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
 
 
 def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:
-    """Return the metrics of the out-of-fold scores, which stand for a validation part, and write their curve."""
+    """Return the metrics of the out-of-fold scores, used in place of a validation part, and write their curve."""
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
     area, *partial = core_metrics.cross_validated_areas(
