@@ -185,7 +185,7 @@ def _add(
 ) -> tuple[int, Json]:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
-    received = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+    received = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
 
     def work(session: Session) -> tuple[int, Json]:
         part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)

@@ -32,7 +32,7 @@ from app.http.schemas import (
     with_members,
 )
 from app.ingest.archives import ZIP
-from app.ingest.fields import MAX_LIST_LENGTH, Flag, Text
+from app.ingest.fields import MAX_LIST_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.documents import GradeRows, QuerySizes
@@ -473,9 +473,9 @@ def _text_of(value: Any) -> Any:
 _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 
-def _changed(type_: Text, schema: dict[str, Any]) -> Any:
+def _changed(type_: TextField, schema: dict[str, Any]) -> Any:
     """Return a field of an upload as a member of a body."""
-    is_flag = isinstance(type_, Flag)
+    is_flag = isinstance(type_, FlagField)
     text = Annotated[_FieldText, BeforeValidator(_text_of)] if is_flag else _FieldText
     booleans = [{"type": "boolean"}] if is_flag else []
     types: list[Any] = [*booleans, type_.schema, {"type": "null"}]

@@ -394,7 +394,7 @@ class UploadHandler(Generic[Described]):
     of: Sequence[str]
     describe: Callable[[Mapping[str, str]], Described]
     check: Callable[[Received[Described]], Json]
-    accept: Callable[[Session, Received[Described], datasets.Upload], Any]
+    accept: Callable[[Session, Received[Described], datasets.StoredUpload], Any]
     path: str = "/v1/datasets"
     show: Callable[[Any], Json] = shown
     read_again: ReadAgain = read_dataset_again
@@ -447,7 +447,7 @@ def _accept(
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
-        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+        upload = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
         answer = handler.show(handler.accept(session, table, upload))
         writer.commit()  # late, so that a replay or a refusal leaves no blob behind
         return answer

@@ -27,7 +27,7 @@ from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
-Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
+EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
@@ -55,7 +55,7 @@ class ModelCheck:
     evaluation_id: str | None = Field(
         default=None, description="The evaluation that the result is based on. Null without one."
     )
-    evidence: Evidence | None = Field(
+    evidence: EvidenceKind | None = Field(
         default=None,
         description="Rows that the result is based on. `validation`: the validation rows of the training. "
         "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this does not test "
@@ -118,7 +118,7 @@ def _beats_baselines(model: Model) -> ModelCheck:
         None: "The model was not compared with baselines.",
     }
     found = model.beats_baselines
-    evidence: Evidence | None = None if found is None else "validation"
+    evidence: EvidenceKind | None = None if found is None else "validation"
     return ModelCheck("beats_baselines", found, words[found], evidence=evidence)
 
 
@@ -153,7 +153,7 @@ def check_reliability(
     found: Mapping[str, Any],
     errors: Sequence[Json],
     where: str,
-    evidence: Evidence,
+    evidence: EvidenceKind,
     evaluation_id: str | None = None,
 ) -> ModelCheck:
     margin = margins.LOG_ODDS

@@ -63,7 +63,7 @@ class ComparisonSpec(TypedDict):
     seen: NotRequired[dict[str, Seen]]
 
 
-class ComparedModel(EvaluatedModel):
+class ComparedArtifact(EvaluatedModel):
     """A model by its id."""
 
     model_id: str
@@ -73,7 +73,7 @@ class ComparisonPayload(Work):
     """The input of the fit process."""
 
     table: TableFile
-    models: list[ComparedModel]
+    models: list[ComparedArtifact]
     windows: list[Window]
     metrics: list[str]
     amounts: AmountSpec | None
@@ -176,7 +176,7 @@ def prepare(
         model_service.find_to_read(session, claim.owner, compared.model_id)
         for compared in comparison.models
     ]
-    described: list[ComparedModel] = [
+    described: list[ComparedArtifact] = [
         {"model_id": model.id, **model_of(session, model, dataset, blobs)} for model in models
     ]
     return {

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         WorstGroup,
     )
 
-Column = npt.NDArray[np.float64]
 MAX_POINTS = 11
 """Points of a group's reliability diagram: at the quantiles 0, .1, …, 1 of its rows."""
 RATES = ("fpr", "tpr")
@@ -214,7 +213,7 @@ def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
     }
 
 
-def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None]:
+def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None]:
     """Return the groups of the rows of a typed table as numbers, NaN for a missing value, and the text of each number.
 
     There is no text where the numbers are the values themselves.

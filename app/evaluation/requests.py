@@ -47,14 +47,14 @@ class RateOrThreshold(Body):
 
 Cutoffs = Literal["equal_fpr", "equal_tpr"]
 
-Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
+CostNumber = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
 
 
 class Price(Body):
     """The cost of one row: `fixed` + `rate` × its amount. Each is 0 or at least 1e-100."""
 
-    fixed: Cost = Field(default=0.0, description="Cost per row, independent of its amount.")
-    rate: Cost = Field(
+    fixed: CostNumber = Field(default=0.0, description="Cost per row, independent of its amount.")
+    rate: CostNumber = Field(
         default=0.0, description="Cost per unit of the row's amount. Requires `amount`."
     )
 
@@ -71,7 +71,7 @@ class NewCosts(Body):
         default=Price(), description="Cost of a positive that is not flagged."
     )
     benefit: Price = Field(default=Price(), description="Benefit of a positive that is flagged.")
-    review: Cost = Field(default=0.0, description="Cost of each flagged row.")
+    review: CostNumber = Field(default=0.0, description="Cost of each flagged row.")
 
 
 AMOUNT = Field(

@@ -35,7 +35,7 @@ from app.scoring import service as scoring
 from app.scoring.json_rows import check_brackets
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
-from app.scoring.service import Scores, Served
+from app.scoring.service import RowScores, Served
 from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions, notation_of
 
 if TYPE_CHECKING:
@@ -590,7 +590,7 @@ def infer(
     reasoned = asked.asks_for_reasons
     _check_outputs(served, wanted)
     estimates = explained(served, n_rows) if reasoned else None
-    blocks: list[Scores] = []
+    blocks: list[RowScores] = []
     kept: list[Floats] = []
     for X in parts_of_rows:
         blocks.append(served.score(X))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from app.ingest.errors import BadTable, Errors, brief, show
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, check_names
-from app.ingest.stream import DAMAGE, Upload, find_compression, too_long
+from app.ingest.stream import DAMAGE, TableBytes, find_compression, too_long
 from app.ingest.value_columns import is_text
 
 BATCH_ROWS = 65_536
@@ -152,7 +152,9 @@ class ArrowTable(Source):
     `max_batch_text` limits the bytes of the texts of one batch: they are copied when they are read.
     """
 
-    def __init__(self, upload: Upload, max_columns: int, max_batch_text: int | None = None) -> None:
+    def __init__(
+        self, upload: TableBytes, max_columns: int, max_batch_text: int | None = None
+    ) -> None:
         self._upload = upload
         self._max_batch_text = max_batch_text
         try:
@@ -276,7 +278,7 @@ def _viewed_bytes(column: pa.Array) -> int:
 
 
 @contextmanager
-def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
+def _opened(upload: TableBytes) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
     """Open an upload for Arrow's reader; yields the file and a function that returns its position. Plain bytes in
     memory are not copied.
     """

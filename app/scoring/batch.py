@@ -70,7 +70,7 @@ class _SentRows:
     """The rows to score (a dataset or an upload), and the reference to the model in the request."""
 
     ref: str
-    upload: datasets.Upload | None = None
+    upload: datasets.StoredUpload | None = None
     file_name: str | None = None
     dataset: Dataset | None = None
 
@@ -153,7 +153,7 @@ def accept(
     settings: Settings,
     owner: str,
     request: UploadRequest,
-    upload: datasets.Upload,
+    upload: datasets.StoredUpload,
     file_name: str | None = None,
 ) -> BatchScore:
     """Submit the rows of an upload, whose bytes are durable when the transaction ends. `file_name` is given by a form;

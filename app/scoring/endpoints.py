@@ -35,7 +35,7 @@ from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
-from app.scoring.answers import JSON, OFFERS, Answer, Column
+from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse
 from app.scoring.dependencies import (
     LabelQuery,
     ModelsDep,
@@ -43,7 +43,7 @@ from app.scoring.dependencies import (
     is_lenient,
     media_type_of,
 )
-from app.scoring.json_rows import IdFields, JsonRows, QueryIds
+from app.scoring.json_rows import IdAndIgnored, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
 from app.scoring.schemas import (
@@ -59,16 +59,16 @@ from app.scoring.schemas import (
     Scores,
 )
 from app.scoring.service import ModelCache, Served
-from app.scoring.service import Scores as Rows
+from app.scoring.service import RowScores as Rows
 from app.scoring.table_rows import (
     ID,
-    BesideFields,
+    JsonRowFields,
     RowFields,
     TableOptions,
     bounds_of,
 )
 
-BesideDep = Annotated[BesideFields, Depends(query_of(BesideFields))]
+BesideDep = Annotated[JsonRowFields, Depends(query_of(JsonRowFields))]
 FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 
 
@@ -97,7 +97,7 @@ async def answer_rows(
     caller: Caller,
     ref: str,
     fields: RowFields,
-    make: Callable[[Served, Rows], Answer],
+    make: Callable[[Served, Rows], ScoresResponse],
     asked: ReasonOptions | None = None,
     *,
     by_block: bool = False,
@@ -156,11 +156,11 @@ def _reader(
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if foreign := [name for name in fields.texts() if name not in BesideFields.model_fields]:
+        if foreign := [name for name in fields.texts() if name not in JsonRowFields.model_fields]:
             detail = f"{', '.join(foreign)} can be set only for a table, but the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
-        beside = IdFields.of(fields)
+        beside = IdAndIgnored.of(fields)
         compression = check_encoding(encoding)
         most = settings.max_body_bytes
 
@@ -426,7 +426,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                     **schema,
                     "description": f"{schema['description']} A feature with this name takes precedence.",
                 }
-                for fields in (ProbabilityFields, ReasonFields, BesideFields)
+                for fields in (ProbabilityFields, ReasonFields, JsonRowFields)
                 for name, schema in fields.schemas().items()
             }
         ),
@@ -504,24 +504,24 @@ async def score_rows(
     is sent when all rows are scored.
     """
 
-    def make(served: Served, found: Rows) -> Answer:
+    def make(served: Served, found: Rows) -> ScoresResponse:
         head: dict[str, Any] = {"model_id": served.model_id}
-        ids: dict[str, Column] = {}
+        ids: dict[str, ColumnValues] = {}
         if found.ids is not None:
             head, ids = head | {"ids": found.ids}, {ID: found.ids}
         if served.labels is not None:
             _check_labels(served.labels, ids)
             named = {"labels": served.labels, "scores": found.scores, **options.reason(served)}
             of_labels = dict(zip(served.labels, found.scores.T, strict=True))
-            return Answer(head | named, ids | of_labels)
-        columns: dict[str, Column] = {
+            return ScoresResponse(head | named, ids | of_labels)
+        columns: dict[str, ColumnValues] = {
             "score": found.scores,
             "fpr": found.fprs,
             "tpr": found.tprs,
         }
         approximate = {"approximate": True} if served.approximate else {}
         body = {f"{name}s": column for name, column in columns.items()}
-        added: dict[str, Column] = {**options.columns(served, found.scores)}
+        added: dict[str, ColumnValues] = {**options.columns(served, found.scores)}
         body |= {probabilities.PLURALS[name]: column for name, column in added.items()}
         flags = served.flags(found.scores)
         body |= {f"{name}s": column for name, column in flags.items()}
@@ -530,13 +530,13 @@ async def score_rows(
         if found.reasons is not None:
             rest |= _reasons_of(found.reasons)
             table |= found.reasons.as_columns()
-        return Answer(head | body | rest, table)
+        return ScoresResponse(head | body | rest, table)
 
     terms = (request, context, models, caller, ref, fields)
     return await answer_rows(*terms, make, asked, by_block=asked is None)
 
 
-def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
+def _check_labels(labels: list[str], ids: dict[str, ColumnValues]) -> None:
     """Raise Invalid if a label has the name of the column of ids."""
     if ids and ID in labels:
         raise Invalid(f"ids are not available for a model with the label {ID!r}")
@@ -579,13 +579,13 @@ async def rank_rows(
     order. The formats are the same as for `…/score`.
     """
 
-    def make(served: Served, found: Rows) -> Answer:
+    def make(served: Served, found: Rows) -> ScoresResponse:
         position = served.label(label)
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
         best = scores[order]
         ids = None if found.ids is None else found.ids.take(order)
-        added: dict[str, Column] = {**options.columns(served, best)}
+        added: dict[str, ColumnValues] = {**options.columns(served, best)}
         body = {
             "model_id": served.model_id,
             **({} if ids is None else {"ids": ids}),
@@ -594,8 +594,8 @@ async def rank_rows(
             **{probabilities.PLURALS[name]: column for name, column in added.items()},
             **options.reason(served),
         }
-        named: dict[str, Column] = {} if ids is None else {ID: ids}
-        return Answer(body, {**named, "index": order, "score": best, **added})
+        named: dict[str, ColumnValues] = {} if ids is None else {ID: ids}
+        return ScoresResponse(body, {**named, "index": order, "score": best, **added})
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 
@@ -624,7 +624,7 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    beside = IdFields.of(fields)
+    beside = IdAndIgnored.of(fields)
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:

@@ -19,7 +19,7 @@ from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import take_parameters
-from app.scoring.table_rows import ALL, ID, IGNORE, BesideFields, Bounds
+from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, JsonRowFields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,18 +31,18 @@ SHAPE = (
 )
 
 
-class IdFields(NamedTuple):
+class IdAndIgnored(NamedTuple):
     """The fields that are not features: the field or column of the ids, and fields to ignore (`*`: all)."""
 
     id: str | None = None
     ignore: Sequence[str] = ()
 
     @classmethod
-    def of(cls, fields: BesideFields) -> IdFields:
+    def of(cls, fields: JsonRowFields) -> IdAndIgnored:
         """Return the fields that a query names."""
         return cls(fields.id, tuple(fields.ignore or ()))
 
-    def of_body(self, given: dict[str, Any]) -> IdFields:
+    def of_body(self, given: dict[str, Any]) -> IdAndIgnored:
         """Return these fields together with the ones that the body names, which are removed from the body. Raises
         Invalid.
         """
@@ -57,7 +57,7 @@ class IdFields(NamedTuple):
         ignore = () if ignore is None else ignore
         if not isinstance(ignore, list | tuple) or not all(isinstance(n, str) for n in ignore):
             raise invalid("/ignore", f"ignore must be a list of names, got {shown(ignore)}")
-        return IdFields(id_, ignore)
+        return IdAndIgnored(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
         """Raise Invalid if `ignore` names a feature."""
@@ -101,7 +101,7 @@ def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | Non
     left, given = take_parameters(query, (ID, IGNORE), features)
     if not given:
         return query, None
-    beside = IdFields.of(BesideFields.parse(given))
+    beside = IdAndIgnored.of(JsonRowFields.parse(given))
     beside.check(features)
     pairs, ids = [], []
     for pair in left.split(b"&"):
@@ -126,7 +126,12 @@ class JsonRows(NamedTuple):
 
 
 def read(
-    features: FeatureIndex, body: bytes, beside: IdFields, bounds: Bounds, *, lenient: bool = False
+    features: FeatureIndex,
+    body: bytes,
+    beside: IdAndIgnored,
+    bounds: Bounds,
+    *,
+    lenient: bool = False,
 ) -> JsonRows:
     """Return the rows of a body. Their number has the limit of a table, because absent features take no bytes. Raises
     Malformed and Invalid.
@@ -164,7 +169,7 @@ def check_brackets(body: bytes, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -
 def of_objects(
     features: FeatureIndex,
     rows: list[Any],
-    beside: IdFields,
+    beside: IdAndIgnored,
     max_rows: int,
     *,
     lenient: bool = False,
@@ -206,7 +211,7 @@ def of_lists(
     features: FeatureIndex,
     columns: list[Any],
     data: list[Any],
-    beside: IdFields,
+    beside: IdAndIgnored,
     max_rows: int,
     *,
     lenient: bool = False,

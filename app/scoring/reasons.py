@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.ingest.fields import Choice, Number, TextFields, Whole
+from app.ingest.fields import ChoiceField, NumberField, TextFields, WholeField
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from core.explain import Reference
 
 Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.object_]
+Texts = npt.NDArray[np.object_]
 
 REASONS, REFERENCE = "reasons", "reference"
 NEGATIVE, AVERAGE, CUTOFF = "negative", "average", "cutoff"
@@ -119,24 +119,24 @@ class ReasonOptions:
 class ReasonFields(TextFields):
     """The parameters of a query. A model's feature of the same name takes precedence."""
 
-    reasons: Annotated[int | None, Whole(least=1, most=MAX_REASONS)] = Field(
+    reasons: Annotated[int | None, WholeField(least=1, most=MAX_REASONS)] = Field(
         default=None,
         description="Number of reasons, 1 to 20: the largest contributions to the difference between the score "
         "and the reference. For models whose scores are not sums over features they are estimates, "
         "each with its standard error.",
     )
-    reference: Annotated[str, Choice(words=dict.fromkeys(REFERENCES))] = Field(
+    reference: Annotated[str, ChoiceField(words=dict.fromkeys(REFERENCES))] = Field(
         default=NEGATIVE,
         description="Reference that the score is compared with. `negative`: the average negative row. `average`: "
         "the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: "
         "`negative`.",
     )
-    direction: Annotated[str, Choice(words=dict.fromkeys(DIRECTIONS))] = Field(
+    direction: Annotated[str, ChoiceField(words=dict.fromkeys(DIRECTIONS))] = Field(
         default=RAISES,
         description="`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. "
         "Default: `raises`.",
     )
-    threshold: Annotated[float | None, Number()] = Field(
+    threshold: Annotated[float | None, NumberField()] = Field(
         default=None, description="Score to compare with, for `reference=cutoff`."
     )
 
@@ -453,7 +453,7 @@ def make_reasoner(
     check_options(
         options, labels=served.labels is not None, cutoff=cutoff is not None, references=references
     )
-    measure: _Parts | Estimates
+    measure: _ExactParts | Estimates
     if is_sum:
         measure, described = _parts_against(served, options, sources.average_rows, cutoff)
     else:
@@ -469,12 +469,12 @@ def make_reasoner(
 
 def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
-) -> tuple[_Parts, Json]:
-    """Return the `_Parts` of scores that are sums, against the requested reference, and their description."""
+) -> tuple[_ExactParts, Json]:
+    """Return the `_ExactParts` of scores that are sums, against the requested reference, and their description."""
 
-    def relative_to(reference: explain.Reference, on: Json) -> tuple[_Parts, Json]:
+    def relative_to(reference: explain.Reference, on: Json) -> tuple[_ExactParts, Json]:
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
-        return _Parts(served.ranker, served.features.names, reference), described
+        return _ExactParts(served.ranker, served.features.names, reference), described
 
     if options.reference == AVERAGE:
         return relative_to(explain.average_reference(served.ranker), {"on": "train", "rows": None})
@@ -532,7 +532,7 @@ def _reference_at(cutoff: float | None, negative: Reference, positive: Reference
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 
 
-class _Parts:
+class _ExactParts:
     """Divides scores that are sums by feature, exactly."""
 
     def __init__(self, ranker: Ranker, names: Sequence[str], reference: Reference) -> None:
@@ -584,9 +584,9 @@ class Estimates:
 class Reasons:
     """The reasons of rows; if a row has fewer reasons than requested, the last ones are None and NaN."""
 
-    codes: Words
+    codes: Texts
     """Shape (rows, n); None where the dictionary has no entry."""
-    texts: Words
+    texts: Texts
     columns: list[list[list[str]]]
     """The features of each reason, by row."""
     contributions: Floats
@@ -802,7 +802,7 @@ class Reasoner:
         ranker: Ranker,
         features: FeatureIndex,
         options: ReasonOptions,
-        measure: _Parts | Estimates,
+        measure: _ExactParts | Estimates,
         layout: DictionaryLayout,
         described: Json,
         max_rows: int | None,

@@ -673,7 +673,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
     )
 
 
-Value = float | bool | str | None
+GridValue = float | bool | str | None
 
 
 class FeatureImportance(Resource):
@@ -727,7 +727,7 @@ class DependenceAxis(Resource):
     type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`."
     )
-    values: list[Value] = Field(
+    values: list[GridValue] = Field(
         description="The grid values; dates in ISO 8601. The last value is null: a missing value."
     )
 
@@ -769,7 +769,7 @@ def dependence_of(found: Dependence, part: Part, label: str | None) -> PartialDe
     )
 
 
-def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
+def _shown(value: float, type_: str, texts: Sequence[str] | None) -> GridValue:
     if math.isnan(value):
         return None
     if texts is not None:

@@ -34,7 +34,7 @@ from app.platform.preload import preload
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import cost, reasons
-from app.scoring.cost import Cost
+from app.scoring.cost import ScoringCost
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
@@ -63,7 +63,7 @@ _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its
 _BYTES_PER_CATEGORY = 150
 
 
-class Scores(NamedTuple):
+class RowScores(NamedTuple):
     """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also the FPR and TPR on
     it.
     """
@@ -102,7 +102,7 @@ class Served:
     """Scores of at least this are flagged. None: the request does not name an alias with a guarantee."""
     reasoner: Reasoner | None = None
     """Computes the reasons of scores, if a request asks for them."""
-    cost: Cost = Cost(0.0, 0.0)  # noqa: RUF009  # immutable
+    cost: ScoringCost = ScoringCost(0.0, 0.0)  # noqa: RUF009  # immutable
     """What scores cost where the model is served."""
 
     def label(self, name: str | None) -> int:
@@ -116,13 +116,13 @@ class Served:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
-    def score(self, X: Floats) -> Scores:
+    def score(self, X: Floats) -> RowScores:
         """Return the scores of rows, with FPR and TPR if there is a validation curve."""
         scores = self.ranker.score_rows(X)
         reasons = None if self.reasoner is None else self.reasoner.of(X, scores)
         if self.curve is None:
-            return Scores(scores, None, None, reasons)
-        return Scores(scores, *self.curve.locate(scores), reasons)
+            return RowScores(scores, None, None, reasons)
+        return RowScores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
         """Return the column `flag`; no column without a guarantee."""
@@ -507,14 +507,16 @@ def structure(served: Served) -> dict[str, Any]:
 
 def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
-) -> Scores:
+) -> RowScores:
     """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))
 
 
-def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = False) -> Scores:
+def join_scores(
+    served: Served, blocks: Sequence[RowScores], *, with_ids: bool = False
+) -> RowScores:
     """Concatenate the scores of blocks of rows; without a block, the result has no rows."""
     import pyarrow as pa
 
@@ -527,10 +529,10 @@ def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = Fa
     known = [each for each in reasons if each is not None]
     joined = Reasons.join(known) if known else None
     named = None if ids[0] is None else pa.concat_arrays(ids)
-    return Scores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
+    return RowScores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
 
 
-def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:
+def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
     for batch in reader.batches(source):
         for X, ids in batch.identified(len(served.features.names)):
             yield served.score(X)._replace(ids=ids)

@@ -34,7 +34,7 @@ _NO_FRACTION = re.compile(r"\.0+(?=Z?$)")  # of a second
 _LEAST = 1e-300  # a width that differs from 0
 
 
-class Histogram:
+class HistogramBuilder:
     """A histogram of scores that come in blocks, with equal bins whose width is 1, 2 or 5 times a power of ten.
 
     All counts are exact. While there are few distinct values, each value is counted. After that, bins with the width of

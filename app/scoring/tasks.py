@@ -58,7 +58,7 @@ from app.scoring.reasons import (
     write_references,
 )
 from app.scoring.service import FLAG, Served, rank
-from app.scoring.summary import MAX_IGNORED, N_FIRST, Histogram, first_rows
+from app.scoring.summary import MAX_IGNORED, N_FIRST, HistogramBuilder, first_rows
 from app.scoring.table_rows import ALL, ID, RowReader, TableOptions
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if served.labels is None:
             held = fields if not deferred else _held_fields(served, fields)
             best = BestRows(options.top or N_FIRST, pa.schema(held))
-        histograms = [Histogram() for _ in served.labels or [SCORE]]
+        histograms = [HistogramBuilder() for _ in served.labels or [SCORE]]
         for batch in reader.batches(source):
             progress.begin(batch.size)
             count = progress.rows

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelledRows:
     """Rows and their labels; `has` is int8 of shape (rows, labels), 1 where the row has the label."""
 
     table: Table
@@ -88,7 +88,7 @@ class MultilabelSplitData(SplitData):
         part = self.train
         rows = selection.draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
-        thin.train = Part(part.table.take(rows).known_to(), part.has[rows])
+        thin.train = LabelledRows(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
@@ -128,7 +128,9 @@ class MultilabelSplitData(SplitData):
                 }
         return parts
 
-    def _parts(self, payload: TrainPayload, names: list[str]) -> tuple[Part, Part | None]:
+    def _parts(
+        self, payload: TrainPayload, names: list[str]
+    ) -> tuple[LabelledRows, LabelledRows | None]:
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_part(payload["table"], names, self._labels)
@@ -140,17 +142,19 @@ class MultilabelSplitData(SplitData):
             case "dataset":
                 assert payload["validation_table"] is not None
                 evaluated = read_part(payload["validation_table"], names, self._labels)
-                return whole, Part(evaluated.table.coded_as(whole.table), evaluated.has)
+                return whole, LabelledRows(evaluated.table.coded_as(whole.table), evaluated.has)
         raise Invalid(
             "validation.method must be holdout, dataset or none with several labels, "
             f"got {validation['method']!r}",
             code="unsupported",
         )
 
-    def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
+    def _divide(
+        self, part: LabelledRows, fraction: float, seed: int
+    ) -> tuple[LabelledRows, LabelledRows]:
         rows = hold_out_units(part.table, fraction, seed)
         train, validation = divide(part.table, *rows)
-        return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
+        return LabelledRows(train, part.has[rows[0]]), LabelledRows(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
         """Refuse parts in which no label can have metrics, and note the labels without metrics in validation."""
@@ -162,7 +166,7 @@ class MultilabelSplitData(SplitData):
             )
 
     def _metrics(
-        self, part: Part, scores: Floats, k: int, objective: Objective | None
+        self, part: LabelledRows, scores: Floats, k: int, objective: Objective | None
     ) -> LabelMetrics:
         positives = int(part.has[:, k].sum())
         metrics: LabelMetrics = {
@@ -189,7 +193,7 @@ class MultilabelSplitData(SplitData):
         }
 
 
-def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> Part:
+def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> LabelledRows:
     """Return the rows with their features and labels, read from the table's file."""
     import pyarrow.parquet as pq
 
@@ -197,4 +201,4 @@ def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> 
     rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
     kept = pq.read_table(path, columns=list(labels))
     has = np.stack([kept.column(label).to_numpy() for label in labels], axis=1)
-    return Part(rows, has)
+    return LabelledRows(rows, has)

@@ -59,15 +59,15 @@ class PairLearner(Protocol):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ItemPairs:
     """Item numbers (better, worse), int64 of shape (pairs, 2), and float64 weights where there are any."""
 
     rows: npt.NDArray[np.int64]
     weight: Floats | None
 
-    def take(self, which: npt.NDArray[np.bool_]) -> Pairs:
+    def take(self, which: npt.NDArray[np.bool_]) -> ItemPairs:
         """Return the pairs that a bool array of shape (pairs,) marks, in their order."""
-        return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
+        return ItemPairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
 class PreferenceSplitData(SplitData):
@@ -79,7 +79,7 @@ class PreferenceSplitData(SplitData):
         self._features = payload["table"]["features"]
         self._table, self.train = read_items(payload["table"], names)
         self._held_out_table = self._table
-        self.validation: Pairs | None = None
+        self.validation: ItemPairs | None = None
         if validation["method"] == "dataset":
             assert payload["validation_table"] is not None
             self._held_out_table, self.validation = read_items(payload["validation_table"], names)
@@ -187,7 +187,7 @@ class PreferenceSplitData(SplitData):
         )
 
 
-def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
+def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> Invalid:
     return Invalid(
         f"a split by {by} must leave at least {least} pairs in each part, got {len(train.rows)} for "
         f"training and {len(validation.rows)} for validation",
@@ -195,7 +195,7 @@ def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
     )
 
 
-def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
     """Return a bool array of shape (pairs, 2): whether each end of a pair is a held-out item."""
     occur = hashes[np.unique(pairs.rows)]
     units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
@@ -204,7 +204,7 @@ def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
     return ends
 
 
-def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
     """Return a bool per pair: whether it is held out. Pairs of the same two units stay together."""
     both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
     units, counts = np.unique(both, return_counts=True)
@@ -212,7 +212,7 @@ def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
     return chosen
 
 
-def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
+def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, ItemPairs]:
     """Return the items, and the pairs of weight above 0, read from their files."""
     import pyarrow.parquet as pq
 
@@ -224,10 +224,10 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
         weight = listed.column("weight").to_numpy()
         present = weight > 0
         rows, weight = rows[present], weight[present]
-    return items, Pairs(rows, weight)
+    return items, ItemPairs(rows, weight)
 
 
-def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> PairMetrics:
+def _metrics(scores: Floats, pairs: ItemPairs, measured: MarginsRecord | None) -> PairMetrics:
     summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
         **interval_of(summary.order),

@@ -176,13 +176,13 @@ class BaselinePart(TypedDict):
     seconds: float | None
 
 
-Part = TrialPart | ShardPart | FitPart | BaselinePart
+PlanPart = TrialPart | ShardPart | FitPart | BaselinePart
 
 
 # Results of a part
 
 
-class PartResult(TypedDict):
+class PartOutcome(TypedDict):
     """What all parts report; `files` are paths by name."""
 
     seconds: float
@@ -190,7 +190,7 @@ class PartResult(TypedDict):
     files: dict[str, str]
 
 
-class TrialOutcome(PartResult):
+class TrialOutcome(PartOutcome):
     """The values of a candidate, one per value of its path; `failed` says why there are none.
 
     `skipped`: it was left out, for its job ended early.
@@ -209,7 +209,7 @@ class TrialOutcome(PartResult):
     skipped: NotRequired[bool]
 
 
-class FitOutcome(PartResult):
+class FitOutcome(PartOutcome):
     """The warnings of a fit, or of a shard of one."""
 
     notes: list[str]
@@ -332,7 +332,7 @@ class ServedOutcome(FitOutcome):
     empty_features: list[str]
 
 
-class BaselineOutcome(PartResult):
+class BaselineOutcome(PartOutcome):
     """A baseline, fitted on `rows` of `of` rows; `failed` says why it was not, `late` that it took too long.
 
     `skipped`: it was left out, for its job ended early.
@@ -438,7 +438,7 @@ class TrainPayload(TypedDict):
 class PackedParts(TypedDict):
     """The parts that one child job runs. Stored in its row."""
 
-    fits: list[Part]
+    fits: list[PlanPart]
 
 
 class ChildSpec(TypedDict):
@@ -458,7 +458,7 @@ class ImportanceSpec(TypedDict):
 class ChildPayload(TrainPayload):
     """What the process of a child job is given."""
 
-    fits: list[Part]
+    fits: list[PlanPart]
 
 
 class PublishedFile(TypedDict):

@@ -367,7 +367,7 @@ def _note_areas(measured: RocMetrics) -> list[str]:
 
 
 @dataclass(frozen=True)
-class OutOfFold:
+class OutOfFoldRows:
     """The out-of-fold rows by repeat, fold and row: each row once per repeat.
 
     `score` is on the scale of the fold's own ranker, `aligned` on that of the ranker that is served.
@@ -379,7 +379,9 @@ class OutOfFold:
     aligned: Floats
 
 
-def gather(data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]) -> OutOfFold:
+def gather(
+    data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]
+) -> OutOfFoldRows:
     """Return the scores of all folds' rankers together."""
     files = {scope_of(each["spec"]): each["result"]["files"] for each in finished if is_fit(each)}
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
@@ -391,7 +393,7 @@ def gather(data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finis
     ]
     held_out = data.held_out_rows(folds)
     assert held_out.folds is not None
-    return OutOfFold(held_out, held_out.folds, np.concatenate(scores), np.concatenate(aligned))
+    return OutOfFoldRows(held_out, held_out.folds, np.concatenate(scores), np.concatenate(aligned))
 
 
 def quantiles_of(scores: Floats) -> Floats:
@@ -419,7 +421,9 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
     return converted
 
 
-def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:
+def evaluate_out_of_fold(
+    gathered: OutOfFoldRows, objective: Objective, workdir: Path
+) -> RocMetrics:
     """Return the metrics of the out-of-fold scores, used in place of a validation part, and write their curve."""
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
@@ -467,7 +471,7 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
 
 
 def _calibrate_out_of_fold(
-    gathered: OutOfFold, seed: int, workdir: Path, *, by_time: bool
+    gathered: OutOfFoldRows, seed: int, workdir: Path, *, by_time: bool
 ) -> CalibrationRecord:
     """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served. `by_time`: folds are
     time windows.
@@ -490,7 +494,7 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
     return None if weight is None else weight[which]
 
 
-def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
+def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord:
     """Write all out-of-fold rows as Parquet; `row` counts from 0 in the order of the dataset."""
     held_out, folds = gathered.held_out, gathered.folds
     weight = np.ones(len(gathered.score)) if held_out.weight is None else held_out.weight
@@ -518,7 +522,7 @@ def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
     }
 
 
-def _fold_aucs(gathered: OutOfFold) -> list[FoldAuc]:
+def _fold_aucs(gathered: OutOfFoldRows) -> list[FoldAuc]:
     held_out, folds = gathered.held_out, gathered.folds
     aucs: list[FoldAuc] = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():
