@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.evaluation.metrics import (
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
     from core.metrics import RocCurve
 
-Floats = npt.NDArray[np.float64]
 
 MODERATE = 0.1
 """The population stability index from which a shift is no longer small (Siddiqi's rule of thumb), the change of log

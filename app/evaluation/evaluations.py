@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, cast
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.datasets import repository as datasets
@@ -67,6 +66,7 @@ from app.platform.tables import Evaluation, EvaluationCurve, Model
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
+    from core.base.ranker import Floats
     from core.metrics import (
         ClassTotals,
         GroupGuarantee,
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
         RocCurve,
     )
 
-Floats = npt.NDArray[np.float64]
 EVALUATE = "evaluate"
 """The kind of job."""
 EVALUATIONS = Output(Evaluation, "evl", "evaluation")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.value_columns import MissingTokens
+    from core.base.ranker import Floats
 
 HEADER_LENGTH = "inference-header-content-length"
 """Names the length of the JSON before the binary tensors, in bytes, before compression."""
@@ -68,8 +69,6 @@ MAX_INPUTS = 100_000
 """Tensors of one request: more than any table may have columns."""
 BATCH_ROWS = 65_536
 """Rows that are checked and scored at a time."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_plus
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
 from app.ingest.delimiters import has_more_delimiters
@@ -24,7 +22,8 @@ from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, JsonRowFields
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
+    from core.base.ranker import Floats
+
 SHAPE = (
     'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with no other '
     'members than "id" and "ignore"'

@@ -26,7 +26,6 @@ from app.scoring.answers import ScoresFiles, ScoresResponse
 from app.scoring.service import ModelCache, RowScores, Served, join_scores
 from app.scoring.table_rows import (
     FileBounds,
-    Floats,
     TableOptions,
     read_file,
     refuse_for_workers,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.stream import Look
+    from core.base.ranker import Floats
 
 TURN_SECONDS = 60.0
 """Longest that a table waits until others are scored, in seconds."""

@@ -39,10 +39,9 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from core.base.ranker import Ranker
+    from core.base.ranker import Floats, Ranker
     from core.explain import Reference
 
-Floats = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]
 
 REASONS, REFERENCE = "reasons", "reference"

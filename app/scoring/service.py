@@ -51,10 +51,9 @@ from core.errors import InvalidParameter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from core.base.ranker import Ranker
+    from core.base.ranker import Floats, Ranker
     from core.metrics import RocCurve
 
-Floats = npt.NDArray[np.float64]
 FLAG = "flag"
 """The column that says whether a score reaches the threshold of the alias that was asked."""
 MAX_EXPLAINED = 1_000

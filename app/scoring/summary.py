@@ -15,7 +15,8 @@ from app.platform.documents import ScoreHistogram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
+    from core.base.ranker import Floats
+
 
 N_FIRST = 50
 """Rows of a summary: those with the highest scores."""

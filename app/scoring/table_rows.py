@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from app.datasets.description import Format, refuse_clash, refuse_foreign
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from app.ingest.arrow import Claims
     from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
+    from core.base.ranker import Floats
 
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
 FILE_NAME = "file_name"
@@ -64,7 +64,6 @@ MAX_NAMES = 1_000
 MAX_FILE_NAME = 255
 MAX_TOP = 1_000_000
 """Most rows that a batch can keep as its best: they are held in memory."""
-Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
 
