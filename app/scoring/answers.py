@@ -118,7 +118,7 @@ def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
 class ScoresFiles:
     """An answer in one of the `OFFERS` that grows by blocks of rows, in files of a folder.
 
-    Its parts together equal the result of `ScoresResponse.write` for all rows; in JSON, CSV and NDJSON they are the same
+    Its parts together equal `ScoresResponse.write` for all rows; in JSON, CSV and NDJSON they are the same
     bytes. Arrow and Parquet have the blocks of rows as their batches and row groups.
     """
 

@@ -85,7 +85,7 @@ EXPLAIN_METHODS = {
 
 _CELLS_AT_ONCE = 1 << 20
 _ESTIMATED_AT_ONCE = 16  # rows, which take some seconds
-_AVERAGE_ROWS_FILE = "average_rows.npy"
+_SOURCES_FILE = "reasons.npz"
 
 
 @dataclass(frozen=True)
@@ -181,15 +181,6 @@ def has_parts(algorithm: str) -> bool:
     return not known or ALGORITHMS[algorithm].shapley_values is not Ranker.shapley_values
 
 
-class AverageRowsFile(TypedDict):
-    """The average rows for the process of a job: `file` holds their parts."""
-
-    part: str
-    rows: int
-    scores: list[float]
-    file: str
-
-
 class AverageRows(NamedTuple):
     """The average negative and the average positive of a part of the data; `rows` is the number of negatives."""
 
@@ -198,22 +189,6 @@ class AverageRows(NamedTuple):
     scores: list[float]
     parts: Floats
     """The mean parts of their scores, shape (2, n_features)."""
-
-    def write(self, workdir: Path) -> AverageRowsFile:
-        """Write the average rows to a file for `read`."""
-        np.save(workdir / _AVERAGE_ROWS_FILE, self.parts)
-        return {
-            "part": self.part,
-            "rows": self.rows,
-            "scores": self.scores,
-            "file": _AVERAGE_ROWS_FILE,
-        }
-
-    @classmethod
-    def read(cls, written: AverageRowsFile, workdir: Path) -> AverageRows:
-        """Return the average rows that `write` wrote."""
-        parts = np.load(workdir / written["file"], allow_pickle=False)
-        return cls(written["part"], written["rows"], written["scores"], parts)
 
 
 def average_rows_of(row: ModelReference) -> AverageRows:
@@ -247,24 +222,6 @@ def read_references(session: Session, model_id: str) -> ReferenceSamples:
     return found
 
 
-def write_references(samples: ReferenceSamples, workdir: Path) -> Mapping[str, tuple[str, str]]:
-    """Write the rows for the process of a job; return part and file of each sample, for `load_references`."""
-    files = {}
-    for of, rows in samples.items():
-        files[of] = rows.part, f"{of}_rows.npz"
-        np.savez(workdir / files[of][1], X=rows.X, weight=rows.weight)
-    return files
-
-
-def load_references(files: Mapping[str, tuple[str, str]], workdir: Path) -> ReferenceSamples:
-    """Return the references that `write_references` wrote."""
-    found = {}
-    for of, (part, file) in files.items():
-        with np.load(workdir / file, allow_pickle=False) as rows:
-            found[of] = ReferenceRows(part, rows["X"], rows["weight"])
-    return found
-
-
 class ReasonSources(NamedTuple):
     """The data behind reasons: the average rows or the sampled rows of a model, and a revision of its name's
     dictionary.
@@ -274,6 +231,46 @@ class ReasonSources(NamedTuple):
     samples: ReferenceSamples
     revision: int | None
     entries: Sequence[StoredReasonEntry]
+
+
+class SourcesFile(TypedDict):
+    """The sources for the process of a job: their arrays are in a file, without those of `average_rows`."""
+
+    average_rows: tuple[str, int, list[float]] | None
+    parts: dict[str, str]
+    entries: Sequence[StoredReasonEntry]
+
+
+def write_sources(
+    session: Session, model_id: str, entries: Sequence[StoredReasonEntry], workdir: Path
+) -> SourcesFile:
+    """Write the sources of a model's reasons for `read_sources`."""
+    stored = repository.find_reference(session, model_id)
+    average_rows = None if stored is None else average_rows_of(stored)
+    samples = read_references(session, model_id)
+    arrays = {} if average_rows is None else {"average_rows": average_rows.parts}
+    for of, rows in samples.items():
+        arrays |= {f"{of}_X": rows.X, f"{of}_weight": rows.weight}
+    np.savez(workdir / _SOURCES_FILE, **cast(Any, arrays))
+    return {
+        "average_rows": None if average_rows is None else average_rows[:3],
+        "parts": {of: rows.part for of, rows in samples.items()},
+        "entries": entries,
+    }
+
+
+def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
+    """Return the sources that `write_sources` wrote."""
+    with np.load(workdir / _SOURCES_FILE, allow_pickle=False) as arrays:
+        samples = {
+            of: ReferenceRows(part, arrays[f"{of}_X"], arrays[f"{of}_weight"])
+            for of, part in written["parts"].items()
+        }
+        of_average = written["average_rows"]
+        average_rows = None
+        if of_average is not None:
+            average_rows = AverageRows(*of_average, arrays["average_rows"])
+    return ReasonSources(average_rows, samples, None, written["entries"])
 
 
 def _read_sources(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature, StoredReasonEntry
+from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature
 from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -45,17 +45,13 @@ from app.scoring.batch import (
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
-    AverageRows,
-    AverageRowsFile,
     ReasonOptions,
     Reasons,
-    ReasonSources,
+    SourcesFile,
     as_arrow,
-    average_rows_of,
-    load_references,
     make_reasoner,
-    read_references,
-    write_references,
+    read_sources,
+    write_sources,
 )
 from app.scoring.service import FLAG, Served, rank
 from app.scoring.summary import MAX_IGNORED, N_FIRST, HistogramBuilder, first_rows
@@ -78,12 +74,10 @@ _READ_AS_NUMBERS = ("boolean", "datetime")  # numbers in a dataset's own table, 
 
 
 class ReasonsFile(TypedDict):
-    """The reasons to compute: the options, the dictionary, and the average rows, or files of rows of them."""
+    """The options of the reasons to compute, and their sources."""
 
     options: Json
-    entries: Sequence[StoredReasonEntry]
-    average_rows: AverageRowsFile | None
-    references: Mapping[str, tuple[str, str]]
+    sources: SourcesFile
 
 
 class ScoringModel(TypedDict):
@@ -189,13 +183,8 @@ def _reasons(
                 "again"
             )
             raise Invalid(detail, code="no_reason_codes")
-    stored = model_repository.find_reference(session, model.id)
-    return {
-        "options": options,
-        "entries": [] if codes is None else codes.entries,
-        "average_rows": None if stored is None else average_rows_of(stored).write(workdir),
-        "references": write_references(read_references(session, model.id), workdir),
-    }
+    entries = [] if codes is None else codes.entries
+    return {"options": options, "sources": write_sources(session, model.id, entries, workdir)}
 
 
 def _table(
@@ -502,13 +491,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     )
     if (asked := model["reasons"]) is None:
         return served
-    rows = asked["average_rows"]
-    sources = ReasonSources(
-        None if rows is None else AverageRows.read(rows, workdir),
-        load_references(asked["references"], workdir),
-        None,
-        asked["entries"],
-    )
+    sources = read_sources(asked["sources"], workdir)
     types = [feature["type"] for feature in model["features"]]
     return replace(
         served,
