@@ -238,24 +238,19 @@ class ScoreRow:
         wanted = None
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
-        rest = scope, head, served, query, options, asked, beside
-        if wanted is None:
-            work, seconds = partial(self._answer, *rest), served.cost.of(1)
-        else:
-            work, seconds = (
-                partial(self._answer_with_reasons, caller.owner, wanted, *rest),
-                math.inf,
-            )
+        work = partial(
+            self._answer, caller.owner, scope, head, served, query, options, asked, beside, wanted
+        )
+        seconds = served.cost.of(1) if wanted is None else math.inf
         status, headers, body = await turns.run(
             self._context, caller.owner, seconds, work, inline=True
         )
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def _answer_with_reasons(
+    def _answer(
         self,
         owner: str,
-        wanted: ReasonOptions,
         scope: Scope,
         head: _RowHeaders,
         served: Served,
@@ -263,22 +258,12 @@ class ScoreRow:
         options: ProbabilityOptions,
         asked: bytes,
         beside: QueryIds | None,
+        wanted: ReasonOptions | None,
     ) -> _RowAnswer:
-        reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
-        served = replace(served, reasoner=reasoner)
-        asked += repr((wanted, reasoner.described)).encode()
-        return self._answer(scope, head, served, query, options, asked, beside)
-
-    def _answer(
-        self,
-        scope: Scope,
-        head: _RowHeaders,
-        served: Served,
-        query: bytes,
-        options: ProbabilityOptions,
-        asked: bytes,
-        beside: QueryIds | None = None,
-    ) -> _RowAnswer:
+        if wanted is not None:
+            reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
+            served = replace(served, reasoner=reasoner)
+            asked += repr((wanted, reasoner.described)).encode()
         lenient = head.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
