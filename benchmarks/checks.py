@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 from scipy.stats import chi2, norm
 
-from app.evaluation.checks import Check, check_alike, check_reliability, check_stable
+from app.evaluation.checks import ModelCheck, check_alike, check_reliability, check_stable
 from app.evaluation.drift import find_errors
 from app.models.calibrations import reliability_record
 from core.metrics import Interval, auc_interval, operating_point
@@ -36,7 +36,7 @@ def print_tables(n_trials: int) -> None:
     print_periods(n_trials)
 
 
-def _verdicts(checks: list[Check], passed_before: list[bool]) -> str:
+def _verdicts(checks: list[ModelCheck], passed_before: list[bool]) -> str:
     answers = [each.passed for each in checks]
     shares = [100.0 * answers.count(answer) / len(answers) for answer in (True, False, None)]
     more = [each.more_rows for each in checks if each.more_rows is not None]
@@ -245,7 +245,7 @@ def print_groups(n_trials: int) -> None:
             differs = any(test["differs"] for test in grouping["tests"])
             before.append(not differs)
             if differs:
-                checks.append(Check("groups", False, ""))
+                checks.append(ModelCheck("groups", False, ""))
             else:
                 metrics = {"positives": int(y.sum()), "negatives": int((~y).sum())}
                 checks.append(check_alike([grouping], _evaluation(metrics=metrics), ""))

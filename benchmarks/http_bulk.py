@@ -120,7 +120,7 @@ def train(settings: Settings, rounds: int, n_rows: int) -> tuple[str, str, Serve
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(text)
         key, sha256 = upload.commit()
-        stored = datasets.Upload(key, upload.size, sha256, Format(CSV, None))
+        stored = datasets.StoredUpload(key, upload.size, sha256, Format(CSV, None))
         said = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, OWNER, said, stored)
     run_jobs(context)
@@ -183,7 +183,7 @@ def within(served: Served, sent: dict[str, tuple[str, str, bytes]]) -> None:
     def read(name: str) -> Callable[[], object]:
         kind, _, body = sent[name]
         if kind == JSON:
-            return lambda: json_rows.read(served.features, body, json_rows.IdFields(), bounds)
+            return lambda: json_rows.read(served.features, body, json_rows.IdAndIgnored(), bounds)
 
         def work() -> int:
             table = Format(kind, None)

@@ -140,7 +140,7 @@ def train_on(settings: Settings, table: str, rounds: int = ROUNDS) -> tuple[str,
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(table.encode())
         key, sha256 = upload.commit()
-        stored = datasets.Upload(key, upload.size, sha256, Format("text/csv", None))
+        stored = datasets.StoredUpload(key, upload.size, sha256, Format("text/csv", None))
         description = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, "bench", description, stored)
     run_jobs(context)

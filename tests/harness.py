@@ -79,7 +79,7 @@ class Shop:
             writer.write(table)
             key, sha256 = writer.commit()
         written = Format(content_type, None)
-        upload = datasets.Upload(key, len(table), sha256, written)
+        upload = datasets.StoredUpload(key, len(table), sha256, written)
         said = describe({"name": "table", "label": label, "positive": positive})
         with self.db.write() as session:
             given = self.settings.model_copy(update=settings)

@@ -87,7 +87,7 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
         path, described = table.writer.path, table.description
         return datasets.check_table(context.blobs, context.settings, described, path, table.format)
 
-    def accept(session: Session, table: Table, upload: datasets.Upload) -> DatasetRow:
+    def accept(session: Session, table: Table, upload: datasets.StoredUpload) -> DatasetRow:
         return datasets.accept(session, context.settings, sending.owner, table.description, upload)
 
     handler = UploadHandler("POST /v1/datasets", [], describe, check, accept)
@@ -249,7 +249,7 @@ def _accept_pairs(
 ) -> dict[str, Any]:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
-    upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+    upload = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
 
     def work(session: Session) -> dict[str, Any]:
         body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
@@ -319,7 +319,7 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
         blobs, settings = context.blobs, context.settings
         return datasets.check_version(blobs, settings, parent, new, path, table.format)
 
-    def accept(session: Session, table: VersionTable, upload: datasets.Upload) -> DatasetRow:
+    def accept(session: Session, table: VersionTable, upload: datasets.StoredUpload) -> DatasetRow:
         new = table.description
         return datasets.accept_version(session, context.settings, owner, dataset_id, new, upload)
 

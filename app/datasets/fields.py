@@ -9,7 +9,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.ingest.fields import Choice, Column, Columns, Flag, Name, Text, TextFields, Tokens
+from app.ingest.fields import (
+    ChoiceField,
+    ColumnField,
+    ColumnsField,
+    FlagField,
+    NameField,
+    TextField,
+    TextFields,
+    TokensField,
+)
 from app.ingest.formats import Dialect, DialectChoice
 from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS
 from app.platform.tables import Dataset, DatasetKind, VersionMode
@@ -28,31 +37,33 @@ _NO_ITEMS = dict.fromkeys((_BIPARTITE, _MULTILABEL, _GRADED), "items require kin
 class RoleFields(TextFields):
     """The fields that are columns of the table of datasets: the reader completes some, and jobs use them."""
 
-    name: Annotated[str, Name()] = Field(
+    name: Annotated[str, NameField()] = Field(
         default="table", description="Name of the dataset. Default: `table`."
     )
-    label: Annotated[str | None, Column(_NO_LABEL | _ONE_LABEL)] = Field(
+    label: Annotated[str | None, ColumnField(_NO_LABEL | _ONE_LABEL)] = Field(
         default=None, description="Name of the label column."
     )
     positive: Annotated[
         str | None,
-        Text(_NO_LABEL | _ONE_LABEL | {_GRADED: "grades are whole numbers, and higher is better"}),
+        TextField(
+            _NO_LABEL | _ONE_LABEL | {_GRADED: "grades are whole numbers, and higher is better"}
+        ),
     ] = Field(
         default=None,
         description="Label value that counts as positive, or several values separated by commas. All other values "
         "are negative.",
     )
     weight: Annotated[
-        str | None, Column({_ITEMS: "items have no weight; give weights to the pairs"})
+        str | None, ColumnField({_ITEMS: "items have no weight; give weights to the pairs"})
     ] = Field(default=None, description="Column with the weight of each row.")
-    group: Annotated[str | None, Column()] = Field(
+    group: Annotated[str | None, ColumnField()] = Field(
         default=None,
         description="Column of groups, such as customers. Rows of the same group are never split between training "
         "and validation.",
     )
     query: Annotated[
         str | None,
-        Column(
+        ColumnField(
             {
                 _ITEMS: "pairs define which items are compared; use group for items of one query",
                 _MULTILABEL: "rows of a query are ranked by one label",
@@ -64,18 +75,18 @@ class RoleFields(TextFields):
         "search, and are ranked within it. Rows of the same query are never split between training "
         "and validation.",
     )
-    item: Annotated[str | None, Column(_NO_ITEMS)] = Field(
+    item: Annotated[str | None, ColumnField(_NO_ITEMS)] = Field(
         default=None, description="Column with the names of the items, for `preferences`."
     )
     labels: Annotated[
         list[str] | None,
-        Columns(
+        ColumnsField(
             _SEVERAL_LABELS,
             max_names=MAX_LABELS,
             what="the label columns of a multilabel table",
         ),
     ] = Field(default=None, description="Label columns, for `multilabel`.")
-    kind: Annotated[str, Choice(words={kind: kind for kind in DatasetKind})] = Field(
+    kind: Annotated[str, ChoiceField(words={kind: kind for kind in DatasetKind})] = Field(
         default=DatasetKind.BIPARTITE,
         description="`bipartite`: rows with a label of two values. `preferences`: rows are items, and `PUT "
         "/v1/datasets/{dataset_id}/pairs` says which is better than which. `multilabel`: rows with "
@@ -87,28 +98,28 @@ class RoleFields(TextFields):
 class ReadingFields(TextFields):
     """The fields that define how columns are read. A dataset stores them as one document."""
 
-    categorical: Annotated[list[str] | None, Columns()] = Field(
+    categorical: Annotated[list[str] | None, ColumnsField()] = Field(
         default=None,
         description="Columns of numbers to read as categories.",
         examples=["zip,shop"],
     )
-    numeric: Annotated[list[str] | None, Columns()] = Field(
+    numeric: Annotated[list[str] | None, ColumnsField()] = Field(
         default=None,
         description="Columns to read as numbers. Any other value in them counts as missing.",
     )
-    drop: Annotated[list[str] | None, Columns()] = Field(
+    drop: Annotated[list[str] | None, ColumnsField()] = Field(
         default=None,
         description="Columns to ignore.",
         examples=['customer_id,"name, first"'],
     )
-    missing: Annotated[list[str] | None, Tokens()] = Field(
+    missing: Annotated[list[str] | None, TokensField()] = Field(
         default=None,
         description="Strings that mean a missing value, ignoring case. An empty cell is always missing, and so "
         f"are `{'`, `'.join(TYPED_TOKENS)}` in columns of numbers, dates or booleans. Default: "
         f"`{','.join(DEFAULT_TOKENS)}`.",
         examples=["NA,unknown,-999"],
     )
-    strict: Annotated[bool, Flag()] = Field(
+    strict: Annotated[bool, FlagField()] = Field(
         default=False,
         description="`true`: a value that does not fit its column, or a row without a label, is an error. "
         "`false`: it is a warning. Default: `false`.",
@@ -143,16 +154,16 @@ class TableFields(Dialect, ReadingFields, RoleFields):
         """Yield the columns that fields name, each with its field."""
         for field, type_ in type(self).types().items():
             value = getattr(self, field)
-            if value is None or not isinstance(type_, Column | Columns):
+            if value is None or not isinstance(type_, ColumnField | ColumnsField):
                 continue
-            for column in [value] if isinstance(type_, Column) else value:
+            for column in [value] if isinstance(type_, ColumnField) else value:
                 yield field, column
 
 
 class VersionFields(Dialect):
     """The fields that describe another version; it takes all other fields from its parent."""
 
-    mode: Annotated[str, Choice(words={mode: mode for mode in VersionMode})] = Field(
+    mode: Annotated[str, ChoiceField(words={mode: mode for mode in VersionMode})] = Field(
         default=VersionMode.APPEND,
         description="`append`: the rows of the old version, followed by those of the upload. `replace`: only "
         "those of the upload. Default: `append`.",

@@ -75,7 +75,7 @@ async def open_upload(
 
     def open_one(session: Session) -> Json:
         upload = parts.open_upload(session, context.settings, caller.owner, given)
-        return Upload.of(upload, []).model_dump(mode="json")
+        return Upload.of_parts(upload, []).model_dump(mode="json")
 
     same = hashlib.sha256(orjson.dumps(given, option=orjson.OPT_SORT_KEYS)).hexdigest()
     new = Creation(context, f"POST {PATH}", caller.owner, key, same, only_check=False)
@@ -99,7 +99,7 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
     """Return the fields of the upload and the parts received so far. After an interruption, send only the missing
     parts.
     """
-    return Upload.of(*context.db.reading(parts.find_with_parts, caller.owner, upload_id))
+    return Upload.of_parts(*context.db.reading(parts.find_with_parts, caller.owner, upload_id))
 
 
 @router.put(
@@ -185,7 +185,7 @@ def _add(
 ) -> tuple[int, Json]:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
-    received = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+    received = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
 
     def work(session: Session) -> tuple[int, Json]:
         part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)
@@ -217,7 +217,7 @@ async def add_files(
 
     def add(session: Session) -> Json:
         found = parts.add_files(session, new.settings, new.owner, upload_id, files)
-        return Upload.of(*found).model_dump(mode="json")
+        return Upload.of_parts(*found).model_dump(mode="json")
 
     created = await new.run_once(add)
     headers = {"Location": f"{PATH}/{upload_id}"} | created.headers

@@ -183,7 +183,7 @@ def add_part(
     owner: str,
     upload_id: str,
     number: int,
-    received: datasets.Upload,
+    received: datasets.StoredUpload,
 ) -> tuple[UploadPart, bool]:
     """Write a part; returns it, and True if it is new. The same bytes under the same number change nothing."""
     upload = _find_open(session, owner, upload_id, lock=True)
@@ -393,7 +393,7 @@ def close(
             f"the parts of {upload.id} changed while it was being closed; close it again"
         )
     key, sha256 = written.commit()
-    received = datasets.Upload(
+    received = datasets.StoredUpload(
         key,
         sum(part.bytes for part in parts),
         hash_of([part.sha256 for part in parts]) or sha256,

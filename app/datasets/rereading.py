@@ -9,7 +9,7 @@ from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
 from app.datasets.fields import TableFields
-from app.ingest.fields import Column, Columns, join_names, split_names
+from app.ingest.fields import ColumnField, ColumnsField, join_names, split_names
 from app.ingest.formats import merge
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, Unavailable
@@ -44,7 +44,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
             continue
         left = [column for column in columns if column not in taken]
         if left:
-            kept[name] = join_names(left) if isinstance(types[name], Columns) else left[0]
+            kept[name] = join_names(left) if isinstance(types[name], ColumnsField) else left[0]
         else:
             del kept[name]
     if (kept | said).get("label") != dataset.label:
@@ -61,9 +61,9 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
 def _columns(name: str, text: str) -> list[str]:
     """Return the columns that a field names."""
     type_ = TableFields.types().get(name)
-    if isinstance(type_, Columns):
+    if isinstance(type_, ColumnsField):
         return split_names(text)
-    return [text] if isinstance(type_, Column) else []
+    return [text] if isinstance(type_, ColumnField) else []
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
@@ -116,7 +116,7 @@ def accept(
     repository.lock_shared(session, owner, [dataset_id])
     first = find_readable(session, owner, dataset_id)
     description, fields = describe_again(first, changes)
-    received = datasets.Upload(first.upload_key, first.bytes, first.sha256, _format_of(first))
+    received = datasets.StoredUpload(first.upload_key, first.bytes, first.sha256, _format_of(first))
     upload = repository.upload_of(session, owner, first.id)
     if upload is None:
         return datasets.accept(session, settings, owner, description, received)

@@ -32,7 +32,7 @@ from app.http.schemas import (
     with_members,
 )
 from app.ingest.archives import ZIP
-from app.ingest.fields import MAX_LIST_LENGTH, Flag, Text
+from app.ingest.fields import MAX_LIST_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.documents import GradeRows, QuerySizes
@@ -121,7 +121,7 @@ class Column(Resource):
     @model_validator(mode="before")
     @classmethod
     def _add_derived(cls, column: Any) -> Any:
-        """What is kept of a column says whether it is constant, and its name whether it is protected."""
+        """Add whether the column is constant, from its stored profile, and whether its name is protected."""
         if not isinstance(column, dict):
             return column
         derived = {"protected": is_protected(column["name"])}
@@ -225,17 +225,12 @@ class DatasetProfile(Resource):
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
         """Show what was found."""
-        return cls(
+        return cls.from_row(
+            dataset,
             dataset_id=dataset.id,
-            rows=dataset.rows,
-            positives=dataset.positives,
-            negatives=dataset.negatives,
-            queries=dataset.queries,
-            grades=dataset.grades,
-            columns=[ColumnProfile.model_validate(column) for column in profile.columns],
+            columns=profile.columns,
             rows_looked_at=profile.rows,
-            duplicates=Duplicates.model_validate(describe_copies(dataset, profile.duplicates)),
-            warnings=[TableWarning.model_validate(warning) for warning in dataset.warnings],
+            duplicates=describe_copies(dataset, profile.duplicates),
         )
 
 
@@ -474,13 +469,13 @@ def _text_of(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-# A bounded text must be valid Unicode; `describe` tells the bound of each field.
+# A bounded text must be valid Unicode; `describe` checks the bound of each field.
 _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 
-def _changed(type_: Text, schema: dict[str, Any]) -> Any:
+def _changed(type_: TextField, schema: dict[str, Any]) -> Any:
     """Return a field of an upload as a member of a body."""
-    is_flag = isinstance(type_, Flag)
+    is_flag = isinstance(type_, FlagField)
     text = Annotated[_FieldText, BeforeValidator(_text_of)] if is_flag else _FieldText
     booleans = [{"type": "boolean"}] if is_flag else []
     types: list[Any] = [*booleans, type_.schema, {"type": "null"}]
@@ -586,26 +581,18 @@ class Upload(Resource):
     created_at: CreatedAt
 
     @classmethod
-    def of(cls, upload: Any, parts: Sequence[Any]) -> Upload:
+    def of_parts(cls, upload: Any, parts: Sequence[Any]) -> Upload:
         """Show an upload with its parts."""
         size = sum(part.bytes for part in parts)
-        shown = cls.of_size(upload, len(parts), size)
-        shown.parts = [UploadPart.model_validate(part) for part in parts]
-        return shown
+        return cls.of_size(upload, len(parts), size, parts)
 
     @classmethod
-    def of_size(cls, upload: Any, n_parts: int, size: int) -> Upload:
-        """Show an upload without its parts."""
-        return cls(
-            id=upload.id,
-            status="open" if upload.dataset_id is None else "closed",
-            fields=upload.fields,
-            n_parts=n_parts,
-            bytes=size,
-            dataset_id=upload.dataset_id,
-            parts=None,
-            created_at=upload.created_at,
-        )
+    def of_size(
+        cls, upload: Any, n_parts: int, size: int, parts: Sequence[Any] | None = None
+    ) -> Upload:
+        """Show an upload, by default without its parts."""
+        status = "open" if upload.dataset_id is None else "closed"
+        return cls.from_row(upload, status=status, n_parts=n_parts, bytes=size, parts=parts)
 
 
 class UploadPage(PageOf[Upload]):

@@ -52,7 +52,7 @@ COPIES = ("together", "groups", "few_kinds", "time")
 
 
 @dataclass(frozen=True)
-class Upload:
+class StoredUpload:
     """Bytes that are durable in the blob store, and their format."""
 
     key: str
@@ -69,7 +69,7 @@ class VersionSource:
     version: int
     appends: bool
 
-    def columns(self, upload: Upload) -> dict[str, Any]:
+    def columns(self, upload: StoredUpload) -> dict[str, Any]:
         """The columns of the version's row that describe its origin."""
         return {
             "first_id": self.parent.series_id,
@@ -252,7 +252,7 @@ def accept(
     settings: Settings,
     owner: str,
     fields: TableFields,
-    upload: Upload,
+    upload: StoredUpload,
     source: VersionSource | None = None,
     upload_id: str | None = None,
 ) -> Dataset:
@@ -357,7 +357,7 @@ def accept_version(
     owner: str,
     parent_id: str,
     new: VersionFields,
-    upload: Upload,
+    upload: StoredUpload,
     upload_id: str | None = None,
 ) -> Dataset:
     """Write the version and the job that will read it in the caller's transaction. `upload_id` is as in `accept`."""
@@ -437,7 +437,7 @@ def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:
 
 
 def accept_pairs(
-    session: Session, settings: Settings, owner: str, dataset_id: str, upload: Upload
+    session: Session, settings: Settings, owner: str, dataset_id: str, upload: StoredUpload
 ) -> Dataset:
     """Write the pairs, which replace any earlier pairs, and the job that will read them in the caller's transaction."""
     dataset = find(session, owner, dataset_id, lock=True)

@@ -398,7 +398,7 @@ class UploadHandler(Generic[Described]):
     of: Sequence[str]
     describe: Callable[[Mapping[str, str]], Described]
     check: Callable[[Received[Described]], Json]
-    accept: Callable[[Session, Received[Described], datasets.Upload], Any]
+    accept: Callable[[Session, Received[Described], datasets.StoredUpload], Any]
     show: Callable[[Any], Json] = shown
     made: JobResource = DATASET
 
@@ -448,7 +448,7 @@ def _accept(
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
-        upload = datasets.Upload(writer.key, writer.size, writer.sha256, table.format)
+        upload = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
         body = handler.show(handler.accept(session, table, upload))
         writer.commit()  # late, so that a replay or a refusal leaves no blob behind
         return body

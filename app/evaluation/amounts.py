@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypedDict
 
-from app.evaluation.groups import finite, usable_column
+from app.datasets.matrices import Table
+from app.evaluation.groups import usable_column
+from app.evaluation.requests import ComparisonRequest, EvaluationRequest
+from app.platform.documents import document_of
 from app.platform.errors import counted, invalid, shown
 from app.platform.sql import Json
 from app.platform.tables import Dataset, DatasetKind
@@ -19,8 +20,7 @@ from core.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics import DecisionCost, Interval, LeastCost, ValueCaught
-    from core.metrics.estimates import Difference
+    from core.metrics import ValueCaught
 
 BY_AMOUNT = "by_amount"
 """Key of the value and the costs in an evaluation's stored metrics."""
@@ -35,48 +35,40 @@ HELD_OUT = (
 
 
 class AmountSpec(TypedDict):
-    """What a job measures by money: the column of amounts, and what errors cost."""
+    """The column of amounts, and the costs of errors: `review`, and `fixed` and `rate` of each price."""
 
     column: str | None
     costs: Json | None
 
 
-@dataclass(frozen=True)
-class Amounts:
-    """The column of amounts, and the costs as they were asked for: `review`, and `fixed` and `rate` of each price."""
-
-    column: str | None = None
-    costs: Mapping[str, Any] | None = None
-
-    def spec(self) -> AmountSpec | None:
-        """Return what the job measures; None if nothing was asked for."""
-        if self == NO_AMOUNTS:
-            return None
-        return {"column": self.column, "costs": None if self.costs is None else dict(self.costs)}
+def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | None:
+    """Return what the job measures; None if the request names neither amounts nor costs."""
+    costs = None if request.costs is None else request.costs.model_dump()
+    if request.amount is None and costs is None:
+        return None
+    return {"column": request.amount, "costs": costs}
 
 
-NO_AMOUNTS = Amounts()
-
-
-def check_amounts(dataset: Dataset, asked: Amounts) -> None:
+def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonRequest) -> None:
     """Raise Invalid for a column that holds no amounts, and for costs that decide nothing."""
-    if asked == NO_AMOUNTS:
+    asked = amounts_of(request)
+    if asked is None:
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = f"amount and costs require rows with one label; dataset {dataset.id} is of kind {dataset.kind}"
-        pointer = "/amount" if asked.column is not None else "/costs"
+        pointer = "/amount" if asked["column"] is not None else "/costs"
         raise invalid(pointer, detail, code="wrong_kind")
-    if asked.costs is not None:
+    if asked["costs"] is not None:
         try:
-            costs = costs_of(asked.costs)
+            costs = costs_of(asked["costs"])
         except InvalidParameter as error:
             raise invalid("/costs", str(error)) from error
-        if costs.need_amounts and asked.column is None:
+        if costs.need_amounts and asked["column"] is None:
             raise invalid(
                 "/amount", "a cost has a rate per unit of the amount: name the column in amount"
             )
-    if asked.column is not None:
-        _check_column(dataset, asked.column)
+    if asked["column"] is not None:
+        _check_column(dataset, asked["column"])
 
 
 def costs_of(asked: Mapping[str, Any]) -> metrics.AmountCosts:
@@ -114,19 +106,18 @@ def read_amounts(path: str, spec: AmountSpec) -> Floats | None:
 
 
 def measure_amounts(
-    y: npt.NDArray[np.int8],
+    rows: Table,
     scores: Floats,
-    weight: Floats | None,
-    units: npt.NDArray[np.uint64] | None,
-    amounts: Floats | None,
+    path: str,
     spec: AmountSpec,
     level: float,
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the value that is caught, and what errors cost, as they are stored."""
+    """Return the captured amount and the costs of errors, as they are stored. `path` is the file of the rows."""
     from core.metrics.amounts import OVERS
 
+    amounts = read_amounts(path, spec)
     values: list[Json] = []
     curves: dict[str, ValueCaught] = {}
     for over in OVERS:
@@ -134,13 +125,13 @@ def measure_amounts(
             break
         try:
             found = metrics.value_caught(
-                y,
+                rows.y,
                 scores,
                 amounts,
                 over=over,
                 level=level,
-                sample_weight=weight,
-                group=units,
+                sample_weight=rows.weight,
+                group=rows.group,
             )
         except InvalidData as error:  # all amounts of a class are 0
             values.append({"over": over, "area": None, "recalls": [], "reason": str(error)})
@@ -150,27 +141,17 @@ def measure_amounts(
     costs = None
     if spec["costs"] is not None:
         report = metrics.cost_report(
-            y,
+            rows.y,
             scores,
             costs_of(spec["costs"]),
             amounts,
             threshold=threshold,
             probability=probability,
             level=level,
-            sample_weight=weight,
-            group=units,
+            sample_weight=rows.weight,
+            group=rows.group,
         )
-        costs = {
-            "rows": report.rows,
-            "flag_none": report.flag_none._asdict(),
-            "flag_all": report.flag_all._asdict(),
-            "least": least_cost(report.least),
-            "at": None if report.at is None else _decision(report.at),
-            "threshold": finite(threshold),
-            "by_probability": _decision_or_none(report.by_probability),
-            "probability_saves": _saving(report.probability_saves),
-            "note": HELD_OUT,
-        }
+        costs = document_of(report) | {"threshold": document_of(threshold), "note": HELD_OUT}
     some = next(iter(curves.values()), None)
     return {
         "column": spec["column"],
@@ -183,13 +164,14 @@ def measure_amounts(
 
 
 def _value(found: ValueCaught) -> Json:
+    recalls = [
+        {"share": each.share, "threshold": each.threshold, **document_of(each.recall)}
+        for each in found.recalls
+    ]
     return {
         "over": found.over,
-        "area": found.area._asdict(),
-        "recalls": [
-            {"share": each.share, "threshold": each.threshold, **each.recall._asdict()}
-            for each in found.recalls
-        ],
+        "area": document_of(found.area),
+        "recalls": recalls,
         "reason": None,
     }
 
@@ -207,39 +189,5 @@ def _curve(found: Mapping[str, ValueCaught]) -> list[Json]:
     }
     columns.setdefault("amount_of_negatives", [None] * kept.size)
     columns["value"] = rows.values[kept].tolist()
-    columns["threshold"] = [finite(cutoff) for cutoff in rows.thresholds[kept].tolist()]
+    columns["threshold"] = document_of(rows.thresholds[kept].tolist())
     return [dict(zip(columns, point, strict=True)) for point in zip(*columns.values(), strict=True)]
-
-
-def least_cost(found: LeastCost) -> Json:
-    """Return the cut of least cost for JSON."""
-    return {
-        "threshold": finite(found.threshold),
-        "flagged": found.flagged,
-        "in_sample": found.in_sample,
-        "held_out": _decision_or_none(found.held_out),
-        "parts": found.parts,
-        "threshold_low": finite(found.threshold_low),
-        "threshold_high": finite(found.threshold_high),
-    }
-
-
-def _decision_or_none(found: DecisionCost | None) -> Json | None:
-    return None if found is None else _decision(found)
-
-
-def _decision(found: DecisionCost) -> Json:
-    intervals: dict[str, Interval] = {
-        "cost": found.cost,
-        "saved_to_none": found.saved_to_none,
-        "saved_to_all": found.saved_to_all,
-    }
-    return {"flagged": found.flagged} | {
-        name: interval._asdict() for name, interval in intervals.items()
-    }
-
-
-def _saving(found: Difference | None) -> Json | None:
-    if found is None:
-        return None
-    return {name: getattr(found, name) for name in ("value", "low", "high", "p_value")}

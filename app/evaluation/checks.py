@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from app.evaluation import margins, repository
 from app.evaluation.drift import find_errors, matters_to_model, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
+from app.http.schemas import ALL_MEMBERS, Words
 from app.models import calibrations
 from app.models import service as models
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
-Evidence = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
+EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
 LAST = 10
 """The newest evaluations of a model among which a check seeks its own."""
 _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
@@ -33,22 +36,48 @@ _SHOWN = 3
 """Groups without a value that a sentence lists."""
 
 
-@dataclass(frozen=True)
-class Check:
-    """What one check found: True if it passed, None if it is not known. The rows that it is based on; the greatest
-    difference that counts as none; and about how many more rows would decide, if that is known.
-    """
+@dataclass(frozen=True, config=ALL_MEMBERS)
+class ModelCheck:
+    """One check of a model, based on stored results."""
 
-    name: CheckName
-    passed: bool | None
-    words: str
-    evaluation_id: str | None = None
-    evidence: Evidence | None = None
-    margin: float | None = None
-    more_rows: int | None = None
+    name: CheckName = Field(
+        description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
+        "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
+        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
+        "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
+        "evaluation by groups found no difference and excludes differences larger than `margin`."
+    )
+    passed: bool | None = Field(
+        description="True or false. Null if no stored result answers the question, or if there are too few rows to "
+        "decide; `words` says what is missing."
+    )
+    words: Words = Field()
+    evaluation_id: str | None = Field(
+        default=None, description="The evaluation that the result is based on. Null without one."
+    )
+    evidence: EvidenceKind | None = Field(
+        default=None,
+        description="Rows that the result is based on. `validation`: the validation rows of the training. "
+        "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this does not test "
+        "later rows. `later_rows`: the last time window of the validation, with a calibration of the windows before. "
+        "`evaluation`: the rows of `evaluation_id`. Null without evidence.",
+    )
+    margin: float | None = Field(
+        default=None,
+        description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
+        f"fraction of ordered pairs: {margins.AREA:g}, or less for weak models. `probabilities`: {margins.LOG_ODDS:g} "
+        f"in level, slope and shape. `groups`: {margins.BETWEEN_GROUPS:g} between the AUC, TPR or FPR of two groups, "
+        f"and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks.",
+    )
+    more_rows: int | None = Field(
+        default=None,
+        description="If there are too few rows: the number of additional rows that would decide with probability 0.8, "
+        "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number of rows "
+        "would decide, or if it is unknown.",
+    )
 
 
-def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Check]]:
+def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[ModelCheck]]:
     """Return the model and its checks."""
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
@@ -62,46 +91,46 @@ def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Che
     ]
 
 
-def _ranks(session: Session, model: Model) -> Check:
+def _ranks(session: Session, model: Model) -> ModelCheck:
     _, areas = validation_areas(session, model)
-    told = [area for area in areas if area["of"] in _OF_CHANCE]
-    if not told:
-        return Check("ranks", None, "The model has no validation metrics.")
-    least = min(told, key=lambda area: area["low"])
+    comparable = [area for area in areas if area["of"] in _OF_CHANCE]
+    if not comparable:
+        return ModelCheck("ranks", None, "The model has no validation metrics.")
+    least = min(comparable, key=lambda area: area["low"])
     label = f" of {least['label']}" if "label" in least else ""
     value, low, high = (f"{least[end]:.3f}" for end in ("value", "low", "high"))
     metric = f"{_OF_CHANCE[least['of']]}{label} {value} ({low} to {high})"
     if least["low"] > 0.5:
-        return Check(
+        return ModelCheck(
             "ranks",
             True,
             f"{metric}, significantly better than random (0.5).",
             evidence="validation",
         )
     words = f"{metric}, not significantly better than random (0.5)."
-    return Check("ranks", False, words, evidence="validation")
+    return ModelCheck("ranks", False, words, evidence="validation")
 
 
-def _beats_baselines(model: Model) -> Check:
-    said = {
+def _beats_baselines(model: Model) -> ModelCheck:
+    words = {
         True: "The model ranks significantly better than each baseline.",
         False: "No significant improvement over the baselines. A baseline is easier to explain.",
         None: "The model was not compared with baselines.",
     }
     found = model.beats_baselines
-    evidence: Evidence | None = None if found is None else "validation"
-    return Check("beats_baselines", found, said[found], evidence=evidence)
+    evidence: EvidenceKind | None = None if found is None else "validation"
+    return ModelCheck("beats_baselines", found, words[found], evidence=evidence)
 
 
-def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> Check:
+def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> ModelCheck:
     served = calibrations.find_served(session, model)
     if served is None:
-        return Check(
+        return ModelCheck(
             "probabilities",
             None,
             f"The model has no probabilities: {calibrations.why_none(model)}.",
         )
-    # Evaluations before a recalibration judged other probabilities.
+    # Evaluations before a recalibration tested other probabilities.
     for evaluation in new:
         found = (evaluation.metrics or {}).get("calibration") or {}
         tests = (evaluation.drift or {}).get("probabilities")
@@ -111,7 +140,7 @@ def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) ->
             return check_reliability(found, errors, where, "evaluation", evaluation.id)
     if served.reliability is None:
         few = "One class has too few rows to test the probabilities."
-        return Check("probabilities", None, few)
+        return ModelCheck("probabilities", None, few)
     errors = find_errors(served.reliability)
     if served.reliability.get("later"):
         where = "On the last time window, with a calibration fitted on the earlier windows"
@@ -124,22 +153,22 @@ def check_reliability(
     found: Mapping[str, Any],
     errors: Sequence[Json],
     where: str,
-    evidence: Evidence,
+    evidence: EvidenceKind,
     evaluation_id: str | None = None,
-) -> Check:
+) -> ModelCheck:
     margin = margins.LOG_ODDS
     if errors:
         words = f"{where}: {'; '.join(map(say_error, errors))}."
-        return Check("probabilities", False, words, evaluation_id, evidence, margin)
+        return ModelCheck("probabilities", False, words, evaluation_id, evidence, margin)
     if found["slope"] is not None and "shape" not in found:
         words = f"{where}: this evaluation was made by an earlier version without the shape test. Evaluate again."
-        return Check("probabilities", None, words, evaluation_id, evidence, margin)
+        return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin)
     intervals = [
         found[of] for of in ("in_the_large", "slope", "shape") if found.get(of) is not None
     ]
     if any(interval[end] is None for interval in intervals for end in ("value", "low", "high")):
         words = f"{where}: a calibration metric has no confidence interval."
-        return Check("probabilities", None, words, evaluation_id, evidence, margin)
+        return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin)
     bounds = [
         max(abs(interval["low"] - right), abs(interval["high"] - right))
         for interval, right in ((found["in_the_large"], 0.0), (found["slope"], 1.0))
@@ -149,13 +178,13 @@ def check_reliability(
         bounds.append(math.inf if found["shape"] is None else found["shape"]["high"])
     if bounds and max(bounds) < margin:
         words = f"{where}: the probabilities match the outcomes within {margin:g} in log odds."
-        return Check("probabilities", True, words, evaluation_id, evidence, margin)
+        return ModelCheck("probabilities", True, words, evaluation_id, evidence, margin)
     more = _more_rows(found["n"], _factors_of_reliability(found))
     words = (
         f"{where}: insufficient data. No error is statistically significant, but an error above {margin:g} in log odds "
         f"cannot be ruled out.{_say_more(more)}"
     )
-    return Check("probabilities", None, words, evaluation_id, evidence, margin, more)
+    return ModelCheck("probabilities", None, words, evaluation_id, evidence, margin, more)
 
 
 def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
@@ -184,9 +213,9 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     yield information_needed(margins.LOG_ODDS, found["level"], degrees) / information
 
 
-def check_stable(newest: Evaluation | None) -> Check:
+def check_stable(newest: Evaluation | None) -> ModelCheck:
     if newest is None:
-        return Check("stable", None, "The model was not evaluated on newer rows.")
+        return ModelCheck("stable", None, "The model was not evaluated on newer rows.")
     drift: Json = newest.drift or {}
     words = f"On {_named(newest)}: {drift['summary']}"
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
@@ -195,13 +224,13 @@ def check_stable(newest: Evaluation | None) -> Check:
     allowed = [_margin_of(area) for area in areas]
     margin = min(allowed, default=None)
     if drift["changed"]:
-        return Check("stable", False, words, newest.id, "evaluation", margin)
+        return ModelCheck("stable", False, words, newest.id, "evaluation", margin)
     if unknown:
         words += f" The change of the {_name_of(unknown[0])} has no confidence interval."
-        return Check("stable", None, words, newest.id, "evaluation", margin)
+        return ModelCheck("stable", None, words, newest.id, "evaluation", margin)
     if not areas:
         words += " No metric can be compared with the validation of the model."
-        return Check("stable", None, words, newest.id, "evaluation")
+        return ModelCheck("stable", None, words, newest.id, "evaluation")
     undecided = [
         (area, most)
         for area, most in zip(areas, allowed, strict=True)
@@ -211,7 +240,7 @@ def check_stable(newest: Evaluation | None) -> Check:
         words += f" A drop of more than {margin:.3g} is ruled out."
         # The summary says which features and scores had no test, and why.
         passed = None if any(map(_is_untested, _distributions_of(drift))) else True
-        return Check("stable", passed, words, newest.id, "evaluation", margin)
+        return ModelCheck("stable", passed, words, newest.id, "evaluation", margin)
     more = _more_rows(
         _rows_of(newest), (_factor_of_area(area, most, drift["level"]) for area, most in undecided)
     )
@@ -225,7 +254,7 @@ def check_stable(newest: Evaluation | None) -> Check:
         if more
         else " More new rows do not help, because the validation has too few rows."
     )
-    return Check("stable", None, words, newest.id, "evaluation", margin, more)
+    return ModelCheck("stable", None, words, newest.id, "evaluation", margin, more)
 
 
 def _is_complete(area: Json) -> bool:
@@ -293,7 +322,7 @@ def _say_more(more: int | None) -> str:
     return f" A conclusion needs about {math.ceil(more / digits) * digits:,} more rows."
 
 
-def _groups(evaluated: Sequence[Evaluation]) -> Check:
+def _groups(evaluated: Sequence[Evaluation]) -> ModelCheck:
     for evaluation in evaluated:
         found = groups_of(evaluation)
         tests = [
@@ -314,12 +343,12 @@ def _groups(evaluated: Sequence[Evaluation]) -> Check:
         margin = margins.BETWEEN_GROUPS
         if differing:
             words = f"{where}: {'; '.join(differing)}."
-            return Check("groups", False, words, evaluation.id, "evaluation", margin)
+            return ModelCheck("groups", False, words, evaluation.id, "evaluation", margin)
         return check_alike(found, evaluation, where)
-    return Check("groups", None, "The model was not evaluated by groups.")
+    return ModelCheck("groups", None, "The model was not evaluated by groups.")
 
 
-def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Check:
+def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> ModelCheck:
     """Return the check of groups of which no test differs: that all pairs are within the margins, or not known."""
     from core.metrics.equivalence import rows_factor
 
@@ -343,20 +372,20 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Ch
             f"{where}: the groups differ by less than {margin:g} in AUC, TPR and FPR, and by less than "
             f"{margins.LOG_ODDS:g} in the log odds of calibration."
         )
-        return Check("groups", True, words, evaluation.id, "evaluation", margin)
+        return ModelCheck("groups", True, words, evaluation.id, "evaluation", margin)
     if lacking:
         shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
         words = (
             f"{where}: insufficient data. No difference is statistically significant, but some groups have too few "
             f"rows: {shown}."
         )
-        return Check("groups", None, words, evaluation.id, "evaluation", margin)
+        return ModelCheck("groups", None, words, evaluation.id, "evaluation", margin)
     more = _more_rows(_rows_of(evaluation), factors)
     words = (
         f"{where}: insufficient data. No difference is statistically significant, but relevant differences in "
         f"{', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
     )
-    return Check("groups", None, words, evaluation.id, "evaluation", margin, more)
+    return ModelCheck("groups", None, words, evaluation.id, "evaluation", margin, more)
 
 
 def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:

@@ -14,11 +14,11 @@ from app.datasets.matrices import Floats, Table
 from app.datasets.service import lineage_of
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import repository
-from app.evaluation.amounts import AmountSpec, costs_of, least_cost, read_amounts
+from app.evaluation.amounts import AmountSpec, amounts_of, costs_of, read_amounts
 from app.evaluation.metrics import EvaluatedModel, Overlap, load_ranker, model_of, read_rows
+from app.evaluation.requests import ComparisonRequest
 from app.evaluation.service import (
     CURVE_POINTS,
-    ComparisonInputs,
     Seen,
     check_comparison,
     how_seen,
@@ -32,7 +32,7 @@ from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.models.objectives import Window
 from app.platform.blobs import BlobStore
-from app.platform.documents import DatasetLineage, TableFile
+from app.platform.documents import DatasetLineage, TableFile, document_of
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Comparison
@@ -41,7 +41,6 @@ from app.training.interpretation import score
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
-    from app.datasets.matrices import Table
     from core.base.ranker import Floats
 
 
@@ -55,7 +54,7 @@ COMPARISONS_READ = 20
 
 
 class ComparisonSpec(TypedDict):
-    """What the job is to do."""
+    """The specification of the job."""
 
     comparison_id: str
     dataset: DatasetLineage
@@ -64,17 +63,17 @@ class ComparisonSpec(TypedDict):
     seen: NotRequired[dict[str, Seen]]
 
 
-class ComparedModel(EvaluatedModel):
+class ComparedArtifact(EvaluatedModel):
     """A model by its id."""
 
     model_id: str
 
 
 class ComparisonPayload(Work):
-    """What the fit process is given."""
+    """The input of the fit process."""
 
     table: TableFile
-    models: list[ComparedModel]
+    models: list[ComparedArtifact]
     windows: list[Window]
     metrics: list[str]
     amounts: AmountSpec | None
@@ -82,31 +81,17 @@ class ComparisonPayload(Work):
     warnings: list[str]
 
 
-class Compared(TypedDict):
-    """What the rows say of the models."""
-
-    positives: int
-    negatives: int
-    groups: int | None
-    n_tests: int
-    p_value: float | None
-    windows: list[Json]
-    metrics: list[Json]
-    costs: Json | None
-    lists: list[Json]
-    curves: list[Json]
-    overlaps: dict[str, bool | None]
-
-
-class ComparisonResult(Work):
-    """What the fit process has found."""
+class ComparisonOutcome(Work):
+    """The output of the fit process. `result` has the members of `schemas.ComparisonResult`, and `overlaps`: of each
+    model whether too many rows are equal to training rows.
+    """
 
     warnings: list[str]
-    result: Compared
+    result: Json
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: ComparisonInputs
+    session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
     """Check, and write the comparison and its job into the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
@@ -118,7 +103,7 @@ def submit(
         "metrics": [*request.metrics],
         "seen": seen,
     }
-    if (amounts := request.amounts.spec()) is not None:
+    if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
@@ -184,14 +169,14 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> ComparisonPayload:
-    """Gather where the artifacts and the table lie."""
+    """Gather the paths of the artifacts and of the table."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
         model_service.find_to_read(session, claim.owner, compared.model_id)
         for compared in comparison.models
     ]
-    described: list[ComparedModel] = [
+    described: list[ComparedArtifact] = [
         {"model_id": model.id, **model_of(session, model, dataset, blobs)} for model in models
     ]
     return {
@@ -206,7 +191,7 @@ def prepare(
     }
 
 
-def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
+def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
     """Score with each model and compare; pure computing on the files that the payload names.
 
     The table is read once for all models that take the same features in the same order.
@@ -253,7 +238,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonResult:
         "workdir": payload["workdir"],
         "warnings": [
             *payload["warnings"],
-            *chain(*(said for _, said in equal_rows.values())),
+            *chain(*(words for _, words in equal_rows.values())),
             *doubts,
             *found.warnings,
             *(each.warning for each in compared if each.warning is not None),
@@ -337,10 +322,10 @@ def _compared(
 ) -> Json:
     return {
         "values": [
-            {"model_id": name, **value._asdict()}
+            {"model_id": name, **document_of(value)}
             for name, value in zip(names, of.values, strict=True)
         ],
-        "differences": [vars(difference) for difference in of.differences],
+        "differences": document_of(of.differences),
         "p_value": of.joint_p_value,
     }
 
@@ -348,7 +333,7 @@ def _compared(
 def _compare_costs(
     payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
 ) -> Json | None:
-    """What errors cost by each model, and the differences; None if nobody asked."""
+    """Return the cost of errors by each model, and the differences; None if not requested."""
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
@@ -364,14 +349,14 @@ def _compare_costs(
     )
     return {
         "models": [
-            {"model_id": name, **least_cost(each)}
+            {"model_id": name, **document_of(each)}
             for name, each in zip(names, found.reports, strict=True)
         ],
-        "differences": [vars(difference) for difference in found.differences],
+        "differences": document_of(found.differences),
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> PublishedOutput:
+def publish(blobs: BlobStore, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
     """Return what was found; there are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
     return PublishedOutput(columns, messages=result["warnings"])
@@ -380,7 +365,6 @@ def publish(blobs: BlobStore, claim: Claim, result: ComparisonResult) -> Publish
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Comparison,
-        ComparisonRequest,
         comparison_in_list,
         comparison_of,
     )
@@ -406,7 +390,7 @@ def _routes() -> Routes:
                 "the work.\n\nThe dataset must fit every model, as for an evaluation, and have exactly one "
                 "label.",
             ),
-            read_field=lambda request: None if request.amounts.column is None else "amount",
+            read_field=lambda request: None if request.amount is None else "amount",
         ),
         list_docs=Docs(
             "List comparisons",

@@ -1,25 +1,29 @@
-"""What has changed since a model's validation: how well it ranks, its probabilities, the share of positives, its
-features and its scores.
+"""The changes since a model's validation: how well it ranks, its probabilities, the fraction of positives, its features
+and its scores.
 
-Each is one test, with its size and an interval. *Changed* is what is beyond chance, all tests of an evaluation taken
-together (Holm), and of a size that matters: among many rows the least difference is beyond chance.
+Each is one test, with its size and an interval. `changed` is true if a change is statistically significant, adjusted
+for all tests of an evaluation (Holm), and of a size that matters: with many rows every difference is significant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypedDict
 
-from app.evaluation.metrics import list_areas, order_areas
+from app.evaluation.metrics import (
+    BipartiteMeasure,
+    EvaluatedModel,
+    Measure,
+    list_areas,
+    order_areas,
+)
 from app.evaluation.row_order import (
     NO_TIME,
     TOO_SHORT,
@@ -43,7 +47,6 @@ if TYPE_CHECKING:
 
     from core.metrics import RocCurve
 
-Floats = npt.NDArray[np.float64]
 
 MODERATE = 0.1
 """The population stability index from which a shift is no longer small (Siddiqi's rule of thumb), the change of log
@@ -57,7 +60,7 @@ _COMMON = 9  # categories that have a bin of their own
 
 
 class Remembered(TypedDict):
-    """What a model's validation has said; `curve` is a file, and `effective` the effective rows of either class.
+    """The results of a model's validation; `curve` is a file, and `effective` the effective rows of either class.
 
     `prevalence` is the fraction of positives with its interval, and `importance` the share of each feature.
     """
@@ -76,9 +79,9 @@ _CURVE_FILE = "validation.curve"
 def remember_validation(
     session: Session, model: Model, workdir: Path
 ) -> tuple[Remembered | None, list[str]]:
-    """What the model's validation has said, for the fit process; its curve goes into the folder.
+    """Return the results of the model's validation for the fit process; its curve is written into the folder.
 
-    Returns it, or None where there is nothing to compare with, and what is to be said of what cannot be compared.
+    They are None if there is nothing to compare with. The second value are warnings about what cannot be compared.
     """
     level, areas = validation_areas(session, model)
     if level is None or not areas:
@@ -163,64 +166,46 @@ def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
     return {"value": row.value, "low": row.low, "high": row.high}
 
 
-class ScoredRows(NamedTuple):
-    """An evaluation's scores: their curve, and of either class, positives first, how many independent observations
-    they are worth, how many rows, which are more where rows come in groups, and their weight. `series` has the scores
-    in the order of the rows.
+def measure_drift(
+    before: Remembered,
+    measure: Measure,
+    reliability: Reliability | None,
+    table: str,
+    model: EvaluatedModel,
+    orders: Sequence[RowOrder],
+    workdir: Path,
+) -> Json:
+    """Compare an evaluation, at the same level, with what `remember_validation` returned.
+
+    `reliability` is that of the model's probabilities on the rows, `table` is their file, and `orders` are those of the
+    rows of the training table and of this one.
     """
-
-    curve: RocCurve
-    effective: tuple[float, float]
-    rows: tuple[float, float]
-    totals: tuple[float, float]
-    series: ScoreSeries
-
-    @property
-    def worth(self) -> float:
-        """How many independent observations a row is."""
-        return min(1.0, sum(self.effective) / sum(self.rows))
-
-
-@dataclass(frozen=True)
-class EvaluationFindings:
-    """What an evaluation has found: its areas, over the windows of the validation; of rows with one label their scores,
-    and how good the probabilities are. And the two tables of `features`, by path; `trained_on` is None if it is gone.
-    `orders` are those of their rows, that of `table` last.
-    """
-
-    areas: Sequence[Json]
-    scored: ScoredRows | None
-    probabilities: Reliability | None
-    table: str
-    trained_on: str | None
-    features: Sequence[str]
-    orders: Sequence[RowOrder]
-
-
-def measure_drift(before: Remembered, evaluated: EvaluationFindings, workdir: Path) -> Json:
-    """Compare an evaluation, at the same level, with what `remember_validation` gave."""
     from core.metrics.estimates import holm
 
-    level, scored = before["level"], evaluated.scored
-    after = {_key(area): area for area in evaluated.areas}
+    level, scored = before["level"], measure if isinstance(measure, BipartiteMeasure) else None
+    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
+    after = {_key(area): area for area in measure.areas(sorted(set(found)), level)}
     areas = [
         _change(area, after[_key(area)], level) for area in before["areas"] if _key(area) in after
     ]
     shifts, prevalence = [], None
     if scored is not None and "curve" in before:
         curve = read_curve(workdir / before["curve"])
-        shifts = _shifts(curve, before["effective"], scored, level)
+        series = scored.series(table, orders[-1])
+        shifts = _shifts(curve, before["effective"], scored, series, level)
     if scored is not None and "prevalence" in before:
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
     probabilities = []
-    if evaluated.probabilities is not None and scored is not None and "effective" in before:
+    if reliability is not None and scored is not None and "effective" in before:
         rows = sum(scored.effective) / sum(before["effective"])
-        probabilities = _errors_of(evaluated.probabilities, rows)
+        probabilities = _errors_of(reliability, rows)
     features = None
-    if evaluated.trained_on is not None:
+    if model["trained_on"] is not None:
         worth = 1.0 if scored is None else scored.worth
-        features = _moves(evaluated, before.get("importance", {}), worth, level)
+        paths = model["trained_on"], table
+        importance = before.get("importance", {})
+        features = _moves(model["features"], importance, paths, orders, worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
@@ -303,7 +288,7 @@ _RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
 
 def _errors_of(found: Reliability, rows: float) -> list[Json]:
     """Test how far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
-    which the calibration was learnt. It has the chance of so many rows, for which the tests allow.
+    which the calibration was fitted. Its error is that of so many rows, for which the tests allow.
     """
     from core.metrics.comparison import change
 
@@ -355,7 +340,7 @@ def find_errors(found: Reliability) -> list[Json]:
     """Return the metrics of a calibration's own reliability that are significantly wrong, by a size that matters."""
     from core.metrics.estimates import holm
 
-    tests = _errors_of(found, 1.0)  # each row was judged by a calibration of about as many rows
+    tests = _errors_of(found, 1.0)  # each row was predicted by a calibration of about as many rows
     if (periods := found.get("periods")) is not None:
         values = [each["value"] for each in periods["levels"]]
         moved = {"value": max(values) - min(values), "levels": values}
@@ -366,19 +351,23 @@ def find_errors(found: Reliability) -> list[Json]:
 
 
 def _moves(
-    evaluated: EvaluationFindings, importance: Mapping[str, float], worth: float, level: float
+    features: Sequence[str],
+    importance: Mapping[str, float],
+    paths: tuple[str, str],
+    orders: Sequence[RowOrder],
+    worth: float,
+    level: float,
 ) -> list[Json]:
-    """How the features have moved since training."""
+    """Return the changes of the features between two tables: that of the training, and that of the evaluation."""
     from app.ingest.profile import TableReader
 
-    assert evaluated.trained_on is not None
-    paths, found = (evaluated.trained_on, evaluated.table), []
+    found = []
     with TableReader(Path(paths[0])) as old, TableReader(Path(paths[1])) as new:
         samples = [
             Sampled(table, path, order)
-            for table, path, order in zip((old, new), paths, evaluated.orders, strict=True)
+            for table, path, order in zip((old, new), paths, orders, strict=True)
         ]
-        for name in evaluated.features:
+        for name in features:
             columns = old.sample(name), new.sample(name)
             if columns[0].type == columns[1].type:
                 what = {"name": name, "importance": importance.get(name)}
@@ -449,9 +438,15 @@ def _bin(
     return {"of": of, "low": low, "high": high, "category": category}
 
 
-def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows, level: float) -> list[Json]:
-    """How the scores of either class have moved. Nobody kept whether rows of the validation came in groups: they are
-    taken to have come in such as these do.
+def _shifts(
+    kept: RocCurve,
+    rows: Sequence[float],
+    scored: BipartiteMeasure,
+    series: ScoreSeries,
+    level: float,
+) -> list[Json]:
+    """Return the changes of the scores of each class. It was not stored whether rows of the validation came in groups:
+    they are taken to have come in groups like these.
     """
     from core.metrics.comparison import ScoreSample, score_shift
 
@@ -462,12 +457,12 @@ def _shifts(kept: RocCurve, rows: Sequence[float], scored: ScoredRows, level: fl
             ScoreSample(curve.thresholds, getattr(curve, shares), n)
             for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
         )
-        scores = (scored.series.positives, scored.series.negatives)[number]
-        shift = score_shift(old, new, level, series=scores if scored.series.by_time else None)
+        scores = (series.positives, series.negatives)[number]
+        shift = score_shift(old, new, level, series=scores if series.by_time else None)
         measured: Json = {"of": of, **shift._asdict(), "reason": None}
         if shift.psi is None:
             measured |= _no_test(shift.distance, TOO_SHORT)
-        elif not scored.series.by_time and not scored.series.grouped and scores_alike(scores):
+        elif not series.by_time and not series.grouped and scores_alike(scores):
             measured |= _no_test(shift.distance, NO_TIME)
         else:
             measured["psi"] = shift.psi._asdict()
@@ -542,7 +537,7 @@ def say_error(test: Json) -> str:
 
 
 def _say_ranges(ranges: Sequence[Json]) -> str:
-    said = []
+    sentences = []
     for side in ("more", "fewer"):
         where = [
             f"{each['low']:.2g} to {each['high']:.2g}"
@@ -550,8 +545,10 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
             if each["observed"] == side
         ]
         if where:
-            said.append(f"{side} positives than expected at probabilities of {', '.join(where)}")
-    return f": {'; '.join(said)}" if said else ""
+            sentences.append(
+                f"{side} positives than expected at probabilities of {', '.join(where)}"
+            )
+    return f": {'; '.join(sentences)}" if sentences else ""
 
 
 def _with_ends(interval: Mapping[str, float]) -> str:
@@ -591,19 +588,19 @@ def _sum_up(
     """Say in sentences what has changed, and whether the model ranks as before."""
     worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
-    said = []
+    sentences = []
     if found := worse or better:
         how = "worse" if worse else "better"
         named = ", ".join(
             f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
             for each in found
         )
-        said.append(f"The model ranks significantly {how}: {named}.")
-    said += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
+        sentences.append(f"The model ranks significantly {how}: {named}.")
+    sentences += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
     if prevalence is not None and prevalence["changed"]:
         before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
-        said.append(f"{more} rows are positive: {after} here, {before} at validation.")
+        sentences.append(f"{more} rows are positive: {after} here, {before} at validation.")
     if moved:
         named = ", ".join(
             f"{each['name']} (PSI {each['psi']['value']:.2f}"
@@ -612,18 +609,18 @@ def _sum_up(
             for each in moved[:_NAMED]
         )
         rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        said.append(f"Features with changed values: {named}{rest}.")
+        sentences.append(f"Features with changed values: {named}{rest}.")
     if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
-        said.append(
+        sentences.append(
             f"The scores of the {classes} have changed, so the rates at a threshold have changed too."
         )
     if not worse and not better:
-        said.append(
+        sentences.append(
             "The ranking quality has not changed significantly since validation."
-            if said
+            if sentences
             else "No significant change since validation."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:

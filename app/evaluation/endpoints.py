@@ -13,12 +13,11 @@ from app.access.authentication import GuardedRoute, needs
 from app.evaluation import evaluations, recalibration
 from app.evaluation.checks import check_model
 from app.evaluation.groups import BY_GROUP
-from app.evaluation.schemas import Fit, Fits, ModelCheck, ModelChecks
+from app.evaluation.schemas import Fit, Fits, ModelChecks
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
 from app.http.openapi import names_resources
-from app.http.schemas import Interval
 from app.jobs.acceptance import JobCreationDep
 from app.jobs.endpoints import JOB, show
 from app.jobs.schemas import Job
@@ -108,11 +107,11 @@ def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChe
     read: for the last three, evaluate the model on newer rows and by groups.
     """
     model, found = context.db.reading(check_model, caller.owner, ref)
-    told = {each.passed for each in found}
+    passed = {each.passed for each in found}
     return ModelChecks(
         model_id=model.id,
-        passed=False if False in told else None if None in told else True,
-        checks=[ModelCheck(**vars(each)) for each in found],
+        passed=False if False in passed else None if None in passed else True,
+        checks=found,
     )
 
 
@@ -148,17 +147,7 @@ def read_fits(
     not, why. Use it before you submit a job. No rows are read.
     """
     found = context.db.reading(find_fits, caller.owner, model, dataset_id, use)
-    return Fits(
-        data=[
-            Fit(
-                model=each.model,
-                dataset_id=each.dataset_id,
-                fits=each.reason is None,
-                reason=each.reason,
-            )
-            for each in found
-        ]
-    )
+    return Fits(data=[Fit.model_validate(each) for each in found])
 
 
 router = APIRouter(prefix=evaluations.PATH, tags=["evaluations"], route_class=GuardedRoute)
@@ -245,15 +234,13 @@ def _guarantees(
         threshold=found.threshold,
         note=CUTOFFS_BY_GROUP,
         groups=[
-            GroupGuarantee(
+            GroupGuarantee.from_row(
+                one.found,
                 value=one.value,
-                threshold=one.found.threshold,
-                rows=one.found.rows,
-                needed=one.found.needed,
-                errors=None if one.found.guarantee is None else one.found.guarantee.errors,
-                broken=None if one.found.guarantee is None else one.found.guarantee.broken,
-                fpr=None if one.fpr is None else Interval(**one.fpr._asdict()),
-                tpr=None if one.tpr is None else Interval(**one.tpr._asdict()),
+                errors=getattr(one.found.guarantee, "errors", None),
+                broken=getattr(one.found.guarantee, "broken", None),
+                fpr=one.fpr,
+                tpr=one.tpr,
             )
             for one in groups
         ],

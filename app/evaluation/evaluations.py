@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, cast
 
 import numpy as np
-import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.datasets import repository as datasets
 from app.datasets.service import lineage_of, shares_rows
 from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.evaluation import drift, metrics, repository
-from app.evaluation.amounts import BY_AMOUNT, AmountSpec
+from app.evaluation.amounts import BY_AMOUNT, AmountSpec, amounts_of, measure_amounts
 from app.evaluation.drift import Remembered
 from app.evaluation.groups import (
     BY_GROUP,
@@ -24,6 +23,7 @@ from app.evaluation.groups import (
     Grouping,
     adjust_together,
     grouping_of,
+    measure_groups,
     protected_groupings,
     split_scores,
 )
@@ -34,8 +34,9 @@ from app.evaluation.metrics import (
     EvaluatedModel,
     Overlap,
 )
+from app.evaluation.requests import EvaluationRequest
 from app.evaluation.row_order import RowOrder, row_order
-from app.evaluation.service import EvaluationInputs, Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -65,6 +66,7 @@ from app.platform.tables import Evaluation, EvaluationCurve, Model
 from core import metrics as core_metrics
 
 if TYPE_CHECKING:
+    from core.base.ranker import Floats
     from core.metrics import (
         ClassTotals,
         GroupGuarantee,
@@ -75,7 +77,6 @@ if TYPE_CHECKING:
         RocCurve,
     )
 
-Floats = npt.NDArray[np.float64]
 EVALUATE = "evaluate"
 """The kind of job."""
 EVALUATIONS = Output(Evaluation, "evl", "evaluation")
@@ -96,7 +97,7 @@ class AliasThreshold(TypedDict):
 
 
 class EvaluationSpec(TypedDict):
-    """What the job is to do; `independent` is false where the model has seen rows of the dataset, as `seen` says."""
+    """The specification of the job; `independent` is false if the model has seen rows of the dataset; see `seen`."""
 
     evaluation_id: str
     independent: bool
@@ -110,7 +111,7 @@ class EvaluationSpec(TypedDict):
 
 
 class EvaluationPayload(Work):
-    """What the fit process is given."""
+    """The input of the fit process."""
 
     dataset_kind: str
     table: TableFile
@@ -128,7 +129,7 @@ class EvaluationPayload(Work):
 
 
 class EvaluationResult(Work):
-    """What the fit process has found; `curve` is a file."""
+    """The output of the fit process; `curve` is a file."""
 
     metrics: Json
     drift: Json | None
@@ -138,7 +139,7 @@ class EvaluationResult(Work):
 
 
 def submit(
-    session: Session, settings: Settings, owner: str, request: EvaluationInputs
+    session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
     """Check, and write the evaluation and its job into the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
@@ -150,18 +151,18 @@ def submit(
         "seen": seen,
         "dataset": lineage_of(dataset),
     }
-    if request.groups.at is not None:
-        spec["at"] = dict(request.groups.at)
+    if request.at is not None:
+        spec["at"] = request.at.model_dump(exclude_none=True)
     elif cutoff is not None:
         spec["alias_cutoff"] = {
             "alias": request.model.rpartition("@")[2],
             "threshold": cutoff["threshold"],
         }
-    if (grouping := grouping_of(dataset, request.groups)) is not None:
+    if (grouping := grouping_of(dataset, request)) is not None:
         spec["grouping"] = grouping
-    if protected := protected_groupings(dataset, request.groups):
+    if protected := protected_groupings(dataset, request):
         spec["protected"] = protected
-    if (amounts := request.amounts.spec()) is not None:
+    if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
     job = jobs.enqueue(
         session,
@@ -192,7 +193,7 @@ def submit(
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> EvaluationPayload:
-    """Gather where artifact and table lie, and what the model's validation has said."""
+    """Gather the paths of artifact and table, and the results of the model's validation."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -202,11 +203,13 @@ def prepare(
     notes: list[str] = []
     if spec["independent"]:
         remembered, notes = drift.remember_validation(session, model, workdir)
-    threshold, said = _threshold(session, model, spec)
+    threshold, warnings = _threshold(session, model, spec)
     calibration = calibrations.find_served(session, model)
     known = None if calibration is None else calibration.dataset
-    if spec["independent"] and shares_rows(known, lineage_of(dataset)):  # else that is said already
-        said = [*said, _CALIBRATED_HERE]
+    if spec["independent"] and shares_rows(
+        known, lineage_of(dataset)
+    ):  # else there is a warning already
+        warnings = [*warnings, _CALIBRATED_HERE]
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,
@@ -227,14 +230,14 @@ def prepare(
         "calibration": None
         if calibration is None
         else calibrations.write_file(calibration, workdir),
-        "warnings": [*evaluation.warnings, *notes, *said],
+        "warnings": [*evaluation.warnings, *notes, *warnings],
     }
 
 
 def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
-    """Return the cut that the rows are judged at, None if there is none, and what is to be said of it."""
+    """Return the threshold that the rows are evaluated at, None if there is none, and warnings about it."""
     at, of_alias = spec.get("at"), spec.get("alias_cutoff")
     if at is not None and "threshold" in at:
         return at["threshold"], []
@@ -243,19 +246,19 @@ def _threshold(
             operating_points.find_objective_curves(session, model)
         )
         return (None if point is None else point.threshold), []
-    said = []
+    warnings = []
     if model.validation.get("method") == "cross_validation":
-        said = [
+        warnings = [
             "the cutoff was chosen on scores of the rankers of the folds, not of the served ranker: its "
             "rates here may differ"
         ]
     if at is not None:
         return operating_points.point_on(
             curves.curve_on(session, model, VALIDATION), **at
-        ).threshold, said
+        ).threshold, warnings
     assert of_alias is not None
     threshold = of_alias["threshold"]
-    return (math.inf if threshold is None else threshold), said
+    return (math.inf if threshold is None else threshold), warnings
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
@@ -269,61 +272,40 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     found = measure.metrics(windows, payload["level"], payload["threshold"])
     curve = group_scores = None
     if isinstance(measure, BipartiteMeasure):
-        served = None
+        served = probability = None
+        table = payload["table"]["path"]
         if (stored := payload["calibration"]) is not None:
             served = calibrations.read_file(stored, workdir)
             reliable = measure.reliability(served, payload["level"])
+            probability = served.calibration.probability(measure.scores)
             found["calibration"] = {"version": served.version, **reliable}
             found["decision_curve"] = measure.decision_curve(served, payload["level"])
+        rows = measure.table, measure.scores, table
+        how = payload["level"], payload["threshold"], probability
         if (grouping := payload["grouping"]) is not None:
-            table = payload["table"]["path"]
-            found[BY_GROUP] = measure.by_group(
-                table, grouping, windows, payload["level"], payload["threshold"], served
-            )
+            found[BY_GROUP] = measure_groups(*rows, grouping, windows, *how)
             if (scores := measure.group_scores(table, grouping)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
-        by_protected = [
-            measure.by_group(
-                payload["table"]["path"],
-                each,
-                windows,
-                payload["level"],
-                payload["threshold"],
-                served,
-            )
-            for each in payload["protected"]
-        ]
+        by_protected = [measure_groups(*rows, each, windows, *how) for each in payload["protected"]]
         if by_protected:
             adjust_together(by_protected, payload["level"])
             found[PROTECTED] = by_protected
         if (amounts := payload["amounts"]) is not None:
-            found[BY_AMOUNT] = measure.by_amount(
-                payload["table"]["path"], amounts, payload["level"], payload["threshold"], served
-            )
+            found[BY_AMOUNT] = measure_amounts(*rows, amounts, *how)
         curve = _CURVE_FILE
         curves.write_curve(workdir / curve, measure.curve)
     drifted = None
     if (before := payload["validation"]) is not None:
-        scored = None
-        if isinstance(measure, BipartiteMeasure):
-            scored = drift.ScoredRows(
-                measure.curve,
-                measure.effective,
-                measure.rows,
-                measure.totals,
-                measure.series(payload["table"]["path"], payload["orders"][-1]),
-            )
-        evaluated = drift.EvaluationFindings(
-            measure.areas(_windows_of(before), before["level"]),
-            scored,
+        drifted = drift.measure_drift(
+            before,
+            measure,
             found.get("calibration"),
             payload["table"]["path"],
-            model["trained_on"],
-            model["features"],
+            model,
             payload["orders"],
+            workdir,
         )
-        drifted = drift.measure_drift(before, evaluated, workdir)
     callback(2, 2, {})
     overlaps, equal_rows = Overlap(payload["table"]["path"]).describe(model)
     return {
@@ -338,11 +320,6 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             *equal_rows,
         ],
     }
-
-
-def _windows_of(before: Remembered) -> list[Window]:
-    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
-    return sorted(set(found))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> PublishedOutput:
@@ -379,7 +356,7 @@ def roc(
 
 @dataclass(frozen=True)
 class GuaranteedGroup:
-    """The cut of one group that keeps a promise, with its rates on the group's rows; None where it has none."""
+    """The guaranteed cutoff of one group, with its rates on the group's rows; None where it has none."""
 
     value: str | None
     found: GroupGuarantee
@@ -389,8 +366,8 @@ class GuaranteedGroup:
 
 @dataclass(frozen=True)
 class CutoffOfEvaluation:
-    """An operating point of an evaluation; with a confidence what it promises, and the promises of the groups if they
-    are asked for.
+    """An operating point of an evaluation; with a confidence its guarantee, and the guarantees of the groups if they
+    are requested.
     """
 
     evaluation: Evaluation
@@ -409,8 +386,8 @@ def prepare_operating_point(
     together: bool | None,
 ) -> Callable[[], CutoffOfEvaluation]:
     """Read what an operating point of an evaluation is computed from; return what computes it, and reads nothing.
-    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the promises of the groups, all at once
-    or each by itself; None: without them.
+    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the guarantees of the groups, all at
+    once or each separately; None: without them.
     """
     evaluation, curve, totals = roc(session, owner, evaluation_id)
     independent = evaluation.job.spec["independent"]
@@ -455,7 +432,7 @@ def _cutoff_on(
 def _guarantees_by_group(
     evaluation: Evaluation, stored: bytes | None, guarantee: Guarantee | None, *, together: bool
 ) -> tuple[GroupGuarantees, list[GuaranteedGroup]]:
-    """Return a cut for each group of an evaluation that keeps the same promise there; raises Invalid."""
+    """Return a cutoff for each group of an evaluation with the same guarantee there; raises Invalid."""
     from core.metrics.guarantees import counts_alike
 
     if guarantee is None:
@@ -510,19 +487,15 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
     return NotFound(f"evaluation {evaluation.id} has no ROC curve: {why}", code="no_curve")
 
 
-def _read_field(request: EvaluationInputs) -> str | None:
-    """Return the field of a request whose answer says something of the values of a column."""
-    if request.groups.column is not None:
-        return "group_by"
-    if request.groups.protected:
-        return "protected"
-    return None if request.amounts.column is None else "amount"
+def _read_field(request: EvaluationRequest) -> str | None:
+    """Return the field of a request that makes the result contain values of a column."""
+    fields = ("group_by", "protected", "amount")
+    return next((name for name in fields if getattr(request, name)), None)
 
 
 def _routes() -> Routes:
     from app.evaluation.schemas import (
         Evaluation,
-        EvaluationRequest,
         evaluation_in_list,
         evaluation_of,
     )

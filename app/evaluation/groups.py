@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NotRequired
 
@@ -12,46 +10,43 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
+from app.datasets.matrices import Table
 from app.datasets.protected import is_protected
+from app.evaluation.requests import MAX_PROTECTED, EvaluationRequest
 from app.models import repository as model_rows
 from app.models.calibrations import reliability_record
 from app.models.objectives import Window, target_fpr
 from app.models.service import VALIDATION
-from app.platform.documents import ReliabilityPoint
+from app.platform.documents import ReliabilityPoint, document_of
 from app.platform.errors import invalid, shown
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from core import metrics
 from core import probability as core_probability
-from core.metrics.window import CUTOFFS, MAX_GROUPS
+from core.metrics.window import MAX_GROUPS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
     from core.metrics.fairness import (
-        GroupComparison,
-        GroupCutoff,
         GroupMetric,
         GroupQuality,
         GroupTest,
         WorstGroup,
     )
 
-Column = npt.NDArray[np.float64]
 MAX_POINTS = 11
 """Points of a group's reliability diagram: at the quantiles 0, .1, …, 1 of its rows."""
 RATES = ("fpr", "tpr")
 BY_GROUP = "by_group"
+"""Key of the metrics by group in an evaluation's stored metrics."""
 PROTECTED = "protected"
-MAX_PROTECTED = 10
-"""Most protected columns of an evaluation."""
 _BANDS = 4  # of about equally many rows, into which a protected column of many numbers is divided
 _FEW = 8  # values of a number that are groups of their own
-"""Key of the quality by groups in an evaluation's stored metrics."""
 
 
 class Grouping(TypedDict):
-    """What a job measures by groups: the column with its type, and the groups' own cuts, at a rate if one is given.
-    With `bands` the column has many numbers, and the groups are bands of them.
+    """What a job measures by group: the column with its type, and how the cutoffs of the groups are chosen, at a rate
+    if one is given. With `bands` the column has many numbers, and the groups are bands of them.
     """
 
     column: str
@@ -61,48 +56,31 @@ class Grouping(TypedDict):
     bands: NotRequired[bool]
 
 
-@dataclass(frozen=True)
-class Groups:
-    """The column that names the groups, the cut that all rows are judged at, and the groups' own cuts."""
-
-    column: str | None = None
-    at: Mapping[str, float] | None = None
-    cutoffs: str | None = None
-    protected: Sequence[str] | None = None
-    """None: the columns whose names say so."""
-
-
-NO_GROUPS = Groups()
-
-
 def check_groups(
-    session: Session, model: Model, dataset: Dataset, asked: Groups, *, has_cutoff: bool
+    session: Session, model: Model, dataset: Dataset, asked: EvaluationRequest, *, has_cutoff: bool
 ) -> None:
-    """Raise Invalid for a column that makes no groups, and for cuts that nothing chooses. `has_cutoff` says that the
-    model was named by an alias that keeps a promise.
+    """Raise Invalid for a column that makes no groups, and for cutoffs that nothing chooses. `has_cutoff` says that the
+    model was named by an alias with a guarantee.
     """
-    if asked.column is None and asked.at is None and asked.cutoffs is None and not asked.protected:
+    if not (asked.group_by or asked.at or asked.cutoffs or asked.protected):
         return
     if dataset.kind != DatasetKind.BIPARTITE:
         detail = (
             f"group_by, at and cutoffs require rows with one label; dataset {dataset.id} is of kind "
             f"{dataset.kind}"
         )
-        given = {"group_by": asked.column, "at": asked.at, "cutoffs": asked.cutoffs}
-        pointer = next((f"/{name}" for name, one in given.items() if one is not None), "/protected")
+        fields = ("group_by", "at", "cutoffs", "protected")
+        pointer = next(f"/{name}" for name in fields if getattr(asked, name))
         raise invalid(pointer, detail, code="wrong_kind")
     if asked.at is not None:
-        _check_at(session, model, asked.at)
-    if asked.column is not None:
-        _check_column(dataset, asked.column)
+        _check_at(session, model, asked.at.model_dump(exclude_none=True))
+    if asked.group_by is not None:
+        _check_column(dataset, asked.group_by)
     for index, name in enumerate(asked.protected or ()):
         _check_protected(dataset, name, index)
     if asked.cutoffs is None:
         return
-    if asked.cutoffs not in CUTOFFS:
-        detail = f"cutoffs must be one of {', '.join(CUTOFFS)}, got {shown(asked.cutoffs)}"
-        raise invalid("/cutoffs", detail)
-    if asked.column is None:
+    if asked.group_by is None:
         raise invalid("/cutoffs", "cutoffs are chosen by group: name the column in group_by")
     if asked.at is not None or has_cutoff:
         return
@@ -164,9 +142,9 @@ def _makes_groups(column: Mapping[str, Any]) -> bool:
     return bool(column["type"] == "numeric") or (column["type"] != "datetime" and few)
 
 
-def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
-    """Return the groupings by protected columns: those of the request, or those whose names say so. `check_groups` has
-    accepted them. The column of the request's own groups is not measured twice.
+def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
+    """Return the groupings by protected columns: those of the request, or those whose names suggest it. `check_groups`
+    has accepted them. The column of the request's own groups is not measured twice.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
@@ -184,7 +162,7 @@ def protected_groupings(dataset: Dataset, asked: Groups) -> list[Grouping]:
             "bands": each["type"] == "numeric" and each["distinct"] > _FEW,
         }
         for each in columns
-        if each["name"] != asked.column
+        if each["name"] != asked.group_by
     ]
 
 
@@ -218,19 +196,24 @@ def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
     return next((column for column in dataset.columns if column["name"] == name), None)
 
 
-def grouping_of(dataset: Dataset, asked: Groups) -> Grouping | None:
+def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
     """Return what the job measures; None without groups. `check_groups` has accepted it."""
-    if asked.column is None:
+    if asked.group_by is None:
         return None
-    column = find_column(dataset, asked.column)
+    column = find_column(dataset, asked.group_by)
     assert column is not None
     rate = None
     if asked.cutoffs is not None and asked.at is not None:
-        rate = asked.at.get(asked.cutoffs.removeprefix("equal_"))
-    return {"column": asked.column, "type": column["type"], "cutoffs": asked.cutoffs, "rate": rate}
+        rate = getattr(asked.at, asked.cutoffs.removeprefix("equal_"))
+    return {
+        "column": asked.group_by,
+        "type": column["type"],
+        "cutoffs": asked.cutoffs,
+        "rate": rate,
+    }
 
 
-def read_groups(path: str, grouping: Grouping) -> tuple[Column, list[str] | None]:
+def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None]:
     """Return the groups of the rows of a typed table as numbers, NaN for a missing value, and the text of each number.
 
     There is no text where the numbers are the values themselves.
@@ -285,10 +268,8 @@ def adjust_together(found: Sequence[Json], level: float) -> None:
 
 
 def measure_groups(
-    y: npt.NDArray[np.int8],
+    rows: Table,
     scores: Floats,
-    weight: Floats | None,
-    units: npt.NDArray[np.uint64] | None,
     path: str,
     grouping: Grouping,
     windows: Sequence[Window],
@@ -296,82 +277,100 @@ def measure_groups(
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the quality by groups as it is stored; with the probabilities of the rows also their calibration."""
-    from core.metrics.fairness import number_groups
+    """Return the metrics by group as they are stored; with the probabilities of the rows also their calibration.
+    `path` is the file of the rows.
+    """
+    from core.metrics.fairness import IN_SAMPLE, number_groups
 
     by, texts = read_groups(path, grouping)
     found = metrics.compare_groups(
-        y,
+        rows.y,
         scores,
         by,
         windows=windows,
         threshold=threshold,
-        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # one of them, says the check
+        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # the check has accepted it
         rate=grouping["rate"],
         level=level,
-        sample_weight=weight,
-        group=units,
+        sample_weight=rows.weight,
+        group=rows.group,
         probability=probability,
     )
     values = [_value(one, texts) for one in found.groups]
-    shown = _as_json(found, grouping["column"], values)
+    groups = [
+        _group(one, value, found.windows) for one, value in zip(found.groups, values, strict=True)
+    ]
     if probability is not None:
-        codes, _ = number_groups(by, len(y))
-        for code, (one, group) in enumerate(zip(found.groups, shown["groups"], strict=True)):
-            rows = codes == code
-            group["calibration"] = _calibration(
-                one,
-                y[rows],
-                probability[rows],
-                None if weight is None else weight[rows],
-                None if units is None else units[rows],
-                level,
-            )
-    return shown
+        codes, _ = number_groups(by, len(rows.y))
+        for code, (one, group) in enumerate(zip(found.groups, groups, strict=True)):
+            group["calibration"] = _calibration(one, rows, codes == code, probability, level)
+    return {
+        "column": grouping["column"],
+        "threshold": document_of(found.threshold),
+        "cutoffs": found.cutoffs,
+        "rate": found.rate,
+        "note": None if found.cutoffs is None else IN_SAMPLE,
+        "groups": groups,
+        "xauc": [
+            {
+                "positives_of": values[cross.positives_of],
+                "negatives_of": values[cross.negatives_of],
+                **_metric(cross.metric),
+            }
+            for cross in found.cross_areas
+        ],
+        "tests": [_test(test, found.level) for test in found.tests],
+        "worst": [
+            {
+                **_tested_metric(worst),
+                "value_of": values[worst.group],
+                **document_of(worst.interval),
+            }
+            for worst in found.worst
+        ],
+    }
 
 
 def _calibration(
     one: GroupQuality,
-    y: npt.NDArray[np.int8],
+    rows: Table,
+    chosen: npt.NDArray[np.bool_],
     probability: Floats,
-    weight: Floats | None,
-    units: npt.NDArray[np.uint64] | None,
     level: float,
 ) -> Json | None:
-    """Return the calibration of one group's rows; its diagram at some quantiles of the rows, none for a small group."""
+    """Return the calibration of the rows of one group; its diagram at some quantiles of them, none for a small
+    group.
+    """
     found = one.calibration
     if found is None:
         return None
     points: list[ReliabilityPoint] = []
     if found.in_the_large.interval is not None:
         evaluated = core_probability.reliability(
-            y, probability, sample_weight=weight, group=units, level=level
+            rows.y[chosen],
+            probability[chosen],
+            sample_weight=None if rows.weight is None else rows.weight[chosen],
+            group=None if rows.group is None else rows.group[chosen],
+            level=level,
         )
         every = reliability_record(evaluated)["points"]
-        chosen = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
-        points = [every[index] for index in chosen]
+        kept = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
+        points = [every[index] for index in kept]
     return {
-        "predicted": finite(found.predicted),
+        "predicted": document_of(found.predicted),
         "observed": _metric(found.observed),
         "in_the_large": _metric(found.in_the_large),
         "points": points,
     }
 
 
-def scores_by_group(
-    y: npt.NDArray[np.int8],
-    scores: Floats,
-    weight: Floats | None,
-    path: str,
-    grouping: Grouping,
-) -> Floats:
+def scores_by_group(rows: Table, scores: Floats, path: str, grouping: Grouping) -> Floats:
     """Return the scores of the rows of weight above 0, in the order that `split_scores` reads, shape (n_rows,)."""
     from core.metrics.fairness import number_groups
 
-    codes, _ = number_groups(read_groups(path, grouping)[0], len(y))
-    negative = y == 0
-    order = np.lexsort((scores, negative, codes))
-    return scores[order] if weight is None else scores[order][weight[order] > 0]
+    codes, _ = number_groups(read_groups(path, grouping)[0], len(rows.y))
+    order = np.lexsort((scores, rows.y == 0, codes))
+    return scores[order] if rows.weight is None else scores[order][rows.weight[order] > 0]
 
 
 def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tuple[Floats, Floats]]:
@@ -383,35 +382,6 @@ def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tup
 
 def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
     return one.value if texts is None or one.value is None else texts[int(one.value)]
-
-
-def _as_json(found: GroupComparison, column: str, values: Sequence[str | None]) -> Json:
-    from core.metrics.fairness import IN_SAMPLE
-
-    return {
-        "column": column,
-        "threshold": finite(found.threshold),
-        "cutoffs": found.cutoffs,
-        "rate": found.rate,
-        "note": None if found.cutoffs is None else IN_SAMPLE,
-        "groups": [
-            _group(one, value, found.windows)
-            for one, value in zip(found.groups, values, strict=True)
-        ],
-        "xauc": [
-            {
-                "positives_of": values[cross.positives_of],
-                "negatives_of": values[cross.negatives_of],
-                **_metric(cross.metric),
-            }
-            for cross in found.cross_areas
-        ],
-        "tests": [_test(test, found.level) for test in found.tests],
-        "worst": [
-            {**_what(worst), "value_of": values[worst.group], **worst.interval._asdict()}
-            for worst in found.worst
-        ],
-    }
 
 
 def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> Json:
@@ -427,39 +397,29 @@ def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> J
         ],
         "tpr": None if one.tpr is None else _metric(one.tpr),
         "fpr": None if one.fpr is None else _metric(one.fpr),
-        "cutoff": None if one.cutoff is None else _cutoff(one.cutoff),
+        "cutoff": document_of(one.cutoff),
         "cutoff_reason": one.cutoff_reason,
         "calibration": None,
     }
 
 
 def _metric(metric: GroupMetric) -> Json:
-    ends = {"value": None, "low": None, "high": None}
-    return (metric.interval._asdict() if metric.interval else ends) | {"reason": metric.reason}
+    interval = document_of(metric.interval) or {"value": None, "low": None, "high": None}
+    return {**interval, "reason": metric.reason}
 
 
-def _cutoff(cutoff: GroupCutoff) -> Json:
-    return {
-        "threshold": finite(cutoff.threshold),
-        "threshold_low": finite(cutoff.threshold_low),
-        "threshold_high": finite(cutoff.threshold_high),
-        "fpr": cutoff.fpr._asdict(),
-        "tpr": cutoff.tpr._asdict(),
-    }
-
-
-def _what(one: GroupTest | WorstGroup) -> Json:
+def _tested_metric(one: GroupTest | WorstGroup) -> Json:
     low, high = one.window or (None, None)
     return {"of": one.of, "fpr_min": low, "fpr_max": high}
 
 
 def _test(test: GroupTest, level: float) -> Json:
-    told = _what(test) | {"groups": test.groups, "p_value": test.p_value}
-    return told | _evaluated(told, test.adjusted_p_value, level)
+    shown = _tested_metric(test) | {"groups": test.groups, "p_value": test.p_value}
+    return shown | _evaluated(shown, test.adjusted_p_value, level)
 
 
 def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
-    """Return the adjusted p-value of a test, whether the groups differ by it, and the words that say so."""
+    """Return the adjusted p-value of a test, whether the groups differ by it, and this as a sentence."""
     names = {
         "auc": "AUC",
         "tpr": "TPR",
@@ -479,8 +439,3 @@ def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
             f"(adjusted p {p_value})"
         )
     return {"adjusted_p_value": adjusted, "differs": differs, "words": words}
-
-
-def finite(value: float | None) -> float | None:
-    """JSON knows no infinity."""
-    return value if value is not None and math.isfinite(value) else None

@@ -1,6 +1,6 @@
 """The margins of the readiness checks: the greatest change, error or difference that counts as none.
 
-* `stable`: a drop of the AUC, the C-index or the share of ordered pairs by `AREA`, or by `OF_EXCESS` of what the
+* `stable`: a drop of the AUC, the C-index or the fraction of ordered pairs by `AREA`, or by `OF_EXCESS` of what the
   validation has above one half, if that is less.
 * `probabilities`: `LOG_ODDS` for the calibration in the large, for the distance of the slope from 1, and for the root
   mean square of the shape.

@@ -1,4 +1,4 @@
-"""How good a ranker is on a table, in the figures that its kind of dataset has; rows of the table that it was trained
+"""How good a ranker is on a table, by the metrics of its kind of dataset; and rows of the table that it was trained
 on.
 """
 
@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
-from app.evaluation.amounts import AmountSpec, measure_amounts, read_amounts
-from app.evaluation.groups import Grouping, finite, measure_groups, scores_by_group
+from app.evaluation.groups import Grouping, scores_by_group
 from app.evaluation.row_order import RowOrder, ScoreSeries, score_series
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
@@ -24,7 +23,7 @@ from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile
+from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile, document_of
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
 from app.training import lists
@@ -37,12 +36,12 @@ from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats, Ranker
-    from core.metrics import Interval, OperatingPoint, RocCurve
+    from core.metrics import Interval, RocCurve
 
 
 class EvaluatedModel(TypedDict):
-    """Where a model's artifact lies, the features that it takes, in its order, and where the table lies that it was
-    trained on: None if that is gone, or is the one that judges.
+    """The path of a model's artifact, its features in order, and the path of the table that it was trained on: None if
+    that was deleted, or is the one that evaluates.
     """
 
     name: str
@@ -60,7 +59,7 @@ class Measure(Protocol):
     notes: list[str]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What an evaluation says: areas and counts, and what the model's threshold does here, if it has one."""
+        """Return the metrics of an evaluation: areas and counts, and the rates at the threshold, if there is one."""
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
         """The areas alone, each named as `remember_validation` names those of the validation."""
@@ -72,13 +71,11 @@ class BipartiteMeasure:
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         from core.metrics.groups import check_rows, effective_units
 
-        rows = read_rows(table, features)
-        self._y, self._weight, self._group = rows.y, rows.weight, rows.group
-        self._query = rows.query
-        self._scores = score(ranker, rows)
+        self.table = rows = read_rows(table, features)
+        self.scores = score(ranker, rows)
         self.notes: list[str] = []
-        self._summary = metrics.summarise(self._y, self._scores, self._weight, ())
-        checked = check_rows(self._y, {"scores": self._scores}, self._weight, self._group)
+        self._summary = metrics.summarise(rows.y, self.scores, rows.weight, ())
+        checked = check_rows(rows.y, {"scores": self.scores}, rows.weight, rows.group)
         self.effective = effective_units(checked)
         self._n_groups = None if checked.unit is None else len(np.unique(checked.unit))
 
@@ -98,61 +95,71 @@ class BipartiteMeasure:
         """Weight of either class, positives first."""
         return self._summary.totals.positive, self._summary.totals.negative
 
+    @property
+    def worth(self) -> float:
+        """How many independent observations a row is."""
+        return min(1.0, sum(self.effective) / sum(self.rows))
+
     def decision_curve(self, calibration: ServedCalibration, level: float) -> list[Json]:
         """The net benefit of acting on a calibration's probabilities, by threshold."""
         curve = metrics.decision_curve(
-            self._y,
-            calibration.calibration.probability(self._scores),
+            self.table.y,
+            calibration.calibration.probability(self.scores),
             level=level,
-            sample_weight=self._weight,
-            group=self._group,
+            sample_weight=self.table.weight,
+            group=self.table.group,
         )
-        return [
-            {"threshold": each.threshold, "flagged": each.flagged}
-            | {name: getattr(each, name)._asdict() for name in ("benefit", "flag_all", "over_all")}
-            for each in curve
-        ]
+        return [document_of(each) for each in curve]
 
     def series(self, path: str, order: RowOrder) -> ScoreSeries:
         """Return the scores of each class in the order of the table's rows."""
-        return score_series(self._y, self._scores, path, order)
+        return score_series(self.table.y, self.scores, path, order)
 
     def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
         """Learn a calibration from these rows."""
         return calibrations.learn(
             workdir,
             calibrations.LEARNT_ON_DATASET,
-            self._y,
-            self._scores,
-            self._weight,
-            self._group,
+            self.table.y,
+            self.scores,
+            self.table.weight,
+            self.table.group,
             seed,
         )
 
     def reliability(self, calibration: ServedCalibration, level: float) -> Reliability:
         """How good a calibration's probabilities are on these rows."""
         found = core_probability.reliability(
-            self._y,
-            calibration.calibration.probability(self._scores),
-            sample_weight=self._weight,
-            group=self._group,
+            self.table.y,
+            calibration.calibration.probability(self.scores),
+            sample_weight=self.table.weight,
+            group=self.table.group,
             level=level,
         )
         return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The AUC, the partial AUC of each window, and of rows with queries the figures of lists."""
-        areas = _areas(self._y, self._scores, self._weight, self._group, windows, level)
+        """The AUC, the partial AUC of each window, and of rows with queries the metrics of lists."""
+        areas = _areas(
+            self.table.y, self.scores, self.table.weight, self.table.group, windows, level
+        )
         return [*areas, *list_areas(self._lists(level))]
 
     def _lists(self, level: float) -> ListMetrics | None:
         return lists.measure(
-            self._y, self._scores, self._query, self._weight, graded=False, level=level
+            self.table.y,
+            self.scores,
+            self.table.query,
+            self.table.weight,
+            graded=False,
+            level=level,
         )
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What the metrics of a model are, and the number of groups."""
-        auc, *partial = _areas(self._y, self._scores, self._weight, self._group, windows, level)
+        """Return the metrics, and the number of groups."""
+        auc, *partial = _areas(
+            self.table.y, self.scores, self.table.weight, self.table.group, windows, level
+        )
         rows = self._summary.positives, self._summary.negatives
         self.notes += warnings_of_areas([auc, *partial], rows, self.effective)
         totals = self._summary.totals
@@ -162,13 +169,18 @@ class BipartiteMeasure:
             found = metrics.operating_point_on_curve(
                 self.curve, totals, threshold=threshold, level=level
             )
-            point = _point(found)
+            shown = ("threshold", "fpr", "tpr", "precision", "lift")
+            point = {name: document_of(getattr(found, name)) for name in shown}
         return {
             "auc": _metrics(auc),
             "gini": gini_of(auc["value"], auc["low"], auc["high"]),
             "ks": self.curve.ks,
             "ks_interval": metrics.ks_interval(
-                self._y, self._scores, level=level, sample_weight=self._weight, group=self._group
+                self.table.y,
+                self.scores,
+                level=level,
+                sample_weight=self.table.weight,
+                group=self.table.group,
             )._asdict(),
             "pauc": [
                 _metrics(area)
@@ -185,63 +197,16 @@ class BipartiteMeasure:
             "lists": self._lists(level),
         }
 
-    def by_group(
-        self,
-        path: str,
-        grouping: Grouping,
-        windows: Sequence[Window],
-        level: float,
-        threshold: float | None,
-        calibration: ServedCalibration | None,
-    ) -> Json:
-        """Return the same for each value of a column, and how good a calibration's probabilities are there."""
-        return measure_groups(
-            self._y,
-            self._scores,
-            self._weight,
-            self._group,
-            path,
-            grouping,
-            windows,
-            level,
-            threshold,
-            None if calibration is None else calibration.calibration.probability(self._scores),
-        )
-
     def group_scores(self, path: str, grouping: Grouping) -> Floats | None:
         """Return the scores of each group in turn: its positives', ascending, then its negatives'. None if neither
-        class has rows of equal weight that were drawn one by one: then they promise nothing.
+        class has rows of equal weight that were drawn independently: guarantees need them.
         """
         from core.metrics.guarantees import counts_alike
 
         counts = (self._summary.positives, self._summary.negatives)
         if not any(map(counts_alike, self.effective, counts)):
             return None
-        return scores_by_group(self._y, self._scores, self._weight, path, grouping)
-
-    def by_amount(
-        self,
-        path: str,
-        spec: AmountSpec,
-        level: float,
-        threshold: float | None,
-        calibration: ServedCalibration | None,
-    ) -> Json:
-        """The value that is caught by a column of amounts, and what errors cost."""
-        probability = None
-        if calibration is not None:
-            probability = calibration.calibration.probability(self._scores)
-        return measure_amounts(
-            self._y,
-            self._scores,
-            self._weight,
-            self._group,
-            read_amounts(path, spec),
-            spec,
-            level,
-            threshold,
-            probability,
-        )
+        return scores_by_group(self.table, self.scores, path, grouping)
 
 
 class PreferenceMeasure:
@@ -264,7 +229,7 @@ class PreferenceMeasure:
 
 
 class GradedMeasure:
-    """Rows with grades: figures within queries, or of one list."""
+    """Rows with grades: metrics within queries, or of one list."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         self._rows = lists.read_graded(table, features)
@@ -274,12 +239,12 @@ class GradedMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The figures of lists, or of one list."""
+        """Return the metrics of lists, or of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return [*list_areas(found["lists"]), *order_areas(found["order"])]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """What the metrics of a model are."""
+        """Return the metrics."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return {name: found[name] for name in ("grades", "lists", "order")}
 
@@ -305,7 +270,7 @@ class MultilabelMeasure:
         ]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """The figures of each label, and the means over those that can be judged."""
+        """Return the metrics of each label, and the means over the labels that have metrics."""
         labels: list[Json] = []
         for k, label in enumerate(self._labels):
             found = self._of_label(k, windows, level) if self._measurable[k] else []
@@ -369,7 +334,7 @@ _COMPARED_METRICS = ("auc", "ndcg@10")
 
 
 def list_areas(found: ListMetrics | None) -> list[Json]:
-    """The figures of lists that are compared, as areas are named."""
+    """Return the metrics of lists that are compared, named as areas are."""
     return [
         {"of": "list", **{name: each[name] for name in ("metric", "value", "low", "high")}}
         for each in cast(list[Json], [] if found is None else found["metrics"])
@@ -418,21 +383,12 @@ def _metrics(area: Mapping[str, Any]) -> Json:
     return {name: value for name, value in area.items() if name != "of"}
 
 
-def _point(point: OperatingPoint) -> Json:
-    """A cut for JSON, which knows neither NaN nor infinity."""
-    shown: Json = {"threshold": finite(point.threshold)}
-    for name in ("fpr", "tpr", "precision", "lift"):
-        interval: Interval = getattr(point, name)
-        shown[name] = {end: finite(value) for end, value in interval._asdict().items()}
-    return shown
-
-
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
 def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> EvaluatedModel:
-    """Return what the fit process needs of a model that is judged on this dataset."""
+    """Return what the fit process needs of a model that is evaluated on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
@@ -449,9 +405,9 @@ OVERLAPS = "overlaps"
 """Of the stored metrics: whether too many rows equal training rows; null where the training table is gone."""
 EQUAL_ROWS = "of these rows equal a row of the table that"
 MIN_SHARE = 0.01
-"""Of the rows: fewer do not move a figure."""
+"""Fraction of the rows: fewer do not change a metric."""
 BEYOND_CHANCE = 2.0
-"""Times the share by which rows of the training table equal each other anyway: where features are few or coarse, new
+"""Times the fraction by which rows of the training table equal each other anyway: where features are few or coarse, new
 rows often equal old ones, and no row has been seen."""
 
 Features = tuple[str, ...]
@@ -480,7 +436,7 @@ class Overlap:
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
-        """The share of the rows here that are in training, and of those in training that are there again."""
+        """Return the fraction of the rows here that are in training, and of those that occur there again."""
         which = (trained_on, features)
         if which not in self._shares:
             known, counts = np.unique(self._hashes(trained_on, features), return_counts=True)

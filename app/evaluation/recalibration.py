@@ -1,4 +1,4 @@
-"""The job that learns a model's calibration anew, from a later dataset: scores in, a further version out."""
+"""The job that fits a model's calibration again, on a later dataset: scores in, a new version out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALIBRATE = "calibrate"
 
 
 class CalibrationSpec(TypedDict):
-    """What the job is to do."""
+    """The specification of the job."""
 
     calibrates: str
     dataset: DatasetLineage
@@ -39,7 +39,7 @@ class CalibrationSpec(TypedDict):
 
 
 class CalibrationPayload(Work):
-    """What the fit process is given."""
+    """The input of the fit process."""
 
     table: TableFile
     model: EvaluatedModel
@@ -47,7 +47,7 @@ class CalibrationPayload(Work):
 
 
 class CalibrationResult(Work):
-    """What the fit process has learnt."""
+    """The output of the fit process."""
 
     calibration: CalibrationRecord
 
@@ -94,7 +94,7 @@ def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_i
 def prepare(
     session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
 ) -> CalibrationPayload:
-    """Gather where artifact and table lie."""
+    """Gather the paths of artifact and table."""
     spec = cast(CalibrationSpec, claim.spec)
     model = models.find_to_read(session, claim.owner, spec["calibrates"])
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -107,13 +107,13 @@ def prepare(
 
 
 def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
-    """Score and learn; pure computing on the files that the payload names."""
+    """Score and fit; pure computing on the files that the payload names."""
     model = payload["model"]
     measure = BipartiteMeasure(metrics.load_ranker(model), payload["table"], model["features"])
     callback(1, 2, {})
-    learnt = measure.calibrate(Path(payload["workdir"]), payload["seed"])
+    fitted = measure.calibrate(Path(payload["workdir"]), payload["seed"])
     callback(2, 2, {})
-    return {"workdir": payload["workdir"], "calibration": learnt}
+    return {"workdir": payload["workdir"], "calibration": fitted}
 
 
 def publish(blobs: BlobStore, claim: Claim, result: CalibrationResult) -> ModelCalibration:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from sqlalchemy import func, insert, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload
@@ -79,22 +78,9 @@ def newest_of_models(
     return session.scalars(statement).all()
 
 
-class DriftedModel(NamedTuple):
-    """The newest ready evaluation of a model, which found a change since its validation."""
-
-    evaluation_id: str
-    model_id: str
-    model_name: str
-    model_version: int
-    dataset_id: str
-    dataset_name: str
-    created_at: float
-    summary: str
-
-
-def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
-    """Return the owner's models whose newest ready evaluation found a change, at most `limit`, the last judged first. A
-    model that was deleted is none of them.
+def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
+    """Return the owner's models whose newest ready evaluation found a change, at most `limit`, the last evaluated
+    first, without deleted models. Each has the members of `operations.overview.DriftedModel`.
     """
     of_model = func.row_number().over(
         partition_by=Evaluation.model_id,
@@ -108,14 +94,14 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]
     )
     statement = (
         select(
-            Evaluation.id,
+            Evaluation.id.label("evaluation_id"),
             Evaluation.model_id,
             Evaluation.model_name,
             Evaluation.model_version,
             Evaluation.dataset_id,
             Evaluation.dataset_name,
             Evaluation.created_at,
-            Evaluation.drift["summary"].as_string(),
+            Evaluation.drift["summary"].as_string().label("summary"),
         )
         .join(ready, ready.c.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
@@ -124,7 +110,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]
         .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
         .limit(limit)
     )
-    return [DriftedModel(*row) for row in session.execute(statement)]
+    return [dict(row) for row in session.execute(statement).mappings()]
 
 
 def find_comparisons_of_pairs(

@@ -22,9 +22,9 @@ from app.platform.tables import Dataset, DatasetKind, Model
 
 if TYPE_CHECKING:
     from app.ingest.profile import TableReader
+    from core.base.ranker import Floats
     from core.metrics.serial import SerialDependence
 
-Floats = npt.NDArray[np.float64]
 Bins = npt.NDArray[np.intp]
 
 TOO_SHORT = (

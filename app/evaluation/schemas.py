@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, model_validator
 
-from app.evaluation import margins
-from app.evaluation.amounts import BY_AMOUNT, Amounts
-from app.evaluation.checks import CheckName, Evidence
-from app.evaluation.groups import BY_GROUP, MAX_PROTECTED, PROTECTED, Groups
+from app.evaluation.amounts import BY_AMOUNT
+from app.evaluation.checks import ModelCheck
+from app.evaluation.groups import BY_GROUP, PROTECTED
+from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold
 from app.evaluation.service import (
     CURVE_POINTS,
-    DEFAULT_LEVEL,
-    LEVELS,
-    MAX_MODELS,
-    MAX_WINDOWS,
-    MIN_MODELS,
-    ComparisonInputs,
-    EvaluationInputs,
     Seen,
     seen_in,
     seen_of,
@@ -27,7 +20,6 @@ from app.http.schemas import (
     GINI,
     KS,
     NULL_IF_TOO_FEW,
-    Body,
     CreatedAt,
     DatasetId,
     FprMax,
@@ -40,36 +32,18 @@ from app.http.schemas import (
     Negatives,
     Positives,
     PValue,
-    Rate,
     Resource,
-    Text,
     Words,
     one_of,
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.calibration_schemas import MeasuredReliability
 from app.models.metric_schemas import GradedOrder, Height, MeanArea, WindowArea
-from app.models.metrics import MAX_METRICS
 from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
-from core.base.target import MAX_WEIGHT
-from core.metrics.window import CUTOFFS, MAX_GROUPS
-
-LEVEL = Field(
-    default=DEFAULT_LEVEL,
-    ge=LEVELS[0],
-    le=LEVELS[1],
-    description="Confidence level of the intervals.",
-)
-
-
-class NewWindow(Body):
-    """A window of false positive rates."""
-
-    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
-    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
+from core.metrics.window import CUTOFFS
 
 
 class Fit(Resource):
@@ -88,134 +62,6 @@ class Fits(Resource):
     """Compatibility of models and datasets, with one entry for each pair."""
 
     data: list[Fit] = Field(description="One entry for each pair of a model and a dataset.")
-
-
-Windows = Annotated[list[NewWindow], Field(min_length=1, max_length=MAX_WINDOWS)]
-
-
-def pairs_of(windows: list[NewWindow]) -> list[tuple[float, float]]:
-    """The windows as the service takes them."""
-    return [(float(window.fpr_min), float(window.fpr_max)) for window in windows]
-
-
-def same_fields(shape: type[Resource]) -> set[str]:
-    """What a row has as its shape does."""
-    return shape.model_fields.keys() - {"status", "metrics", "error"}
-
-
-class RateOrThreshold(Body):
-    """The cutoff to evaluate at. Set exactly one member."""
-
-    fpr: Rate | None = Field(
-        default=None,
-        description="Use the model's cutoff with at most this FPR, chosen on its validation rows.",
-    )
-    tpr: Rate | None = Field(
-        default=None,
-        description="Use the model's cutoff with at least this TPR, chosen on its validation rows.",
-    )
-    threshold: float | None = Field(
-        default=None, description="Flag every row with a score of at least this."
-    )
-
-    def given(self) -> dict[str, float]:
-        """What is not null, by its name."""
-        return {name: float(value) for name, value in self if value is not None}
-
-
-Cutoffs = Literal["equal_fpr", "equal_tpr"]
-
-Cost = Annotated[float, Field(ge=0, le=MAX_WEIGHT)]
-
-
-class Price(Body):
-    """The cost of one row: `fixed` + `rate` × its amount. Each is 0 or at least 1e-100."""
-
-    fixed: Cost = Field(default=0.0, description="Cost per row, independent of its amount.")
-    rate: Cost = Field(
-        default=0.0, description="Cost per unit of the row's amount. Requires `amount`."
-    )
-
-
-class NewCosts(Body):
-    """Costs and benefits of decisions, in the unit of the amounts. At least one must favour flagging a row, and at
-    least one must favour not flagging it.
-    """
-
-    false_positive: Price = Field(
-        default=Price(), description="Cost of flagging a negative, in addition to its review."
-    )
-    false_negative: Price = Field(
-        default=Price(), description="Cost of a positive that is not flagged."
-    )
-    benefit: Price = Field(default=Price(), description="Benefit of a positive that is flagged.")
-    review: Cost = Field(default=0.0, description="Cost of each flagged row.")
-
-
-AMOUNT = Field(
-    default=None,
-    description="Numeric column with the value of each row, such as its amount of money: 0 or more, no "
-    "missing values. It need not be a feature of the model.",
-)
-
-
-def amounts_of(column: str | None, costs: NewCosts | None) -> Amounts:
-    """The column of amounts and the costs as the service takes them."""
-    return Amounts(column, None if costs is None else costs.model_dump())
-
-
-class EvaluationRequest(Body):
-    """A model and the dataset to evaluate it on."""
-
-    model: Text = Field(description="The model: id, name, name:version or name@alias.")
-    dataset_id: Text = Field(description="Id of the dataset to evaluate on.")
-    windows: Windows | None = Field(
-        default=None,
-        description="Windows of partial AUCs. Null: [0, 0.05] and the window of the model's objective. Not for "
-        "pairs.",
-    )
-    level: float = LEVEL
-    group_by: Text | None = Field(
-        default=None,
-        description="Column of the dataset whose values define the groups to compare: categories, booleans or few "
-        f"numbers. At most {MAX_GROUPS} groups. It need not be a feature of the model. Rows without a value form a "
-        "separate group.",
-    )
-    at: RateOrThreshold | None = Field(
-        default=None,
-        description="The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is "
-        "name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective "
-        "`tpr`.",
-    )
-    cutoffs: Cutoffs | None = Field(
-        default=None,
-        description="Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the "
-        "same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.",
-    )
-    protected: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] | None = Field(
-        default=None,
-        description="Further columns to compare by group, each in the same way as `group_by`; a column with many "
-        "numbers is divided into four bands. The p-values are adjusted over all these columns. Null: "
-        "the columns whose names suggest a legally protected attribute (`columns[].protected` of the "
-        "dataset). Empty list: none.",
-        examples=[["sex"]],
-    )
-    amount: Text | None = AMOUNT
-    costs: NewCosts | None = Field(
-        default=None,
-        description="Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out "
-        "rows.",
-    )
-
-    def to_request(self) -> EvaluationInputs:
-        """What the service takes."""
-        windows = None if self.windows is None else pairs_of(self.windows)
-        at = None if self.at is None else self.at.given()
-        groups = Groups(self.group_by, at, self.cutoffs, self.protected)
-        amounts = amounts_of(self.amount, self.costs)
-        return EvaluationInputs(
-            self.model, self.dataset_id, windows, float(self.level), groups, amounts
-        )
 
 
 class EvaluationCutoff(Resource):
@@ -973,28 +819,23 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
     """Show a row with the state of its job."""
-    kept = same_fields(Evaluation) - {
-        *("group_by", "at", "cutoff", "cutoffs", "groups", "protected"),
-        *("amount", "costs", "amounts", "seen"),
-    }
-    shown = {name: getattr(row, name) for name in kept}
-    metrics = None if row.metrics is None else _METRICS[row.kind].model_validate(row.metrics)
-    spec = row.job.spec
+    spec, metrics = row.job.spec, row.metrics or {}
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
-    asked = {
-        "group_by": grouping.get("column"),
-        "at": spec.get("at"),
-        "cutoff": _cutoff_of(row),
-        "cutoffs": grouping.get("cutoffs"),
-        "groups": (row.metrics or {}).get(BY_GROUP),
-        "protected": (row.metrics or {}).get(PROTECTED, []),
-        "amount": money.get("column"),
-        "costs": money.get("costs"),
-        "amounts": (row.metrics or {}).get(BY_AMOUNT),
-        "seen": seen_of(row),
-    }
-    return Evaluation.model_validate(
-        shown | asked | {"status": status_of(row), "metrics": metrics, "error": row.job.error}
+    return Evaluation.from_row(
+        row,
+        status=status_of(row),
+        error=row.job.error,
+        metrics=None if row.metrics is None else _METRICS[row.kind].model_validate(metrics),
+        group_by=grouping.get("column"),
+        at=spec.get("at"),
+        cutoff=_cutoff_of(row),
+        cutoffs=grouping.get("cutoffs"),
+        groups=metrics.get(BY_GROUP),
+        protected=metrics.get(PROTECTED, []),
+        amount=money.get("column"),
+        costs=money.get("costs"),
+        amounts=metrics.get(BY_AMOUNT),
+        seen=seen_of(row),
     )
 
 
@@ -1012,44 +853,6 @@ def evaluation_in_list(row: EvaluationRow) -> Evaluation:
     return shown
 
 
-class ModelCheck(Resource):
-    """One check of a model, based on stored results."""
-
-    name: Annotated[str, one_of(get_args(CheckName))] = Field(
-        description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
-        "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
-        "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
-        "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
-        "evaluation by groups found no difference and excludes differences larger than `margin`."
-    )
-    passed: bool | None = Field(
-        description="True or false. Null if no stored result answers the question, or if there are too few rows "
-        "to decide; `words` says what is missing."
-    )
-    words: Words
-    evaluation_id: str | None = Field(
-        description="The evaluation that the result is based on. Null without one."
-    )
-    evidence: Annotated[str, one_of(get_args(Evidence))] | None = Field(
-        description="Rows that the result is based on. `validation`: the validation rows of the training. "
-        "`cross_fitted`: the calibration's rows, each predicted by a calibration of other rows; this "
-        "does not test later rows. `later_rows`: the last time window of the validation, with a "
-        "calibration of the windows before. `evaluation`: the rows of `evaluation_id`. Null without "
-        "evidence."
-    )
-    margin: float | None = Field(
-        description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
-        f"fraction of ordered pairs: {margins.AREA:g}, or less for weak models. `probabilities`: {margins.LOG_ODDS:g} "
-        f"in level, slope and shape. `groups`: {margins.BETWEEN_GROUPS:g} between the AUC, TPR or FPR of two groups, "
-        f"and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks."
-    )
-    more_rows: int | None = Field(
-        description="If there are too few rows: the number of additional rows that would decide with probability "
-        "0.8, if nothing changes and their variance stays the same (pairs, for a model of pairs). "
-        "Null if no number of rows would decide, or if it is unknown."
-    )
-
-
 class ModelChecks(Resource):
     """Whether the model is ready for use, in five checks of its stored results."""
 
@@ -1058,41 +861,6 @@ class ModelChecks(Resource):
         description="True if all checks passed, false if at least one failed, otherwise null."
     )
     checks: list[ModelCheck] = Field(description="The five checks.")
-
-
-class ComparisonRequest(Body):
-    """Models and the dataset to compare them on."""
-
-    models: Annotated[list[Text], Field(min_length=MIN_MODELS, max_length=MAX_MODELS)] = Field(
-        description="The models, each as id, name, name:version or name@alias."
-    )
-    dataset_id: Text = Field(description="Id of the dataset to compare the models on.")
-    windows: Windows = Field(
-        default=[NewWindow(fpr_max=1.0)],
-        description="Windows of false positive rates. [0, 1] is the whole AUC.",
-    )
-    metrics: Annotated[list[Text], Field(max_length=MAX_METRICS)] = Field(
-        default_factory=list,
-        description="Other metrics to compare, by their names in `…/metric-estimates`, such as "
-        "`average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.",
-    )
-    level: float = LEVEL
-    amount: Text | None = AMOUNT
-    costs: NewCosts | None = Field(
-        default=None,
-        description="Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.",
-    )
-
-    def to_request(self) -> ComparisonInputs:
-        """What the service takes."""
-        return ComparisonInputs(
-            self.models,
-            self.dataset_id,
-            pairs_of(self.windows),
-            float(self.level),
-            self.metrics,
-            amounts_of(self.amount, self.costs),
-        )
 
 
 class ComparedModel(Resource):
@@ -1127,7 +895,7 @@ class ComparedPair(Resource):
     )
 
 
-SURE = 0.05
+SIGNIFICANT = 0.05
 """The greatest adjusted p-value of a difference by which one model is better than another."""
 
 
@@ -1138,12 +906,12 @@ class _Compared(Resource):
     winner: str | None = Field(
         default=None,
         description="Id of the model that is better than every other one, each difference with an adjusted p-value of "
-        f"at most {SURE}. Null if there is none.",
+        f"at most {SIGNIFICANT}. Null if there is none.",
     )
 
     @model_validator(mode="after")
     def _name_winner(self) -> _Compared:
-        """Name the winner: a model that loses no pair, and wins each surely."""
+        """Name the winner: the model that is significantly better than every other one."""
         pairs = [
             *((each.first, each.value, each) for each in self.differences),
             *((each.second, -each.value, each) for each in self.differences),
@@ -1151,8 +919,8 @@ class _Compared(Resource):
         for model in dict.fromkeys(model for model, _, _ in pairs):
             own = [(by, each) for one, by, each in pairs if one == model]
             p_values = [each.adjusted_p_value for _, each in own]
-            sure = all(p_value is not None and p_value <= SURE for p_value in p_values)
-            if sure and all(by > 0.0 for by, _ in own):
+            significant = all(p is not None and p <= SIGNIFICANT for p in p_values)
+            if significant and all(by > 0.0 for by, _ in own):
                 self.winner = model
         return self
 
@@ -1165,7 +933,6 @@ class ComparedWindow(_Compared):
     values: list[ComparedValue] = Field(
         description="Area of each model over the window, divided by its width."
     )
-    differences: list[ComparedPair] = Field(description="Difference of each pair of models.")
     p_value: float | None = Field(
         description=f"Joint p-value of the hypothesis that all areas over this window are equal. {NULL_IF_TOO_FEW}"
     )
@@ -1192,14 +959,9 @@ class ComparedCost(LeastCost):
     model_id: ModelId
 
 
-class ComparedCostPair(Resource):
+class ComparedCostPair(ComparedPair):
     """Held-out cost per row of `first` minus that of `second`. Below 0: `first` is cheaper."""
 
-    first: str = Field(description="Id of the first model.")
-    second: str = Field(description="Id of the second model.")
-    value: float = Field(description="The difference.")
-    low: float = Field(description="Lower end of the confidence interval.")
-    high: float = Field(description="Upper end of the confidence interval.")
     p_value: PValue
     adjusted_p_value: float = Field(
         description="p-value adjusted with Holm's method over all pairs."
@@ -1309,23 +1071,15 @@ class Comparison(Resource):
 
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
     """Show a row with the state of its job; its curves only if they are asked for."""
-    kept = same_fields(Comparison) - {"amount", "costs", "models"}
-    shown = {name: getattr(row, name) for name in kept}
-    if not curves and row.result is not None:
-        shown["result"] = row.result | {"curves": []}
-    money = row.job.spec.get("amounts") or {}
-    models = [
-        ComparedModel(
-            model_id=one.model_id,
-            name=one.name,
-            version=one.version,
-            seen=seen_in(row, one.model_id),
-        )
-        for one in row.models
-    ]
-    asked = {"amount": money.get("column"), "costs": money.get("costs"), "models": models}
-    return Comparison.model_validate(
-        shown | asked | {"status": status_of(row), "error": row.job.error}
+    money, result = row.job.spec.get("amounts") or {}, row.result
+    return Comparison.from_row(
+        row,
+        status=status_of(row),
+        error=row.job.error,
+        models=[ComparedModel.from_row(one, seen=seen_in(row, one.model_id)) for one in row.models],
+        amount=money.get("column"),
+        costs=money.get("costs"),
+        result=result if curves or result is None else result | {"curves": []},
     )
 
 

@@ -1,10 +1,10 @@
-"""Evaluations and comparisons of models on a dataset: what is asked for is checked, and handed to a job."""
+"""Checks of requests for evaluations and comparisons of models on a dataset."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -16,11 +16,10 @@ from app.datasets.service import (
     shares_rows,
     show_labels,
 )
-from app.evaluation import repository
-from app.evaluation.amounts import NO_AMOUNTS, Amounts, check_amounts
-from app.evaluation.groups import NO_GROUPS, Groups, check_groups
+from app.evaluation.amounts import check_amounts
+from app.evaluation.groups import check_groups
 from app.evaluation.metrics import OVERLAPS
-from app.evaluation.repository import DriftedModel
+from app.evaluation.requests import ComparisonRequest, EvaluationRequest, NewWindow
 from app.models.metrics import metrics_named
 from app.models.objectives import Window
 from app.models.service import find_named, find_to_use
@@ -37,10 +36,8 @@ from app.platform.tables import (
 from app.training.bipartite import windows_of
 from core import metrics as core_metrics
 from core.errors import InvalidParameter
-from core.metrics.window import WHOLE, check_window
+from core.metrics.window import check_window
 
-MAX_WINDOWS = 10
-LEVELS = (0.5, 0.999)
 CURVE_POINTS = 100
 """Most points of a model's curve in the result of a comparison."""
 Seen = Literal["trained", "validated", "overlaps", "new"]
@@ -52,12 +49,11 @@ Use = Literal["evaluation", "comparison", "scoring", "calibration"]
 MAX_FITS = 200
 """Most pairs of a model and a dataset that are looked at for one answer."""
 TRAINED_HERE = "was trained on rows of this dataset"
-DEFAULT_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Models on a dataset, as the check found them, and the cuts of the aliases that they were named by."""
+    """Models on a dataset, as the check found them, and the cutoffs of the aliases that they were named by."""
 
     models: Sequence[Model]
     cutoffs: Sequence[AliasCutoff | None]
@@ -118,18 +114,22 @@ def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tup
     return None
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Whether a dataset can be used with a model, and if not, why."""
+class ModelFit(NamedTuple):
+    """Whether a dataset can be used with a model; if not, the reason."""
 
     model: str
     dataset_id: str
     reason: str | None
 
+    @property
+    def fits(self) -> bool:
+        """Whether it can be used."""
+        return self.reason is None
+
 
 def find_fits(
     session: Session, owner: str, refs: Sequence[str], dataset_ids: Sequence[str], use: Use
-) -> list[Fit]:
+) -> list[ModelFit]:
     """Return for each of the models and each of the datasets whether they can be used together. Raises NotFound for one
     that is not there, and Invalid for more than MAX_FITS pairs.
     """
@@ -147,17 +147,12 @@ def find_fits(
             dataset = ready_dataset(session, owner, dataset_id, {"parameter": "dataset_id"})
         except Conflict as error:
             reason = error.detail.removeprefix(f"dataset {dataset_id} ")
-            found += [Fit(ref, dataset_id, reason) for ref in refs]
+            found += [ModelFit(ref, dataset_id, reason) for ref in refs]
             continue
         for ref, model in zip(refs, models, strict=True):
             misfit = _find_misfit(model, dataset, use)
-            found.append(Fit(ref, dataset_id, None if misfit is None else misfit[1]))
+            found.append(ModelFit(ref, dataset_id, None if misfit is None else misfit[1]))
     return found
-
-
-def find_drifted(session: Session, owner: str, limit: int) -> list[DriftedModel]:
-    """Return the owner's models whose newest ready evaluation found a change, the last judged first."""
-    return repository.find_drifted(session, owner, limit)
 
 
 def seen_of(row: Evaluation) -> str | None:
@@ -178,10 +173,9 @@ def seen_in(row: Comparison, model_id: str) -> str | None:
     return None if overlaps is None else "overlaps" if overlaps else "new"
 
 
-def check_windows(windows: Sequence[Window]) -> list[Json]:
-    """The windows as they are kept; raises Invalid for one that is none, too many of them, or one twice."""
-    if not 1 <= len(windows) <= MAX_WINDOWS:
-        raise invalid("/windows", f"there must be 1 to {MAX_WINDOWS} windows, got {len(windows)}")
+def check_windows(asked: Sequence[NewWindow]) -> list[Json]:
+    """Return the windows as they are stored; raises Invalid for one that is empty, or that occurs twice."""
+    windows = [(window.fpr_min, window.fpr_max) for window in asked]
     for number, window in enumerate(windows):
         try:
             check_window(*window)
@@ -190,13 +184,11 @@ def check_windows(windows: Sequence[Window]) -> list[Json]:
         if window in windows[:number]:
             detail = f"windows must differ; [{window[0]:g}, {window[1]:g}] occurs twice"
             raise invalid(f"/windows/{number}", detail)
+    return _stored(windows)
+
+
+def _stored(windows: Sequence[Window]) -> list[Json]:
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
-
-
-def check_level(level: float) -> None:
-    """Raise Invalid for a level of the intervals that nobody means."""
-    if not LEVELS[0] <= level <= LEVELS[1]:
-        raise invalid("/level", f"level must be from {LEVELS[0]:g} to {LEVELS[1]:g}, got {level:g}")
 
 
 def refuse_windows(dataset: Dataset) -> None:
@@ -224,7 +216,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
 
 
 def say_seen(model: Model, seen: Seen) -> list[str]:
-    """Say it, if there is something to say."""
+    """Return it as warnings, if it matters."""
     name = f"{model.name}:{model.version}"
     match seen:
         case "trained":
@@ -236,61 +228,29 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
     return []
 
 
-@dataclass(frozen=True)
-class EvaluationInputs:
-    """What a caller asked for; without windows those that the model itself is reported in."""
-
-    model: str
-    dataset_id: str
-    windows: Sequence[Window] | None = None
-    level: float = DEFAULT_LEVEL
-    groups: Groups = NO_GROUPS
-    amounts: Amounts = NO_AMOUNTS
-
-
 def check_evaluation(
-    session: Session, owner: str, request: EvaluationInputs, *, lock: bool = False
+    session: Session, owner: str, request: EvaluationRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
-    check_level(request.level)
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
     has_cutoff = inputs.cutoffs[0] is not None
-    check_groups(session, inputs.models[0], inputs.dataset, request.groups, has_cutoff=has_cutoff)
-    check_amounts(inputs.dataset, request.amounts)
+    check_groups(session, inputs.models[0], inputs.dataset, request, has_cutoff=has_cutoff)
+    check_amounts(inputs.dataset, request)
     if given is not None:
         refuse_windows(inputs.dataset)
         return inputs, given
     if inputs.dataset.kind in (DatasetKind.PREFERENCES, DatasetKind.GRADED):
         return inputs, []
-    return inputs, check_windows(windows_of(inputs.models[0].objective))
-
-
-MIN_MODELS, MAX_MODELS = 2, 20
-
-
-@dataclass(frozen=True)
-class ComparisonInputs:
-    """What a caller asked for."""
-
-    models: Sequence[str]
-    dataset_id: str
-    windows: Sequence[Window] = (WHOLE,)
-    level: float = DEFAULT_LEVEL
-    metrics: Sequence[str] = ()
-    amounts: Amounts = NO_AMOUNTS
+    return inputs, _stored(windows_of(inputs.models[0].objective))
 
 
 def check_comparison(
-    session: Session, owner: str, request: ComparisonInputs, *, lock: bool = False
+    session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
     """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
-    check_level(request.level)
     windows = check_windows(request.windows)
     metrics = metrics_named(request.metrics, "/metrics")
-    if not MIN_MODELS <= len(request.models) <= MAX_MODELS:
-        detail = f"there must be {MIN_MODELS} to {MAX_MODELS} models, got {len(request.models)}"
-        raise invalid("/models", detail)
     pointers = [f"/models/{number}" for number in range(len(request.models))]
     inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, lock=lock)
     models, dataset = inputs.models, inputs.dataset
@@ -300,8 +260,8 @@ def check_comparison(
             "evaluate each of them instead"
         )
         raise invalid("/dataset_id", detail, code="wrong_kind")
-    check_amounts(dataset, request.amounts)
-    if request.amounts.column is not None and request.amounts.costs is None:
+    check_amounts(dataset, request)
+    if request.amount is not None and request.costs is None:
         raise invalid(
             "/costs", "models are compared by the cost of their errors: pass costs with amount"
         )

@@ -63,6 +63,10 @@ class Resource(BaseModel):
         return cls.model_validate({name: getattr(row, name) for name in others} | members)
 
 
+ALL_MEMBERS = ConfigDict(json_schema_serialization_defaults_required=True)
+"""Of a dataclass that is part of a response body: all its members are always present, also those with defaults."""
+
+
 def _rfc3339(seconds: float) -> str:
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

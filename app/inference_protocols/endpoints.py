@@ -30,17 +30,17 @@ from app.platform.callers import Caller
 from app.platform.errors import Invalid, Malformed, NotFound, UnsupportedMedia, shown
 from app.scoring import cost, json_rows, turns
 from app.scoring import service as scoring
-from app.scoring.answers import JSON, Answer, Column
+from app.scoring.answers import JSON, ColumnValues, ScoresResponse
 from app.scoring.cost import PERMIT_SECONDS
 from app.scoring.dependencies import IdDep, ModelsDep, media_type_of
-from app.scoring.json_rows import IdFields
+from app.scoring.json_rows import IdAndIgnored
 from app.scoring.probabilities import NAMES, options_of
-from app.scoring.service import ModelCache, Scores, Served
+from app.scoring.service import ModelCache, RowScores, Served
 from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
 SERVER = "rankwright"
 PATHS = re.compile(r"(?s)/oip/.*|.*(/invocations|:predict)")
-"""The paths of this room, and unknown ones beside them: their problems are written as clients expect."""
+"""The paths of these protocols, also unknown ones: their problems have the form that clients expect."""
 MAX_LISTED = 1000
 """Names in one answer of the repository's index: the protocol has no pages."""
 
@@ -168,8 +168,8 @@ def _full(ref: str, version: str | None) -> str:
 
 
 def _compressed(request: Request, content: bytes, headers: dict[str, str]) -> bytes:
-    """Compress the answer for a client that asks for one coding by name, as Triton's does where it is told to; those
-    that list all that they can read are answered plainly, which is faster on any network that scores travel.
+    """Compress the answer for a client that asks for one coding by name, as Triton's does on request; clients that
+    list all codings that they can read get an uncompressed answer, which is faster on usual networks.
     """
     asked = request.headers.get("accept-encoding", "").strip().lower()
     if asked not in ("gzip", "deflate"):
@@ -185,8 +185,7 @@ FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 PARAMETERS = ("params", "parameters")
 """The members of a JSON body that say which probabilities are wanted: by MLflow, and by Vertex AI and KServe."""
 ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
-"""The header in which SageMaker passes on what a caller says beside the body, as `probability=true,prevalence=0.1`."""
-"""Records of an answer that are made at once: objects of Python take ten times their text."""
+"""The header in which SageMaker passes on a caller's attributes, as `probability=true,prevalence=0.1`."""
 
 invocations_router = APIRouter(
     tags=["inference"],
@@ -285,14 +284,14 @@ async def _invoke(
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)
-        beside, bounds = IdFields(id, (ALL,)), bounds_of(settings, len(body))
+        beside, bounds = IdAndIgnored(id, (ALL,)), bounds_of(settings, len(body))
         if is_csv:
             found, options = _rows_of_csv(served, plain, beside, bounds), options_of(stated)
         else:
             given = protocol.parse_json(plain, bounds.rows)
             options = options_of(stated | _read_parameters(given))
             found = _rows_of_json(served, given, beside, bounds)
-        columns: Mapping[str, Column] = {}
+        columns: Mapping[str, ColumnValues] = {}
         if options.asked:
             protocol.check_probability(served)
             columns = options.columns(served, found.scores)
@@ -329,24 +328,24 @@ def _read_parameters(given: Any) -> dict[str, str]:
     return stated
 
 
-def _write_json(found: Scores, columns: Mapping[str, Column]) -> bytes:
+def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
     """Return the scores as predictions, with the ids; with columns, one object for each row."""
     predictions: Any = found.scores
     if columns:
-        rows = Answer({}, {"score": found.scores, **columns}).lines().splitlines()
+        rows = ScoresResponse({}, {"score": found.scores, **columns}).lines().splitlines()
         predictions = orjson.Fragment(b"[" + b",".join(rows) + b"]")
     ids = {} if found.ids is None else {"ids": found.ids}
-    return Answer({"predictions": predictions, **ids}, {}).write(JSON)
+    return ScoresResponse({"predictions": predictions, **ids}, {}).write(JSON)
 
 
-def _write_csv(found: Scores, columns: Mapping[str, Column]) -> bytes:
+def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
     """Return one line for each row: its id, its scores, and then the columns."""
     ids = {} if found.ids is None else {"ids": found.ids}
     scores = enumerate(found.scores.reshape(len(found.scores), -1).T)
-    return Answer({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
+    return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
 
 
-def _rows_of_csv(served: Served, body: bytes, beside: IdFields, bounds: Bounds) -> Scores:
+def _rows_of_csv(served: Served, body: bytes, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
     """Score a CSV. Its first line has the columns' names if one of them is a feature; else it has the features' values
     in the model's order, as SageMaker sends them.
     """
@@ -368,7 +367,7 @@ def _rows_of_csv(served: Served, body: bytes, beside: IdFields, bounds: Bounds) 
     return scoring.score_body(served, body, Format(CSV, None, None), options, bounds)
 
 
-def _rows_of_json(served: Served, given: Any, beside: IdFields, bounds: Bounds) -> Scores:
+def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
     """Score the rows of one of the `FORMS`; columns that are no feature are passed over."""
     there = [form for form in FORMS if isinstance(given, dict) and form in given]
     if len(there) != 1:

@@ -35,13 +35,14 @@ from app.scoring import service as scoring
 from app.scoring.json_rows import check_brackets
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
-from app.scoring.service import Scores, Served
+from app.scoring.service import RowScores, Served
 from app.scoring.table_rows import ALL, Bounds, RowReader, TableOptions, notation_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.value_columns import MissingTokens
+    from core.base.ranker import Floats
 
 HEADER_LENGTH = "inference-header-content-length"
 """Names the length of the JSON before the binary tensors, in bytes, before compression."""
@@ -63,13 +64,11 @@ DTYPES: Mapping[str, str] = {
 """numpy's name of each datatype of the protocol but BYTES, little-endian as the binary extension has them."""
 BYTES = "BYTES"
 OUTPUTS = ("score", "fpr", "tpr", "probability", "reasons")
-"""`score` stands for the scores of all labels of a model that has several, in the shape [N, labels]."""
+"""For a model with several labels, `score` has the scores of all labels, in the shape [N, labels]."""
 MAX_INPUTS = 100_000
 """Tensors of one request: more than any table may have columns."""
 BATCH_ROWS = 65_536
 """Rows that are checked and scored at a time."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -247,7 +246,7 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
 
 
 def parse_json(text: bytes, max_rows: int) -> Any:
-    """Return what JSON says. It may have the bare NaN that Triton's clients send for a gap: it is read as null.
+    """Return the parsed JSON. It may have the bare NaN that Triton's clients send for a gap: it is read as null.
     Raises Invalid for more lists and objects than `max_rows` rows have.
 
     One parser reads both, so that what it refuses (text that is no Unicode, too many levels) is refused either way.
@@ -590,7 +589,7 @@ def infer(
     reasoned = asked.asks_for_reasons
     _check_outputs(served, wanted)
     estimates = explained(served, n_rows) if reasoned else None
-    blocks: list[Scores] = []
+    blocks: list[RowScores] = []
     kept: list[Floats] = []
     for X in parts_of_rows:
         blocks.append(served.score(X))
@@ -638,8 +637,8 @@ def _matrix_of_numbers(
     """Return the rows if they are at most `max_rows`, of binary floats for all features of a model of numbers alone;
     None for all else.
 
-    What is None here a `RowReader` reads by way of a table, and it says what is wrong. For a few rows that takes twice
-    the time of all the rest.
+    If it is None, a `RowReader` reads the rows through a table, and reports errors. For a few rows that takes twice the
+    time of all the rest.
     """
     features = served.features
     if not all(

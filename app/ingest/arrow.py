@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import re
 import struct
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from app.ingest.errors import BadTable, Errors, brief, show
 from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source, check_names
-from app.ingest.stream import DAMAGE, Upload, find_compression, too_long
+from app.ingest.stream import DAMAGE, TableBytes, find_compression, too_long
 from app.ingest.value_columns import is_text
 
 BATCH_ROWS = 65_536
@@ -152,7 +152,9 @@ class ArrowTable(Source):
     `max_batch_text` limits the bytes of the texts of one batch: they are copied when they are read.
     """
 
-    def __init__(self, upload: Upload, max_columns: int, max_batch_text: int | None = None) -> None:
+    def __init__(
+        self, upload: TableBytes, max_columns: int, max_batch_text: int | None = None
+    ) -> None:
         self._upload = upload
         self._max_batch_text = max_batch_text
         try:
@@ -171,26 +173,40 @@ class ArrowTable(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows; large batches are cut."""
-        wanted = self.names if columns is None else columns
-        indices = _indices_of(wanted, self.names)
-        known = Dictionaries()
-        first = 0
-        try:
-            with _opened(self._upload) as (file, position):
-                texts = _Texts(self._upload.max_bytes, self._max_batch_text)
-                for whole in pa.ipc.open_stream(file):
-                    arrays = [whole.column(index) for index in indices]
-                    _check_lengths(arrays, wanted, first)
-                    texts.add(arrays)
-                    for rows in _cut(arrays, wanted, first, known):
-                        yield rows
-                        first += rows.batch.num_rows
-                    self._done = position()
-                if file.read(1):  # which also looks at the last bytes of a compressed stream
-                    raise BadTable("the Arrow stream has bytes after its end")
-        except DAMAGE as error:
-            raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+        """Yield the rows; large batches are divided."""
+        texts = _Texts(self._upload.max_bytes, self._max_batch_text)
+        return _read_batches(self._whole_batches(), self.names, columns, texts)
+
+    def _whole_batches(self) -> Iterator[pa.RecordBatch]:
+        with _opened(self._upload) as (file, position):
+            for whole in pa.ipc.open_stream(file):
+                yield whole
+                self._done = position()
+            if file.read(1):  # which also looks at the last bytes of a compressed stream
+                raise BadTable("the Arrow stream has bytes after its end")
+
+
+def _read_batches(
+    batches: Iterable[pa.RecordBatch],
+    names: Sequence[str],
+    columns: Sequence[str] | None,
+    texts: _Texts,
+) -> Iterator[Rows]:
+    """Yield the rows of batches that have columns of these names; large batches are divided."""
+    wanted = names if columns is None else columns
+    indices = _indices_of(wanted, names)
+    known = Dictionaries()
+    first = 0
+    try:
+        for whole in batches:
+            arrays = [whole.column(index) for index in indices]
+            _check_lengths(arrays, wanted, first)
+            texts.add(arrays)
+            for rows in _cut(arrays, wanted, first, known):
+                yield rows
+                first += rows.batch.num_rows
+    except DAMAGE as error:
+        raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
 
 
 class _Texts:
@@ -262,7 +278,7 @@ def _viewed_bytes(column: pa.Array) -> int:
 
 
 @contextmanager
-def _opened(upload: Upload) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
+def _opened(upload: TableBytes) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
     """Open an upload for Arrow's reader; yields the file and a function that returns its position. Plain bytes in
     memory are not copied.
     """
@@ -299,23 +315,14 @@ class ArrowFile(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows; large batches are cut."""
-        wanted = self.names if columns is None else columns
-        indices = _indices_of(wanted, self.names)
-        known, texts = Dictionaries(), _Texts(self._max_text)
-        first = 0
-        try:
-            for number in range(self._reader.num_record_batches):
-                whole = self._reader.get_batch(number)
-                arrays = [whole.column(index) for index in indices]
-                _check_lengths(arrays, wanted, first)
-                texts.add(arrays)
-                for rows in _cut(arrays, wanted, first, known):
-                    yield rows
-                    first += rows.batch.num_rows
-                self._done = number + 1
-        except DAMAGE as error:
-            raise BadTable(f"row {first + 1} cannot be read as Arrow: {brief(error)}") from error
+        """Yield the rows; large batches are divided."""
+        texts = _Texts(self._max_text)
+        return _read_batches(self._whole_batches(), self.names, columns, texts)
+
+    def _whole_batches(self) -> Iterator[pa.RecordBatch]:
+        for number in range(self._reader.num_record_batches):
+            yield self._reader.get_batch(number)
+            self._done = number + 1
 
 
 def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:

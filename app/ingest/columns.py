@@ -24,8 +24,8 @@ from app.ingest.formats import changes, fields_of
 from app.ingest.profile import (
     BOUND,
     MAX_DISTINCT,
-    ColumnProfile,
     Floats,
+    NumberProfile,
     TextProfile,
     as_json,
     from_json,
@@ -702,7 +702,7 @@ class Converter:
         self._strict = strict
         numbers = [name for name in roles.features if name not in self.text]
         self.profiles = {
-            name: ColumnProfile() for name in [*numbers, *([roles.weight] if roles.weight else [])]
+            name: NumberProfile() for name in [*numbers, *([roles.weight] if roles.weight else [])]
         }
         self.label_values: dict[str, Counter[str]] = {label: Counter() for label in roles.labels}
         self.group_profile = TextProfile()

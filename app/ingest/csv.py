@@ -43,7 +43,7 @@ from app.ingest.rows import (
     Source,
     check_names,
 )
-from app.ingest.stream import Stream, Upload
+from app.ingest.stream import Stream, TableBytes
 from app.ingest.value_columns import MissingTokens, plain_numbers
 from app.ingest.values import USUAL, Notation
 
@@ -147,7 +147,7 @@ class Layout:
     header_lines: int
 
 
-def find_codec(upload: Upload, dialect: Dialect) -> Upload:
+def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
     """Return the upload with the codec of its text. Raises BadTable for a file that is not text."""
     with upload.open() as stream:
         head = stream.read(8)
@@ -159,7 +159,7 @@ def find_codec(upload: Upload, dialect: Dialect) -> Upload:
     return replace(upload, codec=dialect.codec(head))
 
 
-def read_layout(upload: Upload, dialect: Dialect, max_columns: int) -> Layout:
+def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layout:
     """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
     with upload.open() as stream:
         head = stream.read(len(BOM))
@@ -304,7 +304,7 @@ class CsvTable(Source):
     """A CSV. A column of a batch is float64 if that was requested and all its texts are numbers, else text."""
 
     def __init__(
-        self, upload: Upload, layout: Layout, missing: MissingTokens, notation: Notation = USUAL
+        self, upload: TableBytes, layout: Layout, missing: MissingTokens, notation: Notation = USUAL
     ) -> None:
         self.names = layout.names
         self.unnamed = layout.unnamed

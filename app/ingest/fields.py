@@ -46,7 +46,7 @@ def join_names(names: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextField:
     """The type of a field: a text. `not_for` has the kinds of tables for which the field means nothing, and why."""
 
     not_for: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Text:
         return self.schema
 
 
-class Name(Text):
+class NameField(TextField):
     """A name that the caller chooses, without control characters."""
 
     def read(self, name: str, text: str) -> Any:
@@ -97,12 +97,12 @@ class Name(Text):
         return super().schema | {"pattern": PLAIN_PATTERN}
 
 
-class Column(Text):
+class ColumnField(TextField):
     """The name of a column, which no other field may name."""
 
 
 @dataclass(frozen=True)
-class Names(Text):
+class NamesField(TextField):
     """Several names, separated by commas."""
 
     max_length: int = MAX_LIST_LENGTH
@@ -131,11 +131,11 @@ class Names(Text):
         return names
 
 
-class Columns(Names):
+class ColumnsField(NamesField):
     """Names of columns, which no other field may name."""
 
 
-class Tokens(Names):
+class TokensField(NamesField):
     """Texts that mean a missing value. The empty one does so anyway."""
 
     hint: ClassVar[str] = "Several are separated by commas."
@@ -149,7 +149,7 @@ class Tokens(Names):
 
 
 @dataclass(frozen=True)
-class Choice(Text):
+class ChoiceField(TextField):
     """One of a few words. `words` has what each means to the reader."""
 
     words: Mapping[str, Any] = field(default_factory=dict)
@@ -168,7 +168,7 @@ class Choice(Text):
 
 
 @dataclass(frozen=True)
-class Flag(Choice):
+class FlagField(ChoiceField):
     """True or false."""
 
     words: Mapping[str, Any] = field(default_factory=lambda: {"true": True, "false": False})
@@ -185,7 +185,7 @@ class Flag(Choice):
 
 
 @dataclass(frozen=True)
-class Whole(Text):
+class WholeField(TextField):
     """A whole number in a range."""
 
     least: int = 0
@@ -208,7 +208,7 @@ class Whole(Text):
 
 
 @dataclass(frozen=True)
-class Number(Text):
+class NumberField(TextField):
     """A finite number, strictly between two bounds."""
 
     above: float = -math.inf
@@ -240,10 +240,10 @@ class TextFields(BaseModel):
 
     @classmethod
     @cache
-    def types(cls) -> dict[str, Text]:
+    def types(cls) -> dict[str, TextField]:
         """Return the type of each field by its name."""
         return {
-            name: next(each for each in field.metadata if isinstance(each, Text))
+            name: next(each for each in field.metadata if isinstance(each, TextField))
             for name, field in cls.model_fields.items()
         }
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.ingest.fields import Choice, TextFields
+from app.ingest.fields import ChoiceField, TextFields
 from app.ingest.values import DAY_FIRST, MONTH_FIRST, Notation
 from app.platform.errors import UnsupportedMedia
 
@@ -45,7 +45,7 @@ CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
 
 
 @dataclass(frozen=True)
-class DialectChoice(Choice):
+class DialectChoice(ChoiceField):
     """A choice of how text is written. `formats` are those for which it means something; None: any. `unset` is what
     holds if it is not given. A model's table `passes_on` the choice to the tables that the model scores.
     """

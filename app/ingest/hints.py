@@ -12,7 +12,7 @@ from typing import Any
 from app.ingest.values import CATEGORICAL, DATETIME, NUMERIC
 from core.base.columns import MIN_DISTINCT_ROWS
 
-Column = Mapping[str, Any]
+DescribedColumn = Mapping[str, Any]
 
 _IDS = {"id", "uuid", "guid"}
 _NAMES = {"name", "number", "no", "nr"}
@@ -25,7 +25,7 @@ _MAX_DISTINCT_FRACTION = 0.9
 """Of the rows: with more distinct values nearly every row has its own, as with an identifier."""
 
 
-def date_columns(columns: Sequence[Column]) -> list[Column]:
+def date_columns(columns: Sequence[DescribedColumn]) -> list[DescribedColumn]:
     """Return the features that are dates or times of more than one value."""
     return [
         column
@@ -34,7 +34,7 @@ def date_columns(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def time_column(columns: Sequence[Column]) -> str | None:
+def time_column(columns: Sequence[DescribedColumn]) -> str | None:
     """Return the column of dates that says when a row is known: all rows have one, and the latest value is latest.
 
     Of several dates of a row (birth, order, delivery) the others are older. None where there is no such column, or no
@@ -47,7 +47,7 @@ def time_column(columns: Sequence[Column]) -> str | None:
     return name
 
 
-def group_column(columns: Sequence[Column], rows: int) -> str | None:
+def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
     """Return the first feature that by its name and its values names what rows belong to, such as `customer_id`.
 
     Its name ends with `id`, or with a word such as `customer` or `patient`; it has 30 distinct values or more, and one
@@ -58,7 +58,7 @@ def group_column(columns: Sequence[Column], rows: int) -> str | None:
     return next(names, None)
 
 
-def _names_groups(column: Column, rows: int) -> bool:
+def _names_groups(column: DescribedColumn, rows: int) -> bool:
     if column["role"] != "feature" or column["type"] not in (CATEGORICAL, NUMERIC):
         return False
     words = [word.lower() for word in _WORD.findall(column["name"])]

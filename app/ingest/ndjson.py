@@ -27,7 +27,7 @@ from app.ingest.errors import (
     too_many_rows,
 )
 from app.ingest.rows import MAX_LINE_LENGTH, ColumnNames, Rows, Source
-from app.ingest.stream import Stream, Upload
+from app.ingest.stream import Stream, TableBytes
 from app.ingest.values import spell
 
 MAX_DELIMITERS = 100_000
@@ -60,7 +60,7 @@ class NdjsonTable(Source):
 
     def __init__(
         self,
-        upload: Upload,
+        upload: TableBytes,
         max_columns: int,
         max_rows: int,
         max_cells: int | None = None,

@@ -146,7 +146,7 @@ def from_json(text: str, dtype: type[Integer]) -> npt.NDArray[Integer]:
     return np.frombuffer(base64.b64decode(content), short).astype(dtype)
 
 
-class ColumnProfile:
+class NumberProfile:
     """Profile of one numeric column, built batch by batch; missing values are NaN."""
 
     def __init__(self) -> None:
@@ -417,7 +417,7 @@ class Survey:
         self._features = list(features)
         self._label = label
         self._texts: dict[str, _Texts] = {}
-        self._duplicates = Duplicates()
+        self._duplicates = DuplicateCounter()
         self._rows = 0
         self._drawn = _draw(MAX_SAMPLED_ROWS if rows is None else rows)
         self._most_rows = MAX_SAMPLED_ROWS if rows is None else rows
@@ -533,7 +533,7 @@ class Survey:
         if self._counted and set(features) == set(self._features):
             return self._duplicates.count(with_classes=self._label is not None)
         # The first rows were wrong about identifiers.
-        duplicates = Duplicates()
+        duplicates = DuplicateCounter()
         with TableReader(path) as table:
             for group in range(table.groups):
                 label = None if self._label is None else table.read(group, self._label).to_numpy()
@@ -625,7 +625,7 @@ class _Texts:
         return found
 
 
-class Duplicates:
+class DuplicateCounter:
     """Count rows that equal another row in every feature, by their hashes and in bounded memory."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from app.ingest.formats import (
 )
 from app.ingest.ndjson import NdjsonTable
 from app.ingest.rows import Source, most_rows
-from app.ingest.stream import PLAIN, Upload, find_compression, plain_bytes, plain_file, too_long
+from app.ingest.stream import PLAIN, TableBytes, find_compression, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
 from app.ingest.workbook import sheet_as_csv
 from app.platform.errors import UnsupportedMedia
@@ -38,7 +38,7 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
     limits = payload["limits"]
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
     setting = payload.get("bytes_setting", "RANKWRIGHT_MAX_UPLOAD_BYTES")
-    upload = Upload(
+    upload = TableBytes(
         Path(payload["path"]), payload["content_encoding"], limits["bytes"], setting=setting
     )
     content_type, columns = payload["content_type"], limits["columns"]
@@ -55,9 +55,9 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
             sheet = stack.enter_context(
                 sheet_as_csv(path, limits, workdir, dialect.notation.decimal)
             )
-            layout = read_layout(Upload(sheet, PLAIN, upload.max_bytes), COMMAS, columns)
+            layout = read_layout(TableBytes(sheet, PLAIN, upload.max_bytes), COMMAS, columns)
             return CsvTable(
-                Upload(sheet, PLAIN, upload.max_bytes), layout, missing, dialect.notation
+                TableBytes(sheet, PLAIN, upload.max_bytes), layout, missing, dialect.notation
             )
         kind = ParquetTable if content_type == PARQUET else ArrowFile
         table = kind(path, columns, upload.max_bytes)
@@ -68,7 +68,7 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
 
 
 def streamed_source(
-    upload: Upload,
+    upload: TableBytes,
     content_type: str,
     dialect: Dialect,
     bounds: tuple[int, int, int | None],
@@ -124,7 +124,7 @@ def bounded(
         plain = plain_bytes(upload.read_bytes(), content_encoding, most_bytes)
         stream = plain if content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
-        columns = ArrowTable(Upload(stream, None, most_bytes), limits["columns"]).names
+        columns = ArrowTable(TableBytes(stream, None, most_bytes), limits["columns"]).names
         if claims.rows > max_rows:
             raise too_many_rows(max_rows)
         cells = max(claims.values, claims.rows * len(columns))

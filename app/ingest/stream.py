@@ -196,7 +196,7 @@ class Stream(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Upload:
+class TableBytes:
     """An upload, in a file or in memory, and how to open it."""
 
     stored: Path | bytes | pa.Buffer

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from typing_extensions import TypedDict
 
-from app.http.schemas import Resource
+from app.http.schemas import Body, Resource
 from app.jobs import repository
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
@@ -302,13 +302,6 @@ class Work(TypedDict):
     workdir: str
 
 
-class Request(Protocol):
-    """The body of a request that asks for an output."""
-
-    def to_request(self) -> Any:
-        """Return the request as the service takes it."""
-
-
 @dataclass(frozen=True)
 class Docs:
     """The summary and the description of a route in OpenAPI."""
@@ -321,12 +314,12 @@ class Docs:
 class Submission:
     """The POST of a body that asks for an output.
 
-    `check(session, owner, request)` raises an error if the request is wrong; `submit(session, settings, owner,
-    request)` checks it, and writes the output's row and its job. `read_field(request)` names the field of a request, if
+    `check(session, owner, body)` raises an error if the request is wrong; `submit(session, settings, owner, body)`
+    checks it, and writes the output's row and its job. `read_field(body)` names the field of a request, if
     any, that makes the output hold values of a dataset's columns: it needs the scope `read`, too.
     """
 
-    body: type[Request]
+    body: type[Body]
     check: Callable[[Session, str, Any], object]
     submit: Callable[[Session, Settings, str, Any], Any]
     docs: Docs

@@ -21,14 +21,13 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import add_validation
 from app.http.openapi import names_resources
-from app.http.schemas import PageOf, Resource
+from app.http.schemas import Body, PageOf, Resource
 from app.jobs.acceptance import JobCreationDep, JobResource
 from app.jobs.kinds import (
     PROCESSING,
     SHOWN_KINDS,
     Docs,
     Output,
-    Request,
     Routes,
     Submission,
     kind_of,
@@ -128,8 +127,8 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     def show(row: Any) -> Json:
         return routes.show(row).model_dump(mode="json")
 
-    def submit(session: Session, settings: Settings, owner: str, asked: Any) -> Json:
-        return show(submission.submit(session, settings, owner, asked))
+    def submit(session: Session, settings: Settings, owner: str, body: Any) -> Json:
+        return show(submission.submit(session, settings, owner, body))
 
     def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
         row = output.find(session, owner, id_)
@@ -141,16 +140,15 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     @needs("train")
     async def create_output(
         *,
-        body: Request,
+        body: Body,
         caller: CallerDep,
         new: JobCreationDep,
     ) -> Response:
-        asked = body.to_request()
-        if submission.read_field is not None and (field := submission.read_field(asked)):
+        if submission.read_field is not None and (field := submission.read_field(body)):
             check_reads(caller, field)
         if new.only_check:
-            return await new.check(submission.check, new.owner, asked)
-        return await new.create_and_respond(made, submit, new.settings, new.owner, asked)
+            return await new.check(submission.check, new.owner, body)
+        return await new.create_and_respond(made, submit, new.settings, new.owner, body)
 
     create_output.__annotations__["body"] = submission.body  # FastAPI reads the annotation
     return create_output

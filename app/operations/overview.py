@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -11,16 +11,15 @@ from pydantic import Field
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
-from app.evaluation import comparisons, live
-from app.evaluation import service as evaluation
-from app.evaluation.live import NextStep
+from app.evaluation import comparisons
+from app.evaluation.repository import find_drifted
 from app.http.dependencies import CallerDep, ContextDep
-from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp, one_of
+from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.schemas import ListedModel, listed_of
-from app.platform.documents import StoredMemo
+from app.operations.live import LiveAlias, list_live
 from app.platform.sql import Page, Session
 from app.platform.tables import FINAL_STATES
 
@@ -54,37 +53,6 @@ class OutdatedAlias(Resource):
     version: int = Field(description="Version of the model.")
     newest_model_id: str = Field(description="Id of the newest version.")
     newest_version: int = Field(description="Number of the newest version.")
-
-
-class LiveAlias(Resource):
-    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
-
-    name: str = Field(description="Name of the models.")
-    alias: str = Field(description="The alias, such as `live`.")
-    model_id: ModelId
-    version: int = Field(description="Version of the model.")
-    updated_at: Timestamp = Field(description="Time of the last change of the alias.")
-    flagged: float | None = Field(
-        description="Fraction of the validation rows that its cutoff flags. Null without a cutoff."
-    )
-    memo: StoredMemo | None = Field(
-        description="Why the alias was last moved. Null if no memo was given."
-    )
-    evaluation_id: str | None = Field(
-        description="Id of the model's newest evaluation, if its rows were new to the model. Null if there is "
-        "none."
-    )
-    evaluated_at: Timestamp | None = Field(
-        description="Time of that evaluation. Null if there is none."
-    )
-    changed: bool | None = Field(
-        description="True if that evaluation found a change. Null without one."
-    )
-    next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
-        description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "
-        "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
-        "validation. `compare`: there is a newer version. Null: nothing to do."
-    )
 
 
 class Overview(Resource):
@@ -140,13 +108,13 @@ def read_overview(
     return _overview_of(context.db.reading(find_overview, caller.owner, limit), limit)
 
 
-class Found(NamedTuple):
+class OverviewRows(NamedTuple):
     """Rows for an overview. `newest_jobs` have ended or not."""
 
     under_way: list[Any]
     newest_jobs: Page[Any]
     failed: Page[Any]
-    live: list[live.LiveAlias]
+    live: list[LiveAlias]
     drifted: Sequence[Any]
     outdated: list[models.OutdatedAlias]
     has_more_outdated: bool
@@ -154,7 +122,7 @@ class Found(NamedTuple):
     datasets: list[Any]
 
 
-def find_overview(session: Session, owner: str, limit: int) -> Found:
+def find_overview(session: Session, owner: str, limit: int) -> OverviewRows:
     """Return the rows for an overview. The number of statements does not depend on how many rows there are."""
     first: dict[str, Any] = {"limit": limit, "after": None}
     behind, has_more = models.outdated_aliases(session, owner, limit)
@@ -162,8 +130,8 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
     worse = comparisons.find_worse(session, owner, set(pairs.values()))
     outdated = [each for each, pair in pairs.items() if pair not in worse]
     newer = {(each.model.name, each.alias) for each in outdated}
-    return Found(
-        live=live.list_live(session, owner, limit, newer),
+    return OverviewRows(
+        live=list_live(session, owner, limit, newer),
         under_way=[
             job
             for state in UNDER_WAY
@@ -171,7 +139,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
         ],
         newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH),
         failed=jobs.list_page(session, owner, unresolved=True, limit=limit),
-        drifted=evaluation.find_drifted(session, owner, limit + 1),
+        drifted=find_drifted(session, owner, limit + 1),
         outdated=outdated,
         has_more_outdated=has_more,
         models=models.list_page(session, owner, name=None, **first).data,
@@ -179,14 +147,14 @@ def find_overview(session: Session, owner: str, limit: int) -> Found:
     )
 
 
-def _overview_of(found: Found, limit: int) -> Overview:
+def _overview_of(found: OverviewRows, limit: int) -> Overview:
     ended = [job for job in found.newest_jobs.data if job.state in FINAL_STATES]
     return Overview(
         under_way=[Job.of_row(row) for row in found.under_way],
         ended=[Job.of_row(row) for row in ended[:limit]],
         jobs_looked_through=len(found.newest_jobs.data),
         has_older_jobs=found.newest_jobs.has_more,
-        live=[_live_of(each) for each in found.live],
+        live=found.live,
         failed=[Job.of_row(row) for row in found.failed.data],
         failed_next=found.failed.next,
         drifted=[DriftedModel.model_validate(row) for row in found.drifted[:limit]],
@@ -205,22 +173,4 @@ def _overview_of(found: Found, limit: int) -> Overview:
         has_more_outdated=found.has_more_outdated,
         models=[listed_of(row) for row in found.models],
         datasets=[ListedDataset.model_validate(row) for row in found.datasets],
-    )
-
-
-def _live_of(found: live.LiveAlias) -> LiveAlias:
-    alias, checked = found.alias, found.checked
-    drift = None if checked is None else checked.drift
-    return LiveAlias(
-        name=alias.name,
-        alias=alias.alias,
-        model_id=found.model.id,
-        version=found.model.version,
-        updated_at=alias.updated_at,
-        flagged=found.flagged,
-        memo=alias.memo,
-        evaluation_id=None if checked is None else checked.id,
-        evaluated_at=None if checked is None else checked.created_at,
-        changed=None if drift is None else drift["changed"],
-        next_step=found.next_step,
     )

@@ -231,6 +231,11 @@ class Interval(TypedDict):
     high: Annotated[float, Field(description="Upper end of the confidence interval.")]
 
 
+def interval_of(found: Any) -> Interval:
+    """Return an interval of `core` as a document."""
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
 class Window(TypedDict):
     """A window of false positive rates."""
 
@@ -390,12 +395,9 @@ class MonotoneProof(TypedDict):
 class FoldAuc(TypedDict):
     """The AUC of one fold."""
 
-    repeat: int
-    """Number of the repeat, from 1."""
-    fold: int
-    """Number of the fold, from 1."""
-    auc: float
-    """AUC of the fold's rows."""
+    repeat: Annotated[int, Field(description="Number of the repeat, from 1.")]
+    fold: Annotated[int, Field(description="Number of the fold, from 1.")]
+    auc: Annotated[float, Field(description="AUC of the fold's rows.")]
 
 
 class SeemingArea(Interval):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field
 
 from app import __version__
-from app.evaluation.schemas import ModelCheck
+from app.evaluation.checks import ModelCheck
 from app.http.schemas import CreatedAt, DatasetId, Resource, Timestamp, one_of
 from app.models import service as models
 from app.models.alias_schemas import AliasSummary
@@ -20,7 +20,7 @@ from app.platform.documents import FoldAuc
 from app.reports.sections import warnings
 from app.reports.service import Facts
 from app.training.interpretation import METHODS
-from app.training.schemas import Baselines, Leaderboard, baselines_of, leaderboard_of
+from app.training.schemas import Baselines, Leaderboard, baselines_of
 
 
 class RequestedCutoff(Cutoff):
@@ -140,7 +140,7 @@ def report_of(facts: Facts) -> Report:
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
         warnings=warnings(facts),
         metrics=[metrics_of(part) for part in facts.metrics.values()],
-        checks=[ModelCheck.model_validate(each) for each in facts.checks],
+        checks=list(facts.checks),
         decisions=[AliasSummary.model_validate(each) for each in facts.decisions],
         operating_points=[
             RequestedCutoff(asked=cutoff.asked, **dict(point_of(cutoff.point)))
@@ -150,7 +150,7 @@ def report_of(facts: Facts) -> Report:
         baselines=None if facts.baselines is None else baselines_of(facts.model, facts.baselines),
         leaderboard=None
         if facts.leaderboard is None
-        else leaderboard_of(facts.model, facts.leaderboard),
+        else Leaderboard.model_validate(facts.leaderboard),
         importance=None
         if found is None
         else ReportedImportance(

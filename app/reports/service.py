@@ -12,7 +12,7 @@ from rankwright.plots import Plot
 
 from app.datasets import repository as dataset_rows
 from app.evaluation import evaluations
-from app.evaluation.checks import Check, CheckName, check_model
+from app.evaluation.checks import CheckName, ModelCheck, check_model
 from app.jobs import repository as job_rows
 from app.models import calibrations, curves, operating_points
 from app.models import metrics as model_metrics
@@ -72,7 +72,7 @@ class Facts:
     model: Model
     decisions: Sequence[ModelAlias]
     """The aliases of the model, with their cuts and memos."""
-    checks: Sequence[Check]
+    checks: Sequence[ModelCheck]
     evaluations: Mapping[str, Evaluation]
     """Those that the checks name, by id."""
     job: Job | None
@@ -96,7 +96,7 @@ class Facts:
         """The names of the aliases of the model, in order."""
         return sorted(each.alias for each in self.decisions)
 
-    def checked(self, name: CheckName) -> Check:
+    def checked(self, name: CheckName) -> ModelCheck:
         """Return one of the checks."""
         return next(each for each in self.checks if each.name == name)
 

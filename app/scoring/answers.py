@@ -22,16 +22,16 @@ JSON = "application/json"
 OFFERS = (JSON, CSV, ARROW, NDJSON, PARQUET)
 """Media types of the answer, the default first."""
 
-Column = Any
+ColumnValues = Any
 """A column of an answer: an array of numpy or of Arrow, or None."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScoresResponse:
     """The answer for scored rows: as JSON, and as columns of a table; a column of None is null in every row."""
 
     json: Mapping[str, Any]
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnValues]
 
     def write(self, media_type: str) -> bytes:
         """Return the answer in one of the `OFFERS`."""
@@ -115,11 +115,11 @@ def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
-class AnswerFiles:
+class ScoresFiles:
     """An answer in one of the `OFFERS` that grows by blocks of rows, in files of a folder.
 
-    Its parts together equal the answer of `Answer.write` for all rows; in JSON, CSV and NDJSON they are the same bytes.
-    Arrow and Parquet have the blocks of rows as their batches and row groups.
+    Its parts together equal `ScoresResponse.write` for all rows; in JSON, CSV and NDJSON they are the same
+    bytes. Arrow and Parquet have the blocks of rows as their batches and row groups.
     """
 
     def __init__(self, media_type: str, folder: Path) -> None:
@@ -129,14 +129,14 @@ class AnswerFiles:
         self._json: dict[str, Any] = {}
         self._writer: Any = None
 
-    def __enter__(self) -> AnswerFiles:
+    def __enter__(self) -> ScoresFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
         for file in self._files.values():
             file.close()
 
-    def add(self, block: Answer) -> None:
+    def add(self, block: ScoresResponse) -> None:
         """Add the next rows. The first block (it may be empty) also has the members that apply to all rows."""
         if self._media_type == JSON:
             self._add_json(block)
@@ -152,7 +152,7 @@ class AnswerFiles:
                 self._writer = self._open_writer(table.schema)
             self._writer.write_table(table)
 
-    def _add_json(self, block: Answer) -> None:
+    def _add_json(self, block: ScoresResponse) -> None:
         import pyarrow as pa
 
         is_first = not self._json

@@ -43,14 +43,13 @@ BATCH_SCORES = Output(BatchScore, "bat", "batch score")
 
 SCORE_COLUMNS = ("score", "fpr", "tpr")
 PROBABILITY_OPTIONS = "probability"
-"""Where the `ProbabilityOptions` stand among the options that a batch score keeps."""
+"""Key of the `ProbabilityOptions` among the options that a batch score keeps."""
 ROW_COLUMN = "row_number"
 """The number of each row in its table: 1 is the first row below the header."""
 REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
-"""Where the `ReasonOptions` stand there, and the revision of the dictionary that tells the reasons."""
-"""Characters of the name of a file."""
+"""Keys of the `ReasonOptions`, and of the revision of the reason codes."""
 CUTOFF = "cutoff"
-"""Where the cut of the alias stands among the options, if it keeps a promise."""
+"""Key of the cutoff of the alias, if the alias has a guarantee."""
 _DROPPED = "dropped"
 NOTHING_KEPT = TableOptions()
 
@@ -71,7 +70,7 @@ class _SentRows:
     """The rows to score (a dataset or an upload), and the reference to the model in the request."""
 
     ref: str
-    upload: datasets.Upload | None = None
+    upload: datasets.StoredUpload | None = None
     file_name: str | None = None
     dataset: Dataset | None = None
 
@@ -154,7 +153,7 @@ def accept(
     settings: Settings,
     owner: str,
     request: UploadRequest,
-    upload: datasets.Upload,
+    upload: datasets.StoredUpload,
     file_name: str | None = None,
 ) -> BatchScore:
     """Submit the rows of an upload, whose bytes are durable when the transaction ends. `file_name` is given by a form;
@@ -165,7 +164,9 @@ def accept(
     options.dialect_of(found.model.table_dialect)  # raises if the separators contradict each other
     probability = ProbabilityOptions.from_json(request.terms[PROBABILITY_OPTIONS])
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
-    _check_upload(_name(found.model), _labels(found.model), options, probability, reasons)
+    _check_results(
+        _name(found.model), _labels(found.model), options, probability, reasons, "parameter", ""
+    )
     _check_reasons(session, found, reasons, "parameter", "")
     given = _SentRows(request.model, upload, request.terms.get(FILE_NAME) or tidy_name(file_name))
     return _insert(session, settings, found, options, probability, reasons, given)
@@ -182,16 +183,6 @@ def _name(model: Model) -> str:
 
 def _labels(model: Model) -> list[str] | None:
     return None if model.labels is None else [label["name"] for label in model.labels]
-
-
-def _check_upload(
-    model: str,
-    labels: list[str] | None,
-    options: TableOptions,
-    probability: ProbabilityOptions,
-    reasons: ReasonOptions | None,
-) -> None:
-    _check_results(model, labels, options, probability, reasons, "parameter", "")
 
 
 def _check_reasons(
@@ -321,7 +312,7 @@ def check(
     options = check_options(TableOptions.from_json(request.terms), table)
     probability = ProbabilityOptions.from_json(request.terms[PROBABILITY_OPTIONS])
     reasons = ReasonOptions.from_json(request.terms.get(REASON_OPTIONS))
-    _check_upload(request.model, served.labels, options, probability, reasons)
+    _check_results(request.model, served.labels, options, probability, reasons, "parameter", "")
     if reasons is not None:
         prepare(reading, owner, served, reasons)
     bounds = bounds_of(settings, size)

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from app.access.authentication import GuardedRoute, check_count, check_reads, needs
-from app.datasets.service import Upload
+from app.datasets.service import StoredUpload
 from app.datasets.uploads import (
     Received,
     TableRequest,
@@ -145,7 +145,9 @@ async def create_batch_score(
             context.db.reading, models, context.settings, sending.owner, asked, path, table.format
         )
 
-    def accept(session: Session, table: Received[UploadRequest], upload: Upload) -> BatchScoreRow:
+    def accept(
+        session: Session, table: Received[UploadRequest], upload: StoredUpload
+    ) -> BatchScoreRow:
         asked = table.description
         return batch_scores.accept(
             session, context.settings, sending.owner, asked, upload, table.file_name

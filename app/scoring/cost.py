@@ -17,14 +17,14 @@ PERMIT_SECONDS = 0.25
 """Longest that a request may occupy a thread without a permit."""
 _BYTE_SECONDS = 1e-7
 _ROW_SECONDS = 2e-6
-"""What it takes to read a byte of a body, and beside its bytes a row."""
+"""Seconds to read a byte of a body, and a row besides its bytes."""
 
 _MOST_ROWS = 64
 _ENOUGH_SECONDS = 0.02  # seconds of measuring
 _REPEATS = 3
 
 
-class Cost(NamedTuple):
+class ScoringCost(NamedTuple):
     """Seconds per call of a ranker, and per row in the call."""
 
     call: float
@@ -42,7 +42,7 @@ def of_reading(n_bytes: int, rows: int) -> float:
 
 def measure(
     score: Callable[[Floats], object], n_categories: list[int | None], seed: int = 0
-) -> Cost:
+) -> ScoringCost:
     """Measure a ranker on random rows: with numbers of all magnitudes, and with categories if a feature has categories.
 
     First one row is scored, then more and more rows, up to 64 or until a call takes long.
@@ -55,7 +55,7 @@ def measure(
         n *= 4
         last = min(_time(score, X[:n]) for _ in range(_REPEATS))
     row = first if n == 1 else max(0.0, last - first) / (n - 1)
-    return Cost(max(0.0, first - row), row)
+    return ScoringCost(max(0.0, first - row), row)
 
 
 def _time(score: Callable[[Floats], object], X: Floats) -> float:

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
 
 from app.datasets import repository as dataset_repository
 from app.datasets.matrices import Floats
+from app.http.schemas import ModelId, Resource
 from app.models import repository as model_repository
+from app.models.curve_schemas import DataPart, OnPart
 from app.models.service import find
 from app.platform.documents import ModelFeature
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
@@ -24,7 +27,7 @@ from core.base.table import CodedTable
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
-    from core.explain import Axis, VariableDependence
+    from core.explain import Axis
 
 
 MAX_FEATURES = 2
@@ -126,17 +129,26 @@ def average(
     return Dependence(input.model, input.features, axes, categories, scores, averaged)
 
 
-@dataclass(frozen=True)
-class DependenceOnVariables:
-    """How much scores depend on features of a model, alone and in pairs; see `core.explain`."""
+class VariableDependence(Resource):
+    """How much the scores depend on each of several features, and on pairs of them."""
 
-    model: Model
-    features: Sequence[ModelFeature]
-    dependence: VariableDependence
-    rows: int
+    model_id: ModelId
+    on: OnPart
+    rows: int = Field(description="Number of rows that were used.")
+    features: list[str] = Field(
+        description="Names of the features, in the order of `main` and `joint`."
+    )
+    main: list[float] = Field(
+        description="Variance of each feature's partial dependence, as a fraction of the variance of the scores."
+    )
+    joint: list[list[float]] = Field(
+        description="H² of Friedman & Popescu for each pair of features: the fraction of the variance of their "
+        "joint partial dependence that their separate effects do not explain. 0: the effects are "
+        "additive."
+    )
 
 
-def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
+def decompose(input: DependenceInput, served: Served, part: DataPart) -> VariableDependence:
     """Return how much the scores of the sampled rows depend on features, alone and in pairs."""
 
     model = input.model
@@ -155,7 +167,14 @@ def decompose(input: DependenceInput, served: Served) -> DependenceOnVariables:
         served.ranker, table, input.columns, sample_weight=weight, n_rows=VARIABLE_ROWS
     )
     n_rows = min(VARIABLE_ROWS, int((weight > 0).sum()))
-    return DependenceOnVariables(model, input.features, found, n_rows)
+    return VariableDependence(
+        model_id=model.id,
+        on=part,
+        rows=n_rows,
+        features=[feature["name"] for feature in input.features],
+        main=found.main.tolist(),
+        joint=found.joint.tolist(),
+    )
 
 
 def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:

@@ -29,7 +29,7 @@ ModelsDep = Annotated[ModelCache, Depends(models_of)]
 
 
 def is_lenient(request: Request) -> bool:
-    """Return True if the caller says `Prefer: handling=lenient`."""
+    """Return True if the request has `Prefer: handling=lenient`."""
     return preferences(request).get("handling") == "lenient"
 
 

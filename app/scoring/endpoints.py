@@ -36,7 +36,7 @@ from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
 from app.scoring import service as scoring
-from app.scoring.answers import JSON, OFFERS, Answer, Column
+from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse
 from app.scoring.dependencies import (
     LabelQuery,
     ModelsDep,
@@ -44,7 +44,7 @@ from app.scoring.dependencies import (
     is_lenient,
     media_type_of,
 )
-from app.scoring.json_rows import IdFields, JsonRows, QueryIds
+from app.scoring.json_rows import IdAndIgnored, JsonRows, QueryIds
 from app.scoring.probabilities import DEFAULT, ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import Estimates, ReasonFields, ReasonOptions, Reasons
 from app.scoring.schemas import (
@@ -60,16 +60,16 @@ from app.scoring.schemas import (
     Scores,
 )
 from app.scoring.service import ModelCache, Served
-from app.scoring.service import Scores as Rows
+from app.scoring.service import RowScores as Rows
 from app.scoring.table_rows import (
     ID,
-    BesideFields,
+    JsonRowFields,
     RowFields,
     TableOptions,
     bounds_of,
 )
 
-BesideDep = Annotated[BesideFields, Depends(query_of(BesideFields))]
+BesideDep = Annotated[JsonRowFields, Depends(query_of(JsonRowFields))]
 FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 
 
@@ -98,7 +98,7 @@ async def answer_rows(
     caller: Caller,
     ref: str,
     fields: RowFields,
-    make: Callable[[Served, Rows], Answer],
+    make: Callable[[Served, Rows], ScoresResponse],
     asked: ReasonOptions | None = None,
     *,
     by_block: bool = False,
@@ -157,11 +157,11 @@ def _reader(
     lenient = is_lenient(request)
     encoding = request.headers.get("content-encoding")
     if is_json(request):
-        if foreign := [name for name in fields.texts() if name not in BesideFields.model_fields]:
+        if foreign := [name for name in fields.texts() if name not in JsonRowFields.model_fields]:
             detail = f"{', '.join(foreign)} can be set only for a table, but the body is {JSON}"
             errors = [{"parameter": name, "detail": detail} for name in foreign]
             raise Invalid(detail, errors=errors)
-        beside = IdFields.of(fields)
+        beside = IdAndIgnored.of(fields)
         compression = check_encoding(encoding)
         most = settings.max_body_bytes
 
@@ -223,12 +223,12 @@ class ScoreRow:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one row."""
         scope["route"] = self
-        said = _row_headers(scope)
+        head = _row_headers(scope)
         caller = await self._authenticator.authenticate(
-            credential_of(said.authorization), "score", scope
+            credential_of(head.authorization), "score", scope
         )
         self._context.occupy(scope, caller.owner)
-        if said.picky:
+        if head.picky:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = await turns.find_model(self._models, caller.owner, ref)
@@ -239,54 +239,39 @@ class ScoreRow:
         wanted = None
         if reasons.is_asked(query):
             query, wanted = reasons.take(query, served.features.names)
-        rest = scope, said, served, query, options, asked, beside
-        if wanted is None:
-            work, seconds = partial(self._answer, *rest), served.cost.of(1)
-        else:
-            work, seconds = (
-                partial(self._answer_with_reasons, caller.owner, wanted, *rest),
-                math.inf,
-            )
+        work = partial(
+            self._answer, caller.owner, scope, head, served, query, options, asked, beside, wanted
+        )
+        seconds = served.cost.of(1) if wanted is None else math.inf
         status, headers, body = await turns.run(
             self._context, caller.owner, seconds, work, inline=True
         )
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    def _answer_with_reasons(
+    def _answer(
         self,
         owner: str,
-        wanted: ReasonOptions,
         scope: Scope,
-        said: _RowHeaders,
+        head: _RowHeaders,
         served: Served,
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
         beside: QueryIds | None,
+        wanted: ReasonOptions | None,
     ) -> _RowAnswer:
-        reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
-        served = replace(served, reasoner=reasoner)
-        asked += repr((wanted, reasoner.described)).encode()
-        return self._answer(scope, said, served, query, options, asked, beside)
-
-    def _answer(
-        self,
-        scope: Scope,
-        said: _RowHeaders,
-        served: Served,
-        query: bytes,
-        options: ProbabilityOptions,
-        asked: bytes,
-        beside: QueryIds | None = None,
-    ) -> _RowAnswer:
-        lenient = said.prefer is not None and is_lenient(Request(scope))
+        if wanted is not None:
+            reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
+            served = replace(served, reasoner=reasoner)
+            asked += repr((wanted, reasoner.described)).encode()
+        lenient = head.prefer is not None and is_lenient(Request(scope))
         row = served.features.row_of_query(query, lenient=lenient)
         status, body = 200, b""
         if scope["path_params"]["ref"] == served.model_id:
             tag = served.entity_tag(row, asked if beside is None else asked + repr(beside).encode())
             out = [(b"cache-control", b"private"), (b"etag", tag.encode())]
-            held = said.if_none_match
+            held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
         else:  # the name may point to another model at any time
@@ -360,10 +345,10 @@ def _score_with_reasons(
 ) -> bytes:
     found = served.score(row).reasons
     assert found is not None
-    told = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
-    told["exact"] = found.exact.item()
-    members = orjson.dumps({**told, "reference": found.described})
-    return _one_score(served, row, options)[:-1] + b"," + members[1:]
+    members = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
+    members["exact"] = found.exact.item()
+    written = orjson.dumps({**members, "reference": found.described})
+    return _one_score(served, row, options)[:-1] + b"," + written[1:]
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
@@ -427,7 +412,7 @@ SCORE_ROW_DOCS: dict[str, Any] = {
                     **schema,
                     "description": f"{schema['description']} A feature with this name takes precedence.",
                 }
-                for fields in (ProbabilityFields, ReasonFields, BesideFields)
+                for fields in (ProbabilityFields, ReasonFields, JsonRowFields)
                 for name, schema in fields.schemas().items()
             }
         ),
@@ -505,24 +490,24 @@ async def score_rows(
     is sent when all rows are scored.
     """
 
-    def make(served: Served, found: Rows) -> Answer:
+    def make(served: Served, found: Rows) -> ScoresResponse:
         head: dict[str, Any] = {"model_id": served.model_id}
-        ids: dict[str, Column] = {}
+        ids: dict[str, ColumnValues] = {}
         if found.ids is not None:
             head, ids = head | {"ids": found.ids}, {ID: found.ids}
         if served.labels is not None:
             _check_labels(served.labels, ids)
             named = {"labels": served.labels, "scores": found.scores, **options.reason(served)}
             of_labels = dict(zip(served.labels, found.scores.T, strict=True))
-            return Answer(head | named, ids | of_labels)
-        columns: dict[str, Column] = {
+            return ScoresResponse(head | named, ids | of_labels)
+        columns: dict[str, ColumnValues] = {
             "score": found.scores,
             "fpr": found.fprs,
             "tpr": found.tprs,
         }
         approximate = {"approximate": True} if served.approximate else {}
         body = {f"{name}s": column for name, column in columns.items()}
-        added: dict[str, Column] = {**options.columns(served, found.scores)}
+        added: dict[str, ColumnValues] = {**options.columns(served, found.scores)}
         body |= {probabilities.PLURALS[name]: column for name, column in added.items()}
         flags = served.flags(found.scores)
         body |= {f"{name}s": column for name, column in flags.items()}
@@ -531,14 +516,14 @@ async def score_rows(
         if found.reasons is not None:
             rest |= _reasons_of(found.reasons)
             table |= found.reasons.as_columns()
-        return Answer(head | body | rest, table)
+        return ScoresResponse(head | body | rest, table)
 
     terms = (request, context, models, caller, ref, fields)
     return await answer_rows(*terms, make, asked, by_block=asked is None)
 
 
-def _check_labels(labels: list[str], ids: dict[str, Column]) -> None:
-    """Raise Invalid for ids beside the scores of a label of this name."""
+def _check_labels(labels: list[str], ids: dict[str, ColumnValues]) -> None:
+    """Raise Invalid if a label has the name of the column of ids."""
     if ids and ID in labels:
         raise Invalid(f"ids are not available for a model with the label {ID!r}")
 
@@ -580,13 +565,13 @@ async def rank_rows(
     order. The formats are the same as for `…/score`.
     """
 
-    def make(served: Served, found: Rows) -> Answer:
+    def make(served: Served, found: Rows) -> ScoresResponse:
         position = served.label(label)
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
         best = scores[order]
         ids = None if found.ids is None else found.ids.take(order)
-        added: dict[str, Column] = {**options.columns(served, best)}
+        added: dict[str, ColumnValues] = {**options.columns(served, best)}
         body = {
             "model_id": served.model_id,
             **({} if ids is None else {"ids": ids}),
@@ -595,8 +580,8 @@ async def rank_rows(
             **{probabilities.PLURALS[name]: column for name, column in added.items()},
             **options.reason(served),
         }
-        named: dict[str, Column] = {} if ids is None else {ID: ids}
-        return Answer(body, {**named, "index": order, "score": best, **added})
+        named: dict[str, ColumnValues] = {} if ids is None else {ID: ids}
+        return ScoresResponse(body, {**named, "index": order, "score": best, **added})
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 
@@ -625,7 +610,7 @@ async def explain_rows(
     """
     require_json(request)
     body, lenient = await request.body(), is_lenient(request)
-    beside = IdFields.of(fields)
+    beside = IdAndIgnored.of(fields)
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:
@@ -637,7 +622,7 @@ async def explain_rows(
     rows, estimates = await run_in_threadpool(begin)
 
     def explain() -> bytes:
-        explained: list[Any] = scoring.explain(served, rows.X, label, options, estimates)
+        explained = scoring.explain(served, rows.X, label, options, estimates)
         if rows.ids is not None:
             explained = [
                 {ID: id, **each} for id, each in zip(rows.ids.to_pylist(), explained, strict=True)

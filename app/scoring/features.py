@@ -43,7 +43,7 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 class CategoryIndex(dict[Any, float]):
     """The categories of a feature: `index[value]` is the position of a value that a caller sends, text or JSON.
 
-    NaN stands for a missing value and for texts that are no category. Such texts are not stored: their number has no
+    NaN means a missing value or a text that is no category. Such texts are not stored: their number has no
     limit.
     """
 

@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/…: what a model has learnt."""
+"""/v1/models/{ref}/…: the interpretation of a model."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from app.models.margin_schemas import Margins
 from app.scoring import dependence
 from app.scoring import scorecard as scorecards
 from app.scoring import service as scoring
+from app.scoring.dependence import VariableDependence
 from app.scoring.dependencies import LabelQuery, ModelsDep
 from app.scoring.schemas import (
     Importance,
     PartialDependence,
-    Scorecard,
-    VariableDependence,
     dependence_of,
     importance_of,
-    scorecard_of,
-    variables_of,
 )
+from app.scoring.scorecard import Scorecard
 from app.training import interpretation
 from core.bounds import MIN_THETA
 
@@ -125,7 +123,7 @@ async def read_variable_dependence(
             part=on,
             max_features=dependence.MAX_VARIABLES,
         )
-        return variables_of(dependence.decompose(input, cache.serve(input.model)), on)
+        return dependence.decompose(input, cache.serve(input.model), on)
 
     return await context.compute(caller.owner, work)
 
@@ -210,7 +208,7 @@ async def read_scorecard(
         if model.algorithm not in scorecards.LOG_ODDS:
             raise scorecards.no_scorecard(model.algorithm)
         structure = scoring.structure(cache.serve(model))
-        return scorecard_of(model.id, scorecards.make_scorecard(structure, scale))
+        return scorecards.make_scorecard(model.id, structure, scale)
 
     return await context.compute(caller.owner, work)
 

@@ -9,8 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_plus
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
 from app.ingest.delimiters import has_more_delimiters
@@ -19,30 +17,31 @@ from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import take_parameters
-from app.scoring.table_rows import ALL, ID, IGNORE, BesideFields, Bounds
+from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, JsonRowFields
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
+    from core.base.ranker import Floats
+
 SHAPE = (
     'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with no other '
     'members than "id" and "ignore"'
 )
 
 
-class IdFields(NamedTuple):
+class IdAndIgnored(NamedTuple):
     """The fields that are not features: the field or column of the ids, and fields to ignore (`*`: all)."""
 
     id: str | None = None
     ignore: Sequence[str] = ()
 
     @classmethod
-    def of(cls, fields: BesideFields) -> IdFields:
+    def of(cls, fields: JsonRowFields) -> IdAndIgnored:
         """Return the fields that a query names."""
         return cls(fields.id, tuple(fields.ignore or ()))
 
-    def of_body(self, given: dict[str, Any]) -> IdFields:
+    def of_body(self, given: dict[str, Any]) -> IdAndIgnored:
         """Return these fields together with the ones that the body names, which are removed from the body. Raises
         Invalid.
         """
@@ -57,7 +56,7 @@ class IdFields(NamedTuple):
         ignore = () if ignore is None else ignore
         if not isinstance(ignore, list | tuple) or not all(isinstance(n, str) for n in ignore):
             raise invalid("/ignore", f"ignore must be a list of names, got {shown(ignore)}")
-        return IdFields(id_, ignore)
+        return IdAndIgnored(id_, ignore)
 
     def check(self, features: Collection[str]) -> None:
         """Raise Invalid if `ignore` names a feature."""
@@ -82,7 +81,7 @@ class QueryIds(NamedTuple):
 
 _MARKS = (b"id=", b"ignore=")
 _BRACKETS_BESIDE = 8
-"""Opening brackets of a body beside those of its rows, and some more: of the body, of `rows` or `data`, of lists of
+"""Opening brackets of a body besides those of its rows, and some more: of the body, of `rows` or `data`, of lists of
 names.
 """
 MIN_ROW_BYTES = len("[1],")
@@ -98,10 +97,10 @@ def is_asked(query: bytes) -> bool:
 
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
     """Return the query without the id and the ignored fields, and the row's id. Raises Invalid."""
-    left, said = take_parameters(query, (ID, IGNORE), features)
-    if not said:
+    left, given = take_parameters(query, (ID, IGNORE), features)
+    if not given:
         return query, None
-    beside = IdFields.of(BesideFields.parse(said))
+    beside = IdAndIgnored.of(JsonRowFields.parse(given))
     beside.check(features)
     pairs, ids = [], []
     for pair in left.split(b"&"):
@@ -126,7 +125,12 @@ class JsonRows(NamedTuple):
 
 
 def read(
-    features: FeatureIndex, body: bytes, beside: IdFields, bounds: Bounds, *, lenient: bool = False
+    features: FeatureIndex,
+    body: bytes,
+    beside: IdAndIgnored,
+    bounds: Bounds,
+    *,
+    lenient: bool = False,
 ) -> JsonRows:
     """Return the rows of a body. Their number has the limit of a table, because absent features take no bytes. Raises
     Malformed and Invalid.
@@ -164,7 +168,7 @@ def check_brackets(body: bytes, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -
 def of_objects(
     features: FeatureIndex,
     rows: list[Any],
-    beside: IdFields,
+    beside: IdAndIgnored,
     max_rows: int,
     *,
     lenient: bool = False,
@@ -206,7 +210,7 @@ def of_lists(
     features: FeatureIndex,
     columns: list[Any],
     data: list[Any],
-    beside: IdFields,
+    beside: IdAndIgnored,
     max_rows: int,
     *,
     lenient: bool = False,

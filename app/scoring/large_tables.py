@@ -22,11 +22,10 @@ from app.http.limits import release_at_end
 from app.http.responses import disconnected
 from app.platform import resources
 from app.platform.settings import Settings
-from app.scoring.answers import Answer, AnswerFiles
-from app.scoring.service import ModelCache, Scores, Served, join_scores
+from app.scoring.answers import ScoresFiles, ScoresResponse
+from app.scoring.service import ModelCache, RowScores, Served, join_scores
 from app.scoring.table_rows import (
     FileBounds,
-    Floats,
     TableOptions,
     read_file,
     refuse_for_workers,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.ingest.stream import Look
+    from core.base.ranker import Floats
 
 TURN_SECONDS = 60.0
 """Longest that a table waits until others are scored, in seconds."""
@@ -57,7 +57,7 @@ class LargeTable:
     format: Format
     options: TableOptions
     media_type: str
-    make: Callable[[Served, Scores], Answer]
+    make: Callable[[Served, RowScores], ScoresResponse]
 
 
 class _CallerGone(Exception):
@@ -106,7 +106,7 @@ async def score(
 
         def work(look: Look) -> tuple[Parts, str]:
             served = models.find(owner, table.ref)
-            with AnswerFiles(table.media_type, folder) as answer:
+            with ScoresFiles(table.media_type, folder) as answer:
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
                 (folder / _BODY).unlink()
                 return answer.parts(), served.model_id
@@ -191,14 +191,14 @@ def score_file(
     path: Path,
     table: LargeTable,
     bounds: FileBounds,
-    answer: AnswerFiles,
+    answer: ScoresFiles,
     look: Look,
 ) -> None:
     """Score the rows of a file, block by block; raises Invalid and BadTable with all its errors.
 
     `look` is called between blocks, and may raise.
     """
-    scored: list[Scores] = []
+    scored: list[RowScores] = []
     rows, empty = 0, True
     with ExitStack() as stack:
         for X, ids in _matrices(served, path, table, bounds, stack, look):

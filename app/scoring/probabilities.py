@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from app.ingest.fields import Flag, Number, TextFields
+from app.ingest.fields import FlagField, NumberField, TextFields
 from app.models.calibrations import ServedCalibration
 from app.platform.errors import Invalid
 from app.platform.sql import Json
@@ -116,7 +116,7 @@ NOTHING = ProbabilityOptions(wanted=False)
 
 
 @dataclass(frozen=True)
-class _Switch(Flag):
+class _Switch(FlagField):
     """True or false, in upper or lower case, or as a digit."""
 
     words: Mapping[str, Any] = field(
@@ -145,7 +145,7 @@ class ProbabilityFields(TextFields):
         "negative and as a positive. It is not a confidence interval: the probability is often "
         "outside.",
     )
-    prevalence: Annotated[float | None, Number(above=0.0, below=1.0)] = Field(
+    prevalence: Annotated[float | None, NumberField(above=0.0, below=1.0)] = Field(
         default=None,
         description="Fraction of positives in the population that the rows come from, strictly between 0 and 1. "
         "The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that "

@@ -1,7 +1,7 @@
 """Reasons with scores: the caller's options, and the columns of an answer.
 
-A reason is a part of the difference between the row's score and the score of a reference, told by the dictionary of the
-model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
+A reason is a part of the difference between the row's score and the score of a reference, described by the reason codes
+of the model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
 feature, the parts are the `Ranker.shapley_values` of the row minus the ones of an average row. Otherwise they are
 Shapley values against a few stored rows of the reference: see `core.explain.sampling`.
 """
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.ingest.fields import Choice, Number, TextFields, Whole
+from app.ingest.fields import ChoiceField, NumberField, TextFields, WholeField
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
@@ -39,11 +39,10 @@ from core.registry import ALGORITHMS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from core.base.ranker import Ranker
+    from core.base.ranker import Floats, Ranker
     from core.explain import Reference
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.object_]
+Texts = npt.NDArray[np.object_]
 
 REASONS, REFERENCE = "reasons", "reference"
 NEGATIVE, AVERAGE, CUTOFF = "negative", "average", "cutoff"
@@ -86,7 +85,7 @@ EXPLAIN_METHODS = {
 
 _CELLS_AT_ONCE = 1 << 20
 _ESTIMATED_AT_ONCE = 16  # rows, which take some seconds
-_AVERAGE_ROWS_FILE = "average_rows.npy"
+_SOURCES_FILE = "reasons.npz"
 
 
 @dataclass(frozen=True)
@@ -112,32 +111,32 @@ class ReasonOptions:
         """The names of the columns that are added to a table."""
         numbered = range(1, self.n + 1)
         whats = ("code", "text", "contribution", "error")
-        told = (f"reason_{k}_{what}" for k in numbered for what in whats)
-        return (*told, REST, REFERENCE_SCORE)
+        numbered_names = (f"reason_{k}_{what}" for k in numbered for what in whats)
+        return (*numbered_names, REST, REFERENCE_SCORE)
 
 
 class ReasonFields(TextFields):
     """The parameters of a query. A model's feature of the same name takes precedence."""
 
-    reasons: Annotated[int | None, Whole(least=1, most=MAX_REASONS)] = Field(
+    reasons: Annotated[int | None, WholeField(least=1, most=MAX_REASONS)] = Field(
         default=None,
         description="Number of reasons, 1 to 20: the largest contributions to the difference between the score "
         "and the reference. For models whose scores are not sums over features they are estimates, "
         "each with its standard error.",
     )
-    reference: Annotated[str, Choice(words=dict.fromkeys(REFERENCES))] = Field(
+    reference: Annotated[str, ChoiceField(words=dict.fromkeys(REFERENCES))] = Field(
         default=NEGATIVE,
         description="Reference that the score is compared with. `negative`: the average negative row. `average`: "
         "the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: "
         "`negative`.",
     )
-    direction: Annotated[str, Choice(words=dict.fromkeys(DIRECTIONS))] = Field(
+    direction: Annotated[str, ChoiceField(words=dict.fromkeys(DIRECTIONS))] = Field(
         default=RAISES,
         description="`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. "
         "Default: `raises`.",
     )
-    threshold: Annotated[float | None, Number()] = Field(
-        default=None, description="Score to compare with, for `reference=cut`."
+    threshold: Annotated[float | None, NumberField()] = Field(
+        default=None, description="Score to compare with, for `reference=cutoff`."
     )
 
     def options(self) -> ReasonOptions | None:
@@ -155,7 +154,7 @@ class ReasonFields(TextFields):
             )
             return None
         if self.threshold is not None and self.reference != CUTOFF:
-            detail = f"threshold requires reference=cut, got {shown(self.reference)}"
+            detail = f"threshold requires reference=cutoff, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
         return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
 
@@ -182,15 +181,6 @@ def has_parts(algorithm: str) -> bool:
     return not known or ALGORITHMS[algorithm].shapley_values is not Ranker.shapley_values
 
 
-class AverageRowsFile(TypedDict):
-    """The average rows for the process of a job: `file` holds their parts."""
-
-    part: str
-    rows: int
-    scores: list[float]
-    file: str
-
-
 class AverageRows(NamedTuple):
     """The average negative and the average positive of a part of the data; `rows` is the number of negatives."""
 
@@ -199,22 +189,6 @@ class AverageRows(NamedTuple):
     scores: list[float]
     parts: Floats
     """The mean parts of their scores, shape (2, n_features)."""
-
-    def write(self, workdir: Path) -> AverageRowsFile:
-        """Write the average rows to a file for `read`."""
-        np.save(workdir / _AVERAGE_ROWS_FILE, self.parts)
-        return {
-            "part": self.part,
-            "rows": self.rows,
-            "scores": self.scores,
-            "file": _AVERAGE_ROWS_FILE,
-        }
-
-    @classmethod
-    def read(cls, written: AverageRowsFile, workdir: Path) -> AverageRows:
-        """Return the average rows that `write` wrote."""
-        parts = np.load(workdir / written["file"], allow_pickle=False)
-        return cls(written["part"], written["rows"], written["scores"], parts)
 
 
 def average_rows_of(row: ModelReference) -> AverageRows:
@@ -248,24 +222,6 @@ def read_references(session: Session, model_id: str) -> ReferenceSamples:
     return found
 
 
-def write_references(samples: ReferenceSamples, workdir: Path) -> Mapping[str, tuple[str, str]]:
-    """Write the rows for the process of a job; return part and file of each sample, for `load_references`."""
-    files = {}
-    for of, rows in samples.items():
-        files[of] = rows.part, f"{of}_rows.npz"
-        np.savez(workdir / files[of][1], X=rows.X, weight=rows.weight)
-    return files
-
-
-def load_references(files: Mapping[str, tuple[str, str]], workdir: Path) -> ReferenceSamples:
-    """Return the references that `write_references` wrote."""
-    found = {}
-    for of, (part, file) in files.items():
-        with np.load(workdir / file, allow_pickle=False) as rows:
-            found[of] = ReferenceRows(part, rows["X"], rows["weight"])
-    return found
-
-
 class ReasonSources(NamedTuple):
     """The data behind reasons: the average rows or the sampled rows of a model, and a revision of its name's
     dictionary.
@@ -275,6 +231,46 @@ class ReasonSources(NamedTuple):
     samples: ReferenceSamples
     revision: int | None
     entries: Sequence[StoredReasonEntry]
+
+
+class SourcesFile(TypedDict):
+    """The sources for the process of a job: their arrays are in a file, without those of `average_rows`."""
+
+    average_rows: tuple[str, int, list[float]] | None
+    parts: dict[str, str]
+    entries: Sequence[StoredReasonEntry]
+
+
+def write_sources(
+    session: Session, model_id: str, entries: Sequence[StoredReasonEntry], workdir: Path
+) -> SourcesFile:
+    """Write the sources of a model's reasons for `read_sources`."""
+    stored = repository.find_reference(session, model_id)
+    average_rows = None if stored is None else average_rows_of(stored)
+    samples = read_references(session, model_id)
+    arrays = {} if average_rows is None else {"average_rows": average_rows.parts}
+    for of, rows in samples.items():
+        arrays |= {f"{of}_X": rows.X, f"{of}_weight": rows.weight}
+    np.savez(workdir / _SOURCES_FILE, **cast(Any, arrays))
+    return {
+        "average_rows": None if average_rows is None else average_rows[:3],
+        "parts": {of: rows.part for of, rows in samples.items()},
+        "entries": entries,
+    }
+
+
+def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
+    """Return the sources that `write_sources` wrote."""
+    with np.load(workdir / _SOURCES_FILE, allow_pickle=False) as arrays:
+        samples = {
+            of: ReferenceRows(part, arrays[f"{of}_X"], arrays[f"{of}_weight"])
+            for of, part in written["parts"].items()
+        }
+        of_average = written["average_rows"]
+        average_rows = None
+        if of_average is not None:
+            average_rows = AverageRows(*of_average, arrays["average_rows"])
+    return ReasonSources(average_rows, samples, None, written["entries"])
 
 
 def _read_sources(
@@ -316,7 +312,7 @@ def check_options(
 ) -> None:
     """Raise Invalid for reasons that a model cannot give, before the model is loaded.
 
-    `cutoff` is True if the request names an alias that keeps a promise. `references` are the ones that the model can
+    `cutoff` is True if the request names an alias with a guarantee. `references` are the ones that the model can
     have.
     """
     if labels:
@@ -324,7 +320,7 @@ def check_options(
     if options.reference == CUTOFF and options.threshold is None and not cutoff:
         raise _refusal(
             REFERENCE,
-            "reference=cut requires threshold, or an alias with a guarantee",
+            "reference=cutoff requires threshold, or an alias with a guarantee",
             code="no_reference",
         )
     if options.reference not in references:
@@ -380,7 +376,7 @@ class LoadedModel(Protocol):
 
     @property
     def flag_threshold(self) -> float | None:
-        """The threshold of the alias in the request, if the alias keeps a promise."""
+        """The threshold of the alias in the request, if the alias has a guarantee."""
 
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
@@ -453,7 +449,7 @@ def make_reasoner(
     check_options(
         options, labels=served.labels is not None, cutoff=cutoff is not None, references=references
     )
-    measure: _Parts | Estimates
+    measure: _ExactParts | Estimates
     if is_sum:
         measure, described = _parts_against(served, options, sources.average_rows, cutoff)
     else:
@@ -469,12 +465,12 @@ def make_reasoner(
 
 def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
-) -> tuple[_Parts, Json]:
-    """Return the `_Parts` of scores that are sums, against the requested reference, and their description."""
+) -> tuple[_ExactParts, Json]:
+    """Return the `_ExactParts` of scores that are sums, against the requested reference, and their description."""
 
-    def relative_to(reference: explain.Reference, on: Json) -> tuple[_Parts, Json]:
+    def relative_to(reference: explain.Reference, on: Json) -> tuple[_ExactParts, Json]:
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
-        return _Parts(served.ranker, served.features.names, reference), described
+        return _ExactParts(served.ranker, served.features.names, reference), described
 
     if options.reference == AVERAGE:
         return relative_to(explain.average_reference(served.ranker), {"on": "train", "rows": None})
@@ -532,18 +528,7 @@ def _reference_at(cutoff: float | None, negative: Reference, positive: Reference
         raise _refusal(REFERENCE, str(error), "no_reference") from error
 
 
-class Contributions(NamedTuple):
-    """The difference between scores and the score of a reference, divided among the features."""
-
-    values: Floats
-    """Shape (rows, features)."""
-    errors: Floats
-    """Their standard errors, 0 where a value is exact."""
-    exact: npt.NDArray[np.bool_]
-    """Whether all values of a row are."""
-
-
-class _Parts:
+class _ExactParts:
     """Divides scores that are sums by feature, exactly."""
 
     def __init__(self, ranker: Ranker, names: Sequence[str], reference: Reference) -> None:
@@ -555,11 +540,11 @@ class _Parts:
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
-    def attribute(self, X: Floats) -> Contributions:
+    def attribute(self, X: Floats) -> explain.ShapleyEstimate:
         """Divide the scores of rows."""
         parts = _parts(self._ranker, self._names, X)
         assert parts is not None
-        return Contributions(
+        return explain.ShapleyEstimate(
             parts - self._reference.parts, np.zeros(X.shape), np.ones(len(X), dtype=np.bool_)
         )
 
@@ -580,24 +565,24 @@ class Estimates:
         visited = self._ranker.count_visited(len(self.X))
         return min(rows, max(1, MAX_SCORED // max(1, scored, visited // VISITED_PER_SCORED)))
 
-    def attribute(self, X: Floats) -> Contributions:
+    def attribute(self, X: Floats) -> explain.ShapleyEstimate:
         """Divide the scores of rows."""
 
         if not len(X):
-            return Contributions(X, X, np.ones(0, dtype=np.bool_))
+            return explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         rows, others = (
             CodedTable(each, self._names, self._ranker.categories_) for each in (X, self.X)
         )
-        return Contributions(*explain.shapley_estimate(self._ranker, rows, others, self.weight))
+        return explain.shapley_estimate(self._ranker, rows, others, self.weight)
 
 
 @dataclass(frozen=True)
 class Reasons:
     """The reasons of rows; if a row has fewer reasons than requested, the last ones are None and NaN."""
 
-    codes: Words
+    codes: Texts
     """Shape (rows, n); None where the dictionary has no entry."""
-    texts: Words
+    texts: Texts
     columns: list[list[list[str]]]
     """The features of each reason, by row."""
     contributions: Floats
@@ -609,7 +594,7 @@ class Reasons:
     rest: Floats
     """What all other parts of a row sum to, shape (rows,)."""
     described: Json
-    """What an answer says of the reference."""
+    """The description of the reference for a response."""
 
     def as_json(self) -> list[list[Json]]:
         """Return the reasons by row."""
@@ -698,7 +683,8 @@ class DictionaryLayout(NamedTuple):
     own: npt.NDArray[np.intp]
     feature_of: dict[int, int]
     n_items: int
-    told: dict[int, tuple[str, str]]
+    coded: dict[int, tuple[str, str]]
+    """By item: code and text."""
     entries: list[_Entry]
 
 
@@ -747,7 +733,7 @@ def _lay_out(
     item_of = {(kind, name): item for item, (_, kind, name) in enumerate(order)}
     own = np.array([item_of[1, name] for name in features.names], dtype=np.intp)
     feature_of = {item_of[1, name]: i for name, i in position.items()}
-    told_by: dict[int, tuple[str, str]] = {}
+    coded: dict[int, tuple[str, str]] = {}
     laid_out: list[_Entry] = []
     for entry, columns in known:
         item = item_of[0, entry["code"]]
@@ -756,9 +742,9 @@ def _lay_out(
             applies = _condition(entry, columns[0], features, types)
             if applies is None:  # the column has another type in this version
                 continue
-        told_by[item] = entry["code"], entry["text"]
+        coded[item] = entry["code"], entry["text"]
         laid_out.append(_Entry(item, np.array(columns, dtype=np.intp), entry["direction"], applies))
-    return DictionaryLayout(own, feature_of, len(order), told_by, laid_out)
+    return DictionaryLayout(own, feature_of, len(order), coded, laid_out)
 
 
 def _condition(
@@ -812,7 +798,7 @@ class Reasoner:
         ranker: Ranker,
         features: FeatureIndex,
         options: ReasonOptions,
-        measure: _Parts | Estimates,
+        measure: _ExactParts | Estimates,
         layout: DictionaryLayout,
         described: Json,
         max_rows: int | None,
@@ -824,11 +810,11 @@ class Reasoner:
         self.options = options
         self._measure = measure
         self.tick: Callable[[int], object] = _nothing
-        """It is called with their number after every few rows whose reasons take long: a job tells by it that it goes
-        on, or ends."""
+        """It is called with their number after every few rows whose reasons take long: a job reports its progress
+        by it, or ends."""
         self.described = described
         self._left = self._max_rows = measure.most_rows(max_rows)
-        self._own, self._feature_of, self._n_items, self._told, self._entries = layout
+        self._own, self._feature_of, self._n_items, self._coded, self._entries = layout
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
         """Return the reasons of rows; X and scores are as in `Served.score`. Raises Invalid for too many rows."""
@@ -855,7 +841,7 @@ class Reasoner:
     def _of(self, X: Floats, scores: Floats) -> Reasons:
 
         names, n = self._features.names, self.options.n
-        attributed = Contributions(X, X, np.ones(0, dtype=np.bool_))
+        attributed = explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
             attributed = self._measure.attribute(X)
         parts = attributed.values
@@ -885,18 +871,18 @@ class Reasoner:
         codes, texts = np.full((2, len(X), n), None, dtype=object)
         columns: list[list[list[str]]] = []
         for i, row in enumerate(order.tolist()):
-            told: list[list[str]] = []
+            features: list[list[str]] = []
             for k, item in enumerate(row):
                 if item < 0:
                     break
-                if item in self._told:
-                    codes[i, k], texts[i, k] = self._told[item]
-                    told.append([names[j] for j in np.flatnonzero(owner[i] == item)])
+                if item in self._coded:
+                    codes[i, k], texts[i, k] = self._coded[item]
+                    features.append([names[j] for j in np.flatnonzero(owner[i] == item)])
                 else:
                     feature = self._feature_of[item]
                     texts[i, k] = self._plain(feature, X[i, feature])
-                    told.append([names[feature]])
-            columns.append(told)
+                    features.append([names[feature]])
+            columns.append(features)
         terms = contributions, errors, attributed.exact, rest
         return Reasons(codes, texts, columns, *terms, self.described)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, WithJsonSchema
 
@@ -22,13 +22,13 @@ from app.http.schemas import (
 from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
-from app.models.curve_schemas import DataPart, OnPart
-from app.platform.documents import ScoreHistogram, document_of
+from app.models.curve_schemas import DataPart
+from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import probabilities, table_rows
-from app.scoring.dependence import Dependence, DependenceOnVariables
+from app.scoring.dependence import Dependence
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
     DIRECTIONS,
@@ -40,8 +40,6 @@ from app.scoring.reasons import (
     ReasonOptions,
 )
 from app.scoring.reasons import options_of as reason_options_of
-from app.scoring.scorecard import AttributeKind
-from app.scoring.scorecard import Scorecard as MadeScorecard
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS as IMPORTANCES
 from app.training.interpretation import Importances
@@ -660,34 +658,22 @@ class BatchSummary(Resource):
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
     """Return the resource of a row."""
-    columns = None if row.columns is None else [ResultColumn(**column) for column in row.columns]
-    return BatchScore(
-        id=row.id,
+    reasons = row.read_options.get(batch_scores.REASON_OPTIONS)
+    if reasons is not None:
+        reasons = reasons | {"dictionary": row.read_options[batch_scores.DICTIONARY]}
+    return BatchScore.from_row(
+        row,
         status=status_of(row),
-        job_id=row.job_id,
-        model_id=row.model_id,
-        model_name=row.model_name,
-        model_version=row.model_version,
-        dataset_id=row.dataset_id,
-        dataset_name=row.dataset_name,
-        file_name=row.file_name,
-        alias=row.alias,
         keep=row.read_options[table_rows.KEEP],
         top=row.read_options.get(table_rows.TOP),
-        reasons=None
-        if (reasons := row.read_options.get(batch_scores.REASON_OPTIONS)) is None
-        else BatchReasons(**reasons, dictionary=row.read_options[batch_scores.DICTIONARY]),
-        rows=row.rows,
-        flagged=row.flagged,
-        columns=columns,
+        reasons=reasons,
         bytes=row.result_bytes,
         sha256=batch_scores.sha256_of(row),
         error=row.job.error,
-        created_at=row.created_at,
     )
 
 
-Value = float | bool | str | None
+GridValue = float | bool | str | None
 
 
 class FeatureImportance(Resource):
@@ -741,7 +727,7 @@ class DependenceAxis(Resource):
     type: Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))] = Field(
         description="`numeric`, `boolean`, `datetime` or `categorical`."
     )
-    values: list[Value] = Field(
+    values: list[GridValue] = Field(
         description="The grid values; dates in ISO 8601. The last value is null: a missing value."
     )
 
@@ -783,38 +769,7 @@ def dependence_of(found: Dependence, part: DataPart, label: str | None) -> Parti
     )
 
 
-class VariableDependence(Resource):
-    """How much the scores depend on each of several features, and on pairs of them."""
-
-    model_id: ModelId
-    on: OnPart
-    rows: int = Field(description="Number of rows that were used.")
-    features: list[str] = Field(
-        description="Names of the features, in the order of `main` and `joint`."
-    )
-    main: list[float] = Field(
-        description="Variance of each feature's partial dependence, as a fraction of the variance of the scores."
-    )
-    joint: list[list[float]] = Field(
-        description="H² of Friedman & Popescu for each pair of features: the fraction of the variance of their "
-        "joint partial dependence that their separate effects do not explain. 0: the effects are "
-        "additive."
-    )
-
-
-def variables_of(found: DependenceOnVariables, part: DataPart) -> VariableDependence:
-    """Return the dependence with the features' names."""
-    return VariableDependence(
-        model_id=found.model.id,
-        on=part,
-        rows=found.rows,
-        features=[feature["name"] for feature in found.features],
-        main=found.dependence.main.tolist(),
-        joint=found.dependence.joint.tolist(),
-    )
-
-
-def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
+def _shown(value: float, type_: str, texts: Sequence[str] | None) -> GridValue:
     if math.isnan(value):
         return None
     if texts is not None:
@@ -822,72 +777,3 @@ def _shown(value: float, type_: str, texts: Sequence[str] | None) -> Value:
     if type_ == DATETIME:
         return spell_date(value)
     return bool(value) if type_ == BOOLEAN else value
-
-
-class ScorecardAttribute(Resource):
-    """The points for a value of a feature."""
-
-    of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
-        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: "
-        "a category. `missing`: no value."
-    )
-    low: float | str | None = Field(
-        description="Lower end of the range. Null: no limit. Dates are strings."
-    )
-    high: float | str | None = Field(description="Upper end of the range. Null: no limit.")
-    category: str | None = Field(description="The category. Null for any other kind of attribute.")
-    weight: float = Field(description="Amount added to the log odds of the positives.")
-    odds_ratio: float | None = Field(
-        description="Factor for the odds of the positives. Null if it is too large for a float64."
-    )
-    points: float = Field(description="Points for this value.")
-
-
-class ScorecardCharacteristic(Resource):
-    """A feature and its attributes. A pair of features has no attributes here; its table is in the model structure."""
-
-    name: str = Field(description="Name of the feature.")
-    span: float | None = Field(
-        description="Highest minus lowest points. Null for a number with points per unit."
-    )
-    attributes: list[ScorecardAttribute] = Field(description="The values and their points.")
-
-
-class Scorecard(Resource):
-    """The model as a scorecard."""
-
-    model_id: ModelId
-    pdo: float = Field(description="Points to double the odds, as requested.")
-    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
-    base_odds: float = Field(
-        description="Odds at `base_score`, as requested: number of negatives to one positive."
-    )
-    base_points: float = Field(description="Points of a row whose values all add nothing.")
-    complete: bool = Field(
-        description="False if the score has parts that the attributes do not show: pairs of features, or too many "
-        "terms."
-    )
-    characteristics: list[ScorecardCharacteristic] = Field(
-        description="The features, by descending `span`."
-    )
-
-
-def scorecard_of(model_id: str, found: MadeScorecard) -> Scorecard:
-    """Show a scorecard."""
-    return Scorecard(
-        model_id=model_id,
-        **vars(found.scale),
-        base_points=found.base_points,
-        complete=found.complete,
-        characteristics=[
-            ScorecardCharacteristic(
-                name=each.name,
-                span=each.span,
-                attributes=[
-                    ScorecardAttribute(**vars(one) | {"odds_ratio": document_of(one.odds_ratio)})
-                    for one in each.attributes
-                ],
-            )
-            for each in found.characteristics
-        ],
-    )

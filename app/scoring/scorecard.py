@@ -11,8 +11,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
+from pydantic import Field
+
+from app.http.schemas import ModelId, Resource, one_of
 from app.platform.errors import NotFound
 
 Json = Mapping[str, Any]
@@ -48,42 +51,52 @@ class Scale:
 AttributeKind = Literal["unit", "values", "category", "missing"]
 
 
-@dataclass(frozen=True)
-class Attribute:
-    """What a value of a feature adds: one more unit of a number, a number above `low` and up to `high`, a category, or
-    no value.
-    """
+class ScorecardAttribute(Resource):
+    """The points for a value of a feature."""
 
-    of: AttributeKind
-    weight: float
-    odds_ratio: float
-    points: float
-    low: float | None = None
-    high: float | None = None
-    category: str | None = None
-
-
-@dataclass(frozen=True)
-class Characteristic:
-    """A feature, or a cross or a pair of features, with its attributes; `span` is the difference of its greatest and
-    its least points, None for a number that counts by the unit. A pair has no attributes: its table is in the
-    structure.
-    """
-
-    name: str
-    span: float | None
-    attributes: Sequence[Attribute]
+    of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
+        description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: "
+        "a category. `missing`: no value."
+    )
+    low: float | str | None = Field(
+        description="Lower end of the range. Null: no limit. Dates are strings."
+    )
+    high: float | str | None = Field(description="Upper end of the range. Null: no limit.")
+    category: str | None = Field(description="The category. Null for any other kind of attribute.")
+    weight: float = Field(description="Amount added to the log odds of the positives.")
+    odds_ratio: float | None = Field(
+        description="Factor for the odds of the positives. Null if it is too large for a float64."
+    )
+    points: float = Field(description="Points for this value.")
 
 
-@dataclass(frozen=True)
-class Scorecard:
-    """A model as points, the characteristics of the greatest span first."""
+class ScorecardCharacteristic(Resource):
+    """A feature and its attributes. A pair of features has no attributes here; its table is in the model structure."""
 
-    scale: Scale
-    base_points: float
-    complete: bool
-    """False if the score has parts that are not among the attributes: those of pairs, or too many terms."""
-    characteristics: Sequence[Characteristic]
+    name: str = Field(description="Name of the feature.")
+    span: float | None = Field(
+        description="Highest minus lowest points. Null for a number with points per unit."
+    )
+    attributes: list[ScorecardAttribute] = Field(description="The values and their points.")
+
+
+class Scorecard(Resource):
+    """The model as a scorecard."""
+
+    model_id: ModelId
+    pdo: float = Field(description="Points to double the odds, as requested.")
+    base_score: float = Field(description="Points at which the odds are `base_odds`, as requested.")
+    base_odds: float = Field(
+        description="Odds at `base_score`, as requested: number of negatives to one positive."
+    )
+    base_points: float = Field(description="Points of a row whose values all add nothing.")
+    complete: bool = Field(
+        description="False if the score has parts that the attributes do not show: pairs of features, or too many "
+        "terms."
+    )
+    characteristics: list[ScorecardCharacteristic] = Field(
+        description="The features, by descending `span`."
+    )
 
 
 def no_scorecard(algorithm: str) -> NotFound:
@@ -95,7 +108,7 @@ def no_scorecard(algorithm: str) -> NotFound:
     )
 
 
-def make_scorecard(structure: Json, scale: Scale) -> Scorecard:
+def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
     """Return the scorecard of a model of one of the algorithms `LOG_ODDS`, by its structure."""
     if structure["type"] == "linear":
         terms = structure["terms"]
@@ -109,11 +122,20 @@ def make_scorecard(structure: Json, scale: Scale) -> Scorecard:
     pairs = structure.get("pairs", [])
     complete = not pairs and structure.get("n_terms", 0) <= len(structure.get("terms", ()))
     found.sort(key=lambda each: (each.span is None, -(each.span or 0.0), each.name))
-    found += [Characteristic(" × ".join(each["features"]), None, ()) for each in pairs]
-    return Scorecard(scale, scale.base_points(offset), complete, found)
+    found += [
+        ScorecardCharacteristic(name=" × ".join(each["features"]), span=None, attributes=[])
+        for each in pairs
+    ]
+    return Scorecard(
+        model_id=model_id,
+        **vars(scale),
+        base_points=scale.base_points(offset),
+        complete=complete,
+        characteristics=found,
+    )
 
 
-def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[Characteristic]:
+def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
     by_feature: dict[str, list[Json]] = {}
     for term in terms:
         by_feature.setdefault(term["feature"], []).append(term)
@@ -133,7 +155,7 @@ def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[Characteristic]:
         yield _characteristic(name, attributes)
 
 
-def _additive(features: Sequence[Json], scale: Scale) -> Iterator[Characteristic]:
+def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
     for each in features:
         values = each["values"]
         if "categories" in each:
@@ -152,13 +174,29 @@ def _additive(features: Sequence[Json], scale: Scale) -> Iterator[Characteristic
         yield _characteristic(each["feature"], attributes)
 
 
-def _attribute(of: AttributeKind, weight: float, scale: Scale, **more: Any) -> Attribute:
-    ratio = math.exp(weight) if weight < MAX_ODDS_EXPONENT else math.inf
-    return Attribute(of, weight, ratio, scale.points(weight), **more)
+def _attribute(
+    of: AttributeKind,
+    weight: float,
+    scale: Scale,
+    *,
+    low: float | str | None = None,
+    high: float | str | None = None,
+    category: str | None = None,
+) -> ScorecardAttribute:
+    return ScorecardAttribute(
+        of=of,
+        low=low,
+        high=high,
+        category=category,
+        weight=weight,
+        odds_ratio=math.exp(weight) if weight < MAX_ODDS_EXPONENT else None,
+        points=scale.points(weight),
+    )
 
 
-def _characteristic(name: str, attributes: list[Attribute]) -> Characteristic:
+def _characteristic(name: str, attributes: list[ScorecardAttribute]) -> ScorecardCharacteristic:
     if any(each.of == "unit" for each in attributes):
-        return Characteristic(name, None, attributes)
+        return ScorecardCharacteristic(name=name, span=None, attributes=attributes)
     points = [each.points for each in attributes]
-    return Characteristic(name, max(points) - min(points), attributes)
+    span = max(points) - min(points)
+    return ScorecardCharacteristic(name=name, span=span, attributes=attributes)

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import TypedDict
 
 from app.datasets.description import Format
 from app.ingest.rows import Source
@@ -32,10 +31,10 @@ from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.preload import preload
-from app.platform.sql import Reading, Session
+from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import cost, reasons
-from app.scoring.cost import Cost
+from app.scoring.cost import ScoringCost
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
@@ -52,19 +51,18 @@ from core.errors import InvalidParameter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from core.base.ranker import Ranker
+    from core.base.ranker import Floats, Ranker
     from core.metrics import RocCurve
 
-Floats = npt.NDArray[np.float64]
 FLAG = "flag"
-"""The column that says whether a score reaches the cut of the alias that was asked."""
+"""The column that says whether a score reaches the threshold of the alias that was asked."""
 MAX_EXPLAINED = 1_000
 _ARTIFACT_FACTOR = 4  # a loaded ranker takes two to five times the bytes of its artifact
 # bytes of a category in the index; its letters count as part of the artifact
 _BYTES_PER_CATEGORY = 150
 
 
-class Scores(NamedTuple):
+class RowScores(NamedTuple):
     """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also the FPR and TPR on
     it.
     """
@@ -100,10 +98,10 @@ class Served:
     why_no_calibration: str = ""
     """The reason why there is none."""
     flag_threshold: float | None = None
-    """Scores of at least this are flagged. None: it was not asked for by an alias that keeps a promise."""
+    """Scores of at least this are flagged. None: the request does not name an alias with a guarantee."""
     reasoner: Reasoner | None = None
     """Computes the reasons of scores, if a request asks for them."""
-    cost: Cost = Cost(0.0, 0.0)  # noqa: RUF009  # immutable
+    cost: ScoringCost = ScoringCost(0.0, 0.0)  # noqa: RUF009  # immutable
     """What scores cost where the model is served."""
 
     def label(self, name: str | None) -> int:
@@ -117,16 +115,16 @@ class Served:
             return score, None, None
         return score, *self.curve.locate_one(score)
 
-    def score(self, X: Floats) -> Scores:
+    def score(self, X: Floats) -> RowScores:
         """Return the scores of rows, with FPR and TPR if there is a validation curve."""
         scores = self.ranker.score_rows(X)
         reasons = None if self.reasoner is None else self.reasoner.of(X, scores)
         if self.curve is None:
-            return Scores(scores, None, None, reasons)
-        return Scores(scores, *self.curve.locate(scores), reasons)
+            return RowScores(scores, None, None, reasons)
+        return RowScores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
-        """Return the column `flag`; no column without a promise."""
+        """Return the column `flag`; no column without a guarantee."""
         return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
@@ -328,7 +326,7 @@ class ModelCache:
             self.recent.drop(key)  # the reference would keep the model in memory
 
     def _load_blob(self, found: _ModelRead) -> Served:
-        preload()  # the background thread may be importing it already: a second import beside it would fail
+        preload()  # the background thread may be importing it already: a second import at the same time would fail
         model = found.model
         ranker, size = load_ranker(self._blobs.path(artifact_key(model)))
         curve, calibration = found.curve, _calibration_of(found)
@@ -409,31 +407,14 @@ def _contributions(served: Served, X: Floats) -> Floats | None:
         return None
 
 
-class Explained(TypedDict):
-    """A score as a sum."""
-
-    score: float
-    fpr: float | None
-    tpr: float | None
-    probability: NotRequired[float | None]
-    probability_low: NotRequired[float | None]
-    probability_high: NotRequired[float | None]
-    offset: float
-    contributions: dict[str, float]
-    method: str
-    exact: bool
-    errors: dict[str, float] | None
-
-
 def explain(
     served: Served,
     X: Floats,
     label: str | None = None,
     options: ProbabilityOptions = NOTHING,
     estimates: Estimates | None = None,
-) -> list[Explained]:
-    """Return for each row its score as a sum: `offset` and a contribution per feature, and the probabilities of
-    `options`.
+) -> list[Json]:
+    """Return for each row its score as a sum (`schemas.Explanation`), with the probabilities of `options`.
 
     For a model with several labels it is the score of one label. `estimates` is the result of `check_explained`.
     """
@@ -460,7 +441,7 @@ def explain(
             "score": float(scores[i]),
             "fpr": None if fprs is None else float(fprs[i]),
             "tpr": None if tprs is None else float(tprs[i]),
-            **{  # type: ignore[typeddict-item]
+            **{
                 name: None if column is None else float(column[i])
                 for name, column in probabilities.items()
             },
@@ -525,14 +506,16 @@ def structure(served: Served) -> dict[str, Any]:
 
 def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
-) -> Scores:
+) -> RowScores:
     """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))
 
 
-def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = False) -> Scores:
+def join_scores(
+    served: Served, blocks: Sequence[RowScores], *, with_ids: bool = False
+) -> RowScores:
     """Concatenate the scores of blocks of rows; without a block, the result has no rows."""
     import pyarrow as pa
 
@@ -545,10 +528,10 @@ def join_scores(served: Served, blocks: Sequence[Scores], *, with_ids: bool = Fa
     known = [each for each in reasons if each is not None]
     joined = Reasons.join(known) if known else None
     named = None if ids[0] is None else pa.concat_arrays(ids)
-    return Scores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
+    return RowScores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
 
 
-def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[Scores]:
+def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
     for batch in reader.batches(source):
         for X, ids in batch.identified(len(served.features.names)):
             yield served.score(X)._replace(ids=ids)

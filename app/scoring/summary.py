@@ -15,7 +15,8 @@ from app.platform.documents import ScoreHistogram
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Floats = npt.NDArray[np.float64]
+    from core.base.ranker import Floats
+
 
 N_FIRST = 50
 """Rows of a summary: those with the highest scores."""
@@ -24,17 +25,17 @@ MAX_COLUMNS = 150
 MAX_TEXT = 200
 """Characters of a text in them."""
 MAX_IGNORED = 100
-"""Names of ignored columns that are told."""
+"""Names of ignored columns that are returned."""
 MAX_BINS = 40
 
 _MAX_VALUES = 4096  # distinct values that are counted one by one
 _MAX_FINE = 20_000  # bins between the lowest and the highest score, while scores come
 _WIDTHS = (1, 2, 5, 10)
 _NO_FRACTION = re.compile(r"\.0+(?=Z?$)")  # of a second
-_LEAST = 1e-300  # a width that can be told from 0
+_LEAST = 1e-300  # a width that differs from 0
 
 
-class Histogram:
+class HistogramBuilder:
     """A histogram of scores that come in blocks, with equal bins whose width is 1, 2 or 5 times a power of ten.
 
     All counts are exact. While there are few distinct values, each value is counted. After that, bins with the width of

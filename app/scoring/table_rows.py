@@ -16,12 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
 from app.datasets.description import Format, refuse_clash, refuse_foreign
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_many_rows
-from app.ingest.fields import MAX_LIST_LENGTH, Names, Text, TextFields, Tokens, Whole
+from app.ingest.fields import (
+    MAX_LIST_LENGTH,
+    NamesField,
+    TextField,
+    TextFields,
+    TokensField,
+    WholeField,
+)
 from app.ingest.formats import (
     ARROW,
     ARROW_FILE,
@@ -46,18 +52,18 @@ if TYPE_CHECKING:
     from app.ingest.arrow import Claims
     from app.ingest.stream import Look
     from app.ingest.value_columns import MissingTokens
+    from core.base.ranker import Floats
 
 ID, IGNORE, KEEP, MISSING = "id", "ignore", "keep", "missing"
 FILE_NAME = "file_name"
 ALL = "*"
-"""Ignored, it stands for every column that is no feature."""
+"""In `ignore`: every column that is no feature."""
 
 TOP = "top"
 MAX_NAMES = 1_000
 MAX_FILE_NAME = 255
 MAX_TOP = 1_000_000
 """Most rows that a batch can keep as its best: they are held in memory."""
-Floats = npt.NDArray[np.float64]
 READ_AT_ONCE = (CSV, NDJSON, ARROW, ARROW_FILE)
 """The formats that are read where they arrive."""
 
@@ -69,25 +75,25 @@ _CELL_BYTES = 8
 class IdFields(TextFields):
     """The fields that describe rows, for every protocol."""
 
-    id: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
+    id: Annotated[str | None, TextField(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
         description="Field or column with the id of each row, which is returned with its score.",
         examples=["customer_id"],
     )
 
 
-class BesideFields(IdFields):
+class JsonRowFields(IdFields):
     """The fields that describe rows in JSON."""
 
-    ignore: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
+    ignore: Annotated[list[str] | None, NamesField(max_names=MAX_NAMES)] = Field(
         default=None,
         description="Fields or columns that are not features and should be ignored; `*`: all of them.",
         examples=["customer_id,left"],
     )
 
 
-class _MissingFields(BesideFields):
-    missing: Annotated[list[str] | None, Tokens()] = Field(
+class _MissingFields(JsonRowFields):
+    missing: Annotated[list[str] | None, TokensField()] = Field(
         default=None,
         description="For a table: strings that mean a missing value. An empty cell is always missing. Default: as "
         "in the training dataset.",
@@ -105,7 +111,7 @@ class RowFields(Dialect, _MissingFields):
 
 
 @dataclass(frozen=True)
-class FileName(Text):
+class FileName(TextField):
     """The name of a file, without its folder."""
 
     max_length: int = MAX_FILE_NAME
@@ -129,14 +135,14 @@ def tidy_name(given: str | None) -> str | None:
 class _BatchFields(TextFields):
     """The fields that only a batch has."""
 
-    model: Annotated[str | None, Text(max_length=MAX_LIST_LENGTH)] = Field(
+    model: Annotated[str | None, TextField(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
         description="The model, as id, name, name:version or name@alias. Only for rows sent with the request.",
     )
-    keep: Annotated[list[str] | None, Names(max_names=MAX_NAMES)] = Field(
+    keep: Annotated[list[str] | None, NamesField(max_names=MAX_NAMES)] = Field(
         default=None, description="Columns to copy to the result."
     )
-    top: Annotated[int | None, Whole(least=1, most=MAX_TOP)] = Field(
+    top: Annotated[int | None, WholeField(least=1, most=MAX_TOP)] = Field(
         default=None,
         description="Keep only this many rows: those with the highest scores, best first.",
     )
@@ -244,7 +250,7 @@ def bounds_of(settings: Settings, sent: int) -> Bounds:
 @dataclass(frozen=True)
 class FileBounds(Bounds):
     """Limits of a table in a file, which is read by block: columns, bytes once decompressed, as many cells as bytes,
-    rows, and bytes that are in memory at once beside those of the file.
+    rows, and bytes that are in memory at once besides those of the file.
     """
 
     held: int
@@ -435,7 +441,7 @@ def read_body(
     """
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
-    from app.ingest.stream import Upload, plain_bytes
+    from app.ingest.stream import TableBytes, plain_bytes
     from app.ingest.value_columns import MissingTokens
 
     refuse_for_workers(table)
@@ -448,10 +454,10 @@ def read_body(
         stream = plain if table.content_type == ARROW else stream_of(plain)
         claims = read_claims(stream)
         _check_claims(claims, max_rows, bounds)
-        source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns)
+        source = ArrowTable(TableBytes(stream, None, bounds.bytes), bounds.columns)
         source.notation = dialect.notation.or_point
         return reader, source
-    upload = Upload(body, table.content_encoding, bounds.bytes)
+    upload = TableBytes(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 
@@ -490,7 +496,7 @@ def read_file(
     """
     from app.ingest.arrow import MAX_MESSAGES, ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
-    from app.ingest.stream import Upload, map_file, plain_file
+    from app.ingest.stream import TableBytes, map_file, plain_file
     from app.ingest.value_columns import MissingTokens
 
     dialect = options.dialect_of(table_dialect)
@@ -501,7 +507,7 @@ def read_file(
         plain = plain_file(path, table.content_encoding, bounds.bytes, path.parent, look)
         whole = map_file(stack.enter_context(plain))
         stream = whole if table.content_type == ARROW else stream_of(whole)
-        source = ArrowTable(Upload(stream, None, bounds.bytes), bounds.columns, bounds.held)
+        source = ArrowTable(TableBytes(stream, None, bounds.bytes), bounds.columns, bounds.held)
         source.notation = dialect.notation.or_point
         # Each message costs a visit to every column, and a constant time.
         times = min(_TIMES_MESSAGES, bounds.columns // max(1, len(source.names)))
@@ -514,7 +520,7 @@ def read_file(
                 code="too_large",
             )
         return reader, source
-    upload = Upload(path, table.content_encoding, bounds.bytes, look=look)
+    upload = TableBytes(path, table.content_encoding, bounds.bytes, look=look)
     most = (bounds.columns, max_rows, None)
     return reader, streamed_source(upload, table.content_type, dialect, most, missing)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
 from app.models.service import artifact_key
 from app.platform.blobs import BlobStore
-from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature, StoredReasonEntry
+from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature
 from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -45,20 +45,16 @@ from app.scoring.batch import (
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
-    AverageRows,
-    AverageRowsFile,
     ReasonOptions,
     Reasons,
-    ReasonSources,
+    SourcesFile,
     as_arrow,
-    average_rows_of,
-    load_references,
     make_reasoner,
-    read_references,
-    write_references,
+    read_sources,
+    write_sources,
 )
 from app.scoring.service import FLAG, Served, rank
-from app.scoring.summary import MAX_IGNORED, N_FIRST, Histogram, first_rows
+from app.scoring.summary import MAX_IGNORED, N_FIRST, HistogramBuilder, first_rows
 from app.scoring.table_rows import ALL, ID, RowReader, TableOptions
 
 if TYPE_CHECKING:
@@ -78,12 +74,10 @@ _READ_AS_NUMBERS = ("boolean", "datetime")  # numbers in a dataset's own table, 
 
 
 class ReasonsFile(TypedDict):
-    """The reasons to compute: the options, the dictionary, and the average rows, or files of rows of them."""
+    """The options of the reasons to compute, and their sources."""
 
     options: Json
-    entries: Sequence[StoredReasonEntry]
-    average_rows: AverageRowsFile | None
-    references: Mapping[str, tuple[str, str]]
+    sources: SourcesFile
 
 
 class ScoringModel(TypedDict):
@@ -189,13 +183,8 @@ def _reasons(
                 "again"
             )
             raise Invalid(detail, code="no_reason_codes")
-    stored = model_repository.find_reference(session, model.id)
-    return {
-        "options": options,
-        "entries": [] if codes is None else codes.entries,
-        "average_rows": None if stored is None else average_rows_of(stored).write(workdir),
-        "references": write_references(read_references(session, model.id), workdir),
-    }
+    entries = [] if codes is None else codes.entries
+    return {"options": options, "sources": write_sources(session, model.id, entries, workdir)}
 
 
 def _table(
@@ -280,16 +269,16 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
         scorer = replace(served, reasoner=None) if deferred else served
-        told = ScoringProgress(callback, source, reasons_last=deferred)
+        progress = ScoringProgress(callback, source, reasons_last=deferred)
         if served.reasoner is not None:
-            served.reasoner.tick = told.tick
+            served.reasoner.tick = progress.tick
         if served.labels is None:
             held = fields if not deferred else _held_fields(served, fields)
             best = BestRows(options.top or N_FIRST, pa.schema(held))
-        histograms = [Histogram() for _ in served.labels or [SCORE]]
+        histograms = [HistogramBuilder() for _ in served.labels or [SCORE]]
         for batch in reader.batches(source):
-            told.begin(batch.size)
-            count = told.rows
+            progress.begin(batch.size)
+            count = progress.rows
             kept = [
                 write_as(column, form)
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
@@ -310,10 +299,10 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 best.add(row)
             if options.top is None:
                 writer.write(row)
-            told.end()
+            progress.end()
         first_table = None if best is None else best.table()
         if first_table is not None and deferred:
-            told.begin(first_table.num_rows, last=True)
+            progress.begin(first_table.num_rows, last=True)
             first_table = _add_reasons(first_table, served, fields)
         if first_table is not None and options.top is not None:
             for part in first_table.to_batches(max_chunksize=ROW_GROUP):
@@ -339,7 +328,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "file": RESULT_FILE,
         "sha256": sha256,
         "bytes": path.stat().st_size,
-        "rows": told.rows,
+        "rows": progress.rows,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
     }
@@ -356,21 +345,21 @@ class ScoringProgress:
     def __init__(self, callback: Callback, source: Source, *, reasons_last: bool) -> None:
         self._callback, self._source, self._parts = callback, source, 1 + reasons_last
         self.rows = 0
-        self._block, self._told, self._before = 0, 0, 0
+        self._block, self._done, self._before = 0, 0, 0
         self._last = False
 
     def begin(self, n_rows: int, *, last: bool = False) -> None:
         """Begin a block of rows; the `last` block has only the reasons of rows that are already scored."""
-        self._block, self._told, self._last = n_rows, 0, last
+        self._block, self._done, self._last = n_rows, 0, last
 
     def tick(self, n_rows: int) -> None:
         """Report that so many more rows of the block have reasons."""
-        self._told += n_rows
+        self._done += n_rows
         read, whole = self._source.progress()
         read += whole if self._last else 0
-        done = self._before + (read - self._before) * self._told // max(self._block, 1)
-        metrics = {"rows": self.rows + (0 if self._last else self._told)}
-        metrics |= {"rows with reasons": self._told} if self._last else {}
+        done = self._before + (read - self._before) * self._done // max(self._block, 1)
+        metrics = {"rows": self.rows + (0 if self._last else self._done)}
+        metrics |= {"rows with reasons": self._done} if self._last else {}
         self._callback(done, self._parts * whole, metrics)
 
     def end(self) -> None:
@@ -395,9 +384,9 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
     import pyarrow as pa
 
     assert served.reasoner is not None
-    told = served.reasoner.options.names
+    names = served.reasoner.options.names
     values = pa.field("values", pa.list_(pa.float64(), len(served.features.names)))
-    return [*(field for field in fields if field.name not in told), values]
+    return [*(field for field in fields if field.name not in names), values]
 
 
 def _held_values(blocks: Sequence[Floats]) -> pa.Array:
@@ -416,8 +405,8 @@ def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> 
     X = held.column(held.num_columns - 1).combine_chunks().flatten().to_numpy()
     X = np.ascontiguousarray(X.reshape(held.num_rows, len(served.features.names)))
     reasons = served.reasoner.of(X, held.column(SCORE).to_numpy())
-    told = dict(zip(served.reasoner.options.names, _reason_columns([reasons]), strict=True))
-    columns = [told[f.name] if f.name in told else held.column(f.name) for f in fields]
+    added = dict(zip(served.reasoner.options.names, _reason_columns([reasons]), strict=True))
+    columns = [added[f.name] if f.name in added else held.column(f.name) for f in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
@@ -502,13 +491,7 @@ def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
     )
     if (asked := model["reasons"]) is None:
         return served
-    rows = asked["average_rows"]
-    sources = ReasonSources(
-        None if rows is None else AverageRows.read(rows, workdir),
-        load_references(asked["references"], workdir),
-        None,
-        asked["entries"],
-    )
+    sources = read_sources(asked["sources"], workdir)
     types = [feature["type"] for feature in model["features"]]
     return replace(
         served,

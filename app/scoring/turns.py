@@ -17,7 +17,7 @@ from app.scoring import cost
 from app.scoring.answers import JSON
 from app.scoring.service import ModelCache, Served
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
@@ -53,10 +53,10 @@ async def run(
     context: Context,
     owner: str,
     seconds: float,
-    work: Callable[[], Found],
+    work: Callable[[], Result],
     *,
     inline: bool = False,
-) -> Found:
+) -> Result:
     """Run work that takes at most so many seconds. With `inline`, the quickest work runs in the event loop."""
     if inline and seconds <= cost.INLINE_SECONDS:
         return work()

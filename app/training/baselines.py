@@ -1,10 +1,10 @@
-"""Baselines (`baselines` over HTTP): simple benchmark models on the same splits, and whether the ranker beats them.
+"""Baselines (`baselines` over HTTP): simple models on the same splits, and whether the ranker beats them.
 
-A ranker that is no better than logistic regression is not worth its trouble, and a curve alone does not say so. But
+A ranker that is no better than logistic regression is not worth using, and a curve alone does not show it. But
 nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of
 those fits, or half a second if that is more; with `auto`, what is left of its budget, at most a tenth of it. Where all
-rows would take longer they learn from a sample, and the model says of how many rows. How long a baseline takes is
-measured on few rows, then on more.
+rows would take longer they are trained on a sample, and the model has the number of its rows. How long a
+baseline takes is measured on few rows, then on more.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.models.objectives import metric_of, window_of
 from app.platform.documents import (
-    BaselineArea,
-    Interval,
     Objective,
     Parameters,
     Validation,
+    document_of,
 )
-from app.training.bipartite import LEVEL, HeldOutRows, as_record, windows_of
+from app.training.bipartite import LEVEL, HeldOutRows, windows_of
 from app.training.records import (
     BaselineComparison,
     BaselineSpec,
@@ -38,7 +37,7 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.ranker import Floats
-    from core.metrics import Comparison, Difference, MetricComparison
+    from core.metrics import Comparison, Difference, MetricComparison, WindowComparison
     from core.metrics.functionals.base import Metric
 
 
@@ -70,7 +69,7 @@ def resolve(
 ) -> BaselineSpec:
     """Return which baselines a job fits, and why none where it did not ask for none.
 
-    `asked` is what the job says: True (on all rows, whatever it takes), False (none), or None.
+    `asked` is the field of the request: True (on all rows, whatever it takes), False (none), or None.
     """
     skipped = None
     if kind != "bipartite":
@@ -140,7 +139,7 @@ def next_rows(tries: Sequence[BaselineTry], of: int, n_scopes: int, left: float)
 def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[FinishedBaseline]:
     """Return those parts of a baseline that are compared: on the most rows on which every scope was fitted.
 
-    An empty list where there are none; then some part says why.
+    An empty list where there are none; then a part has the reason.
     """
     by_rows: dict[int | None, list[FinishedBaseline]] = {}
     for part in parts:
@@ -167,14 +166,13 @@ def compare_with(
 ) -> tuple[BaselineComparison, list[str]]:
     """Compare the chosen ranker with each baseline, on the held-out rows: areas and paired differences by window.
 
-    The second value says why there are no p-values, where there are none.
+    The second value has the reasons for missing p-values.
 
     A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 
-    The size of a list in the objective is a share. p-values are adjusted by Holm over all baselines and windows, and
-    the figure of the objective. The ranker beats a baseline if its area in the
-    objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
-    Without any baseline there is nothing to compare.
+    The size of a list in the objective is a fraction. p-values are adjusted with Holm's method over all baselines and
+    windows, and the metric of the objective. The ranker beats a baseline if its area in the objective's window, or the
+    metric that the objective names, is greater, with an adjusted p-value below 1 - level.
     """
     from core.metrics.estimates import adjust_present
 
@@ -197,31 +195,19 @@ def compare_with(
     whole = adjust_present([each.p_value for window in against for each in window])
     adjusted = [whole[at : at + len(scores)] for at in range(0, len(whole), len(scores))]
     decided_on = len(windows) if metrics else windows.index(window_of(objective))
-    comparison["windows"] = [
+    pairs_of_each = zip(against, adjusted, strict=True)
+    windows_compared: list[Any] = [
         {
             "fpr_min": window.fpr_min,
             "fpr_max": window.fpr_max,
-            "chosen": as_record(window.values[0]),
-            "baselines": [
-                _area_of(as_record(area), difference, p)
-                for area, difference, p in zip(window.values[1:], pairs, ps, strict=True)
-            ],
+            **_compared_by(window, *next(pairs_of_each)),
         }
-        for window, pairs, ps in zip(compared.windows, against, adjusted, strict=False)
+        for window in compared.windows
     ]
-    comparison["windows"] += [
-        {
-            "metric": each.metric.name,
-            "chosen": as_record(each.values[0]),
-            "baselines": [
-                _area_of(as_record(value), difference, p)
-                for value, difference, p in zip(
-                    each.values[1:], against[-1], adjusted[-1], strict=True
-                )
-            ],
-        }
-        for each in metrics
+    metrics_compared: list[Any] = [
+        {"metric": each.metric.name, **_compared_by(each, *next(pairs_of_each))} for each in metrics
     ]
+    comparison["windows"] = windows_compared + metrics_compared
     comparison["beats"] = all(
         each.value > 0.0 and p is not None and p < 1.0 - LEVEL
         for each, p in zip(against[decided_on], adjusted[decided_on], strict=True)
@@ -230,17 +216,26 @@ def compare_with(
     return comparison, [*compared.warnings, *missing]
 
 
-def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> BaselineArea:
+def _compared_by(
+    found: WindowComparison | MetricComparison,
+    pairs: Sequence[Difference],
+    adjusted: Sequence[float | None],
+) -> Any:
+    """Return the value of the chosen ranker, and those of the baselines with the differences."""
+    ends = ("value", "low", "high", "p_value")
     return {
-        "algorithm": difference.second,
-        "area": area,
-        "difference": {
-            "value": difference.value,
-            "low": difference.low,
-            "high": difference.high,
-            "p_value": difference.p_value,
-            "adjusted_p_value": adjusted,
-        },
+        "chosen": document_of(found.values[0]),
+        "baselines": [
+            {
+                "algorithm": pair.second,
+                "area": document_of(area),
+                "difference": {
+                    **{name: getattr(pair, name) for name in ends},
+                    "adjusted_p_value": p_value,
+                },
+            }
+            for area, pair, p_value in zip(found.values[1:], pairs, adjusted, strict=True)
+        ],
     }
 
 
@@ -251,74 +246,46 @@ def _compare(
     names: list[str],
     folder: Path | None,
 ) -> Comparison:
-    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
     if folder is not None:
         from core.metrics.runs import compare_stored
 
         return compare_stored(
-            y == 1,
+            held_out.y == 1,
             scores,
             windows,
             folder=folder,
             level=LEVEL,
-            sample_weight=weight,
+            sample_weight=held_out.weight,
             names=names,
             adjust="none",
         )
-    if folds is None:
-        return metrics.compare(
-            y,
-            scores,
-            windows,
-            level=LEVEL,
-            sample_weight=weight,
-            group=group,
-            names=names,
-            adjust="none",
-        )
+    how = _how_compared(held_out, names)
+    if (folds := held_out.folds) is None:
+        return metrics.compare(held_out.y, scores, windows, **how)
     return metrics.cross_validated_compare(
-        y,
-        scores,
-        folds.fold,
-        windows,
-        repeat=folds.repeat,
-        row=folds.row,
-        level=LEVEL,
-        sample_weight=weight,
-        group=group,
-        names=names,
-        adjust="none",
+        held_out.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **how
     )
 
 
 def _compare_metrics(
     held_out: HeldOutRows, scores: Sequence[Floats], metric: Metric | None, names: list[str]
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison by one figure; nothing without one."""
+    """Return the comparison by one metric; nothing without one."""
     if metric is None:
         return ()
-    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
-    if folds is None:
-        return metrics.compare_metrics(
-            y,
-            scores,
-            [metric],
-            level=LEVEL,
-            sample_weight=weight,
-            group=group,
-            names=names,
-            adjust="none",
-        )
+    how = _how_compared(held_out, names)
+    if (folds := held_out.folds) is None:
+        return metrics.compare_metrics(held_out.y, scores, [metric], **how)
     return metrics.cross_validated_compare_metrics(
-        y,
-        scores,
-        folds.fold,
-        [metric],
-        repeat=folds.repeat,
-        row=folds.row,
-        level=LEVEL,
-        sample_weight=weight,
-        group=group,
-        names=names,
-        adjust="none",
+        held_out.y, scores, folds.fold, [metric], repeat=folds.repeat, row=folds.row, **how
     )
+
+
+def _how_compared(held_out: HeldOutRows, names: list[str]) -> dict[str, Any]:
+    return {
+        "level": LEVEL,
+        "sample_weight": held_out.weight,
+        "group": held_out.group,
+        "names": names,
+        "adjust": "none",
+    }

@@ -1,4 +1,4 @@
-"""Rows with a label of two values: their splits, and their figures by the ROC curve and its areas."""
+"""Rows with a label of two values: their splits, and their metrics by the ROC curve and its areas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from app.datasets.matrices import (
 from app.models import margins
 from app.models.curves import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
 from app.models.objectives import value_of, window_of
-from app.platform import documents
 from app.platform.documents import (
     Feature,
     MarginsRecord,
@@ -31,6 +30,7 @@ from app.platform.documents import (
     PartialAuc,
     TableFile,
     Validation,
+    interval_of,
 )
 from app.platform.errors import Invalid
 from app.training import lists, search
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from core.base.checkpoint import SharedRanker
     from core.base.columns import ColumnSource, ColumnTable
     from core.base.ranker import Callback, Floats, Ranker
-    from core.metrics import Interval, Summary
+    from core.metrics import Summary
     from core.metrics.runs import StoredGroups
 
 CODES_FOLDER = "codes"
@@ -125,13 +125,13 @@ class BipartiteTable:
                 other = payload["validation_table"]
                 assert other is not None
                 path, own = Path(other["path"]), _columns(other, names, None)
-                judge = (
+                evaluated = (
                     _store(payload, path, own, on_read)
                     if isinstance(table, StoredTable)
                     else read_table(path, own)
                 )
-                check_classes(judge.y, "the validation dataset")
-                self.served = self._split_data(table, judge.coded_as(table))
+                check_classes(evaluated.y, "the validation dataset")
+                self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])
                 self.served = self._split_data(table, None)
@@ -196,11 +196,11 @@ class BipartiteTable:
             n_held_out = len(validation.X)
         if not n_held_out or not self._may_repeat:
             return 0, n_held_out
-        learnt = hash_rows(self.served.train)
+        trained = hash_rows(self.served.train)
         if validation is not None:
-            pairs = [(hash_rows(validation), learnt)]
+            pairs = [(hash_rows(validation), trained)]
         else:
-            pairs = [(learnt[part.test], learnt[part.train]) for part in self._folds]
+            pairs = [(trained[part.test], trained[part.train]) for part in self._folds]
         return sum(int(np.isin(*pair).sum()) for pair in pairs), n_held_out
 
     def _split_data(
@@ -346,7 +346,7 @@ class BipartiteSplitData(SplitData):
             table = self._table_of(part)
             summary = _summarise(table, scores, windows_of(objective))
             measured = None
-            # Pairs of rows of different queries were not learnt from.
+            # Pairs of rows of different queries were not trained on.
             if part == "train" and table.query is None:
                 measured = margins.measure(ranker, self._features, table, summary.groups, workdir)
             curve = None
@@ -386,7 +386,7 @@ class BipartiteSplitData(SplitData):
         return {part: scores[workdir / scores_file(part)] for part in tables}
 
     def missing(self) -> list[tuple[bool, bool]]:
-        if self._missing is None:  # the scores of all rows tell it at once
+        if self._missing is None:  # the scores of all rows show it at once
             return super().missing()
         any_missing, all_missing = self._missing
         return list(zip(any_missing.tolist(), all_missing.tolist(), strict=True))
@@ -416,7 +416,7 @@ def _add_missing(known: Missing | None, block: Table) -> Missing:
 
 
 def in_files(table: Table | None) -> StoredTable | None:
-    """Return the table if its figures are computed in files; None if they are in memory.
+    """Return the table if its metrics are computed in files; None if they are in memory.
 
     Rows of groups are counted together, which needs all of them at once.
     """
@@ -435,7 +435,7 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
-    """Return curve, areas and counts of a part: the figures of all its rows, and the curve as it is stored."""
+    """Return curve, areas and counts of a part: the metrics of all its rows, and the curve as it is stored."""
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
@@ -468,8 +468,8 @@ def _read(
         per_cell += BYTES_PER_CELL_OF_FOLDS
     n_features = len(columns.features)
     needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
-    if (judge := payload.get("validation_table")) is not None:
-        needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
+    if (evaluated := payload.get("validation_table")) is not None:
+        needed += pq.read_metadata(evaluated["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
     bytes_told = f"in memory it would take about {needed:,} bytes, but the job's limit is {limit:,}"
@@ -518,15 +518,10 @@ def windows_of(objective: Objective) -> list[tuple[float, float]]:
     return windows
 
 
-def as_record(interval: Interval) -> documents.Interval:
-    """Return an interval as it is stored."""
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
-
-
 def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
-    """Return the figures of a part; `curve` is the file of its curve."""
+    """Return the metrics of a part; `curve` is the file of its curve."""
     return {
-        "auc": as_record(summary.auc),
+        "auc": interval_of(summary.auc),
         "level": summary.level,
         "positives": summary.positives,
         "negatives": summary.negatives,
@@ -544,6 +539,6 @@ def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | No
 def partial_aucs_of(summary: Summary) -> list[PartialAuc]:
     """Return the partial AUCs, window by window."""
     return [
-        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **as_record(area.interval)}
+        {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **interval_of(area.interval)}
         for area in summary.partial_aucs
     ]

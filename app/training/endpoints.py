@@ -37,7 +37,6 @@ from app.training.schemas import (
     Leaderboard,
     OutOfFold,
     baselines_of,
-    leaderboard_of,
 )
 
 router = APIRouter(prefix="/v1/algorithms", tags=["algorithms"], route_class=GuardedRoute)
@@ -228,4 +227,5 @@ def read_leaderboard(*, ref: str, context: ContextDep, caller: CallerDep) -> Lea
     """Return all candidates that `auto` tried, and the members of the ensemble. Returns 404 for a model of any other
     algorithm.
     """
-    return leaderboard_of(*context.db.reading(service.read_leaderboard, caller.owner, ref))
+    _, found = context.db.reading(service.read_leaderboard, caller.owner, ref)
+    return Leaderboard.model_validate(found)

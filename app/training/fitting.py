@@ -62,7 +62,7 @@ from app.training.records import (
     FitPart,
     ImportanceRecord,
     Outcome,
-    Part,
+    PlanPart,
     ReferenceRecord,
     ServedOutcome,
     ShardFile,
@@ -235,7 +235,7 @@ class FitContext:
             "(`python -m workers.compile` compiles beforehand)"
         ]
 
-    def run(self, part: Part, folder: Path, progress: FitProgress) -> Outcome:
+    def run(self, part: PlanPart, folder: Path, progress: FitProgress) -> Outcome:
         """Run one part, and report it.
 
         Returns its result, with the files that it has put into the folder, by name.

@@ -1,7 +1,7 @@
-"""Samples and importances: what is stored with a model, so that it can be asked what it has learnt.
+"""Samples and importances: the data that are stored with a model to interpret it.
 
 Sampled rows are people's data: they are deleted with the dataset that they came from. There is one definition of
-importance per kind of ranker, and an answer names it: figures of two methods cannot be compared.
+importance per kind of ranker, and an answer names it: values of two methods cannot be compared.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def seconds_a_row(work: Callable[[Table], object], table: Table) -> float:
 def predict_seconds(
     ranker: Ranker, train: Table, draw_both_classes: Callable[[int], tuple[str, Table] | None]
 ) -> float:
-    """Return the seconds that `measure` will take, as a few rows foretell."""
+    """Return the seconds that `measure` will take, predicted from a few rows."""
     if hasattr(ranker, "feature_importances_"):
         return 0.0
     if _parts(ranker, train.take(np.arange(1))) is not None:

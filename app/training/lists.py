@@ -1,10 +1,10 @@
-"""Lists and grades: figures within queries, figures of grades, and the splits of graded rows.
+"""Lists and grades: metrics within queries, metrics of grades, and the splits of graded rows.
 
-Where a dataset has queries, a ranker learns from pairs of rows of one query, and is judged query by query: a figure is
-computed in each query, and its mean over the queries reported. Queries of rows that all have the same label say
-nothing, and are left out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
+If a dataset has queries, a ranker is trained on pairs of rows of one query, and evaluated query by query: a metric is
+computed in each query, and its mean over the queries is reported. Queries whose rows all have the same label are left
+out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
 
-Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the figures are
+Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the metrics are
 those of `core.metrics.grades`: pairs of different grades in order.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,14 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models.objectives import list_metric_of
-from app.platform.documents import GradedOrder, ListMetrics, Objective, TableFile
+from app.platform.documents import (
+    GradedOrder,
+    ListMetrics,
+    Objective,
+    TableFile,
+    document_of,
+    interval_of,
+)
 from app.platform.documents import ListMetric as ListMetricRecord
 from app.platform.errors import Invalid
 from app.training.interpretation import score
@@ -29,27 +36,24 @@ from app.training.records import GradedMetrics, TrainPayload
 from app.training.splits import (
     InnerSplits,
     SplitData,
-    check_fraction,
     check_one_split,
-    cut,
     divide,
-    hash_units,
+    hold_out_units,
 )
 from core import metrics as core_metrics
 from core import selection
 
 if TYPE_CHECKING:
     from core.base.ranker import Callback, Floats, Ranker
-    from core.metrics import Interval
 
 LEVEL = 0.95
 """Confidence level of intervals."""
 
 METRICS = ("auc", "ndcg", "ndcg@5", "ndcg@10", "map", "mrr")
-"""Figures of lists that every model and every evaluation reports."""
+"""Metrics of lists that every model and every evaluation reports."""
 
 MIN_QUERIES = 2
-"""Queries with rows of different labels that a part needs, to be judged by: an interval needs two."""
+"""Queries with rows of different labels that a part needs, for its metrics: an interval needs two."""
 
 Labels = npt.NDArray[np.int8]
 
@@ -63,7 +67,7 @@ def value_of(
     *,
     graded: bool,
 ) -> float:
-    """Return the mean over the queries of the figure that the objective names; without queries, of one list."""
+    """Return the mean over the queries of the metric that the objective names; without queries, of one list."""
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
     (found,) = core_metrics.measure_lists(
         y, scores, lists, [list_metric_of(objective)], graded=graded, sample_weight=weight
@@ -81,7 +85,7 @@ def measure(
     objective: Objective | None = None,
     level: float = LEVEL,
 ) -> ListMetrics | None:
-    """Return the figures of lists, that of the objective among them; None without queries, or with too few of them."""
+    """Return the metrics of lists, that of the objective among them; None without queries, or with too few of them."""
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
     names = list(METRICS)
@@ -95,9 +99,7 @@ def measure(
     records: list[ListMetricRecord] = [
         {
             "metric": each.metric.name,
-            "value": each.interval.value,
-            "low": each.interval.low,
-            "high": each.interval.high,
+            **interval_of(each.interval),
             "queries": each.queries,
             "skipped": each.skipped,
             "effective_queries": float(each.effective_queries),
@@ -108,21 +110,16 @@ def measure(
 
 
 def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
-    """Return the figures of graded rows that are one list."""
+    """Return the metrics of graded rows that are one list."""
     found = core_metrics.measure_graded(
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
     return {
-        "c_index": as_record(found.c_index),
-        "mean_auc": as_record(found.mean_auc),
-        "volume": None if found.volume is None else as_record(found.volume),
-        "pairwise": [list(row) for row in found.pairwise],
+        "c_index": interval_of(found.c_index),
+        "mean_auc": interval_of(found.mean_auc),
+        "volume": document_of(found.volume),
+        "pairwise": document_of(found.pairwise),
     }
-
-
-def as_record(interval: Interval) -> Any:
-    """Return an interval as it is stored."""
-    return {"value": interval.value, "low": interval.low, "high": interval.high}
 
 
 def count_informative(y: Labels, query: Hashes, weight: Floats | None) -> int:
@@ -194,8 +191,8 @@ class GradedSplitData(SplitData):
                 self.train, self.validation = _divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                judge = read_graded(payload["validation_table"], names)
-                self.validation = judge.coded_as(whole)
+                evaluated = read_graded(payload["validation_table"], names)
+                self.validation = evaluated.coded_as(whole)
             case method:
                 raise Invalid(
                     f"validation.method must be holdout, dataset or none with grades, got {method!r}",
@@ -258,7 +255,7 @@ class GradedSplitData(SplitData):
 def measure_graded_rows(
     table: Table, scores: Floats, level: float, objective: Objective | None = None
 ) -> GradedMetrics:
-    """Return the figures of graded rows: within queries, or without queries of all rows as one list."""
+    """Return the metrics of graded rows: within queries, or without queries of all rows as one list."""
     y = table.y if table.weight is None else table.y[table.weight > 0]
     grades, counts = np.unique(y, return_counts=True)
     lists = measure(
@@ -283,8 +280,4 @@ def measure_graded_rows(
 
 
 def _divide(table: Table, fraction: float, seed: int) -> tuple[Table, Table]:
-    check_fraction(fraction)
-    hashes = hash_units(table, seed)
-    units, counts = np.unique(hashes, return_counts=True)  # a random order
-    held_out = np.isin(hashes, units[: cut(counts, fraction)])
-    return divide(table, np.flatnonzero(~held_out), np.flatnonzero(held_out))
+    return divide(table, *hold_out_units(table, fraction, seed))

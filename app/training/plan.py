@@ -58,7 +58,7 @@ from app.training.records import (
     InnerSplitsRecord,
     Outcome,
     PackedParts,
-    Part,
+    PlanPart,
     ShardFile,
     ShardPart,
     TrainSpec,
@@ -82,7 +82,7 @@ MIN_PIECES = 8
 """Pieces of a shard: it prepares the table once more, which takes about as long as one piece."""
 
 SHARDS_FRACTION = 0.9
-"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and judge them."""
+"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and evaluate them."""
 
 Scope = Fold | None
 """A fold, or None for what is served."""
@@ -96,7 +96,7 @@ FINISHING_SECONDS = 0.5
 """Seconds from the last fit to the end of the job on any table: average rows, files, the transaction."""
 
 FINISHING_MICROSECONDS = 2.0
-"""Microseconds more for each row of the table: figures, curve, calibration, comparison."""
+"""Microseconds more for each row of the table: metrics, curve, calibration, comparison."""
 
 MAX_FINISHING_FRACTION = 0.25
 """Fraction of a budget that is reserved for these steps, at most."""
@@ -105,7 +105,7 @@ MIN_CHILD_JOBS = 10
 """Child jobs of the smallest job that fans out."""
 
 
-def scope_of(part: Part) -> Scope:
+def scope_of(part: PlanPart) -> Scope:
     """Return the scope of a part."""
     scope = part["scope"]
     return None if scope is None else (scope[0], scope[1])
@@ -122,7 +122,7 @@ def trials_for_served(finished: Sequence[Finished]) -> list[FinishedTrial]:
     return [each for each in finished if is_trial(each) and scope_of(each["spec"]) is SERVED]
 
 
-class Rows(Protocol):
+class PlanRows(Protocol):
     """What planners may ask about the rows; only `auto` does."""
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
@@ -135,7 +135,7 @@ class Rows(Protocol):
         """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, those that only judge included."""
+        """Return the number of rows of the job, including those that are only for validation."""
 
 
 class Plan:
@@ -147,7 +147,7 @@ class Plan:
     def __init__(
         self,
         spec: TrainSpec,
-        rows: Rows,
+        rows: PlanRows,
         ends: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         self._spec = spec
@@ -159,13 +159,13 @@ class Plan:
         self._chosen: dict[Scope, Chosen] = {}
         self._tried: dict[tuple[int, int], TrialResult] = {}
 
-    def next(self, finished: Sequence[Finished], least_pieces: float = math.inf) -> list[Part]:
+    def next(self, finished: Sequence[Finished], least_pieces: float = math.inf) -> list[PlanPart]:
         """Return the parts of the next stage; an empty list when all is done.
 
         `finished` has all parts so far, in order. A fit that is alone in its stage is divided into shards of at least
         `least_pieces` pieces.
         """
-        parts: list[Part] = []
+        parts: list[PlanPart] = []
         done = _by_scope(finished)
         for scope in self._scopes:
             parts += self._next_of(scope, done[scope], math.inf if self.folds else least_pieces)
@@ -179,7 +179,7 @@ class Plan:
 
     def _next_of(
         self, scope: Scope, done: Sequence[Finished], least_pieces: float
-    ) -> Sequence[Part]:
+    ) -> Sequence[PlanPart]:
         if any(is_fit(each) for each in done):
             return []
         step = self._choose(scope, done)
@@ -193,7 +193,7 @@ class Plan:
 
     def _parts_of_chosen(
         self, chosen: Chosen, scope: Scope, done: Sequence[Finished], least_pieces: float
-    ) -> Sequence[Part]:
+    ) -> Sequence[PlanPart]:
         """Return the fit of what was chosen, or the shards that it is divided into."""
         members = [cast(Member, asdict(member)) for member in chosen.members]
         fit = FitPart(what=FIT, scope=_stored(scope), members=members)
@@ -274,7 +274,7 @@ class Plan:
             self._tried[number] = _tried(each)
         return self._tried[number]
 
-    def _next_baselines(self, finished: Sequence[Finished]) -> list[Part]:
+    def _next_baselines(self, finished: Sequence[Finished]) -> list[PlanPart]:
         """Return the next fits of baselines: one after the other, each on more rows, as far as their time goes."""
         baselines = self._spec.get("baselines")
         if baselines is None or not (names := baselines["algorithms"]):
@@ -360,7 +360,7 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
 
 def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
     result, asked = finished["result"], finished["spec"].get("rows") or of
-    is_all = result.get("rows", asked) < asked  # all that there was room for
+    is_all = result.get("rows", asked) < asked  # as many as fit the limits
     return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
 
 
@@ -369,7 +369,7 @@ def seconds_of(done: Sequence[Finished]) -> float:
     return float(sum(each["result"]["elapsed"] for each in done if is_trial(each)))
 
 
-def fraction_of(parts: Sequence[Part]) -> float:
+def fraction_of(parts: Sequence[PlanPart]) -> float:
     """Return the fraction of the remaining work that a stage counts as.
 
     A stage of trials is half of it, for what comes after is not known yet; but little of it where trials are limited in
@@ -459,13 +459,13 @@ def _tried(finished: FinishedTrial) -> selection.TrialResult:
 def fits_a_part(cells: int, fan_out_cells: int) -> int:
     """Return how many fits on a table of `cells` cells go into one child job.
 
-    A child job costs about a tenth of a second beside its fits: it is claimed, reads the table, and publishes its
+    A child job costs about a tenth of a second besides its fits: it is claimed, reads the table, and publishes its
     results.
     """
     return max(1, fan_out_cells // MIN_CHILD_JOBS // max(cells, 1))
 
 
-def pack(fits: Sequence[Part], size: int) -> list[PackedParts]:
+def pack(fits: Sequence[PlanPart], size: int) -> list[PackedParts]:
     """Return the specifications of child jobs of `size` fits each, in the order of the plan."""
     return [{"fits": list(fits[start : start + size])} for start in range(0, len(fits), size)]
 
@@ -486,12 +486,12 @@ def unpack(children: Sequence[Mapping[str, Any]]) -> list[Finished]:
     return finished
 
 
-def as_finished(stage: int, number: int, spec: Part, result: Outcome) -> Finished:
+def as_finished(stage: int, number: int, spec: PlanPart, result: Outcome) -> Finished:
     """Return a part that is done; its outcome is of its kind."""
     return cast(Finished, {"stage": stage, "part": number, "spec": spec, "result": result})
 
 
-def _results_of(child: Mapping[str, Any]) -> Iterator[tuple[Part, Outcome]]:
+def _results_of(child: Mapping[str, Any]) -> Iterator[tuple[PlanPart, Outcome]]:
     """Yield the fits of a child job, each with its result; of a child job that was left out, that each was."""
     if child["result"] is None:
         yield from ((spec, leave_out(spec)) for spec in child["spec"]["fits"])

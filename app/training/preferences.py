@@ -1,11 +1,11 @@
-"""Items and their pairs: their splits, and their figure, the weighted fraction of pairs put in order.
+"""Items and their pairs: their splits, and their metric, the weighted fraction of pairs put in order.
 
-**Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
-learnt from: *by items*, a fraction s of the items is held out; pairs of two held-out items judge, pairs of two other
-items teach, and mixed pairs do neither. So about (1 - s)² of the pairs teach and s² judge. Where the items are so few
-that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same two
-items, in either direction, stay together, and the figure is then about new comparisons between known items; the model
-says so in a warning. Either way the split goes by a hash: of the group, else of the features, so that equal items stay
+**Split.** A pair is about both of its items, so it is held out only if neither item was trained on: *by items*, a
+fraction s of the items is held out; pairs of two held-out items are for validation, pairs of two other items are for
+training, and mixed pairs are not used. So about (1 - s)² of the pairs are for training and s² for validation. If there
+are so few items that a part would have fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same
+two items, in either direction, stay together, and the metric is then about new comparisons between known items; a
+warning of the model explains this. The split is by a hash: of the group, or of the features, so that equal items stay
 together, and the split does not depend on any order.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,8 @@ import numpy.typing as npt
 from app.datasets.matrices import Columns, Table, read_table
 from app.ingest.rows import Hashes, mix
 from app.models import margins
-from app.platform.documents import MarginsRecord, Objective, TableFile
+from app.platform.documents import MarginsRecord, Objective, TableFile, interval_of
 from app.platform.errors import Invalid
-from app.training.bipartite import as_record
 from app.training.interpretation import draw, score
 from app.training.records import PairCounts, PairMetrics, TrainPayload
 from app.training.splits import (
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MIN_PAIRS = 30
-"""Pairs that each part needs for a split by items: fewer say little, and their interval less."""
+"""Pairs that each part needs for a split by items: the intervals of fewer are very wide."""
 MIN_PAIRS_BY_PAIRS = 2
 """Pairs that each part needs for a split by pairs."""
 
@@ -60,15 +59,15 @@ class PairLearner(Protocol):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class ItemPairs:
     """Item numbers (better, worse), int64 of shape (pairs, 2), and float64 weights where there are any."""
 
     rows: npt.NDArray[np.int64]
     weight: Floats | None
 
-    def take(self, which: npt.NDArray[np.bool_]) -> Pairs:
+    def take(self, which: npt.NDArray[np.bool_]) -> ItemPairs:
         """Return the pairs that a bool array of shape (pairs,) marks, in their order."""
-        return Pairs(self.rows[which], None if self.weight is None else self.weight[which])
+        return ItemPairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
 class PreferenceSplitData(SplitData):
@@ -80,7 +79,7 @@ class PreferenceSplitData(SplitData):
         self._features = payload["table"]["features"]
         self._table, self.train = read_items(payload["table"], names)
         self._held_out_table = self._table
-        self.validation: Pairs | None = None
+        self.validation: ItemPairs | None = None
         if validation["method"] == "dataset":
             assert payload["validation_table"] is not None
             self._held_out_table, self.validation = read_items(payload["validation_table"], names)
@@ -180,7 +179,7 @@ class PreferenceSplitData(SplitData):
         self.notes, self.train, self.validation = notes, train, validation
 
     def _learn_categories(self) -> None:
-        """Keep only the categories of items that are learnt from."""
+        """Keep only the categories of items that are trained on."""
         is_same = self._held_out_table is self._table
         self._table = self._table.known_to(np.unique(self.train.rows))
         self._held_out_table = (
@@ -188,7 +187,7 @@ class PreferenceSplitData(SplitData):
         )
 
 
-def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
+def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> Invalid:
     return Invalid(
         f"a split by {by} must leave at least {least} pairs in each part, got {len(train.rows)} for "
         f"training and {len(validation.rows)} for validation",
@@ -196,7 +195,7 @@ def _too_few(by: str, train: Pairs, validation: Pairs, least: int) -> Invalid:
     )
 
 
-def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
     """Return a bool array of shape (pairs, 2): whether each end of a pair is a held-out item."""
     occur = hashes[np.unique(pairs.rows)]
     units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
@@ -205,7 +204,7 @@ def _hold_out_items(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
     return ends
 
 
-def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArray[np.bool_]:
+def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
     """Return a bool per pair: whether it is held out. Pairs of the same two units stay together."""
     both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
     units, counts = np.unique(both, return_counts=True)
@@ -213,7 +212,7 @@ def _hold_out_pairs(hashes: Hashes, pairs: Pairs, fraction: float) -> npt.NDArra
     return chosen
 
 
-def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
+def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, ItemPairs]:
     """Return the items, and the pairs of weight above 0, read from their files."""
     import pyarrow.parquet as pq
 
@@ -225,13 +224,13 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, Pairs]:
         weight = listed.column("weight").to_numpy()
         present = weight > 0
         rows, weight = rows[present], weight[present]
-    return items, Pairs(rows, weight)
+    return items, ItemPairs(rows, weight)
 
 
-def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> PairMetrics:
+def _metrics(scores: Floats, pairs: ItemPairs, measured: MarginsRecord | None) -> PairMetrics:
     summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
-        **as_record(summary.order),
+        **interval_of(summary.order),
         "level": summary.level,
         **pair_counts(summary),
         "margins": measured,
@@ -239,12 +238,5 @@ def _metrics(scores: Floats, pairs: Pairs, measured: MarginsRecord | None) -> Pa
 
 
 def pair_counts(summary: PairSummary) -> PairCounts:
-    """Return what is reported of pairs beside the fraction in order."""
-    return {
-        "misrank_fraction": summary.misrank_fraction,
-        "ties": summary.ties,
-        "pairs": summary.pairs,
-        "items": summary.items,
-        "weight": summary.weight,
-        "effective_pairs": summary.effective_pairs,
-    }
+    """Return what is reported of pairs besides the fraction in order."""
+    return cast(PairCounts, {name: getattr(summary, name) for name in PairCounts.__required_keys__})

@@ -24,7 +24,7 @@ from app.training.records import (
     BaselineOutcome,
     FinishedTrial,
     Outcome,
-    Part,
+    PlanPart,
     TrainSpec,
     TrialOutcome,
     TrialPart,
@@ -140,7 +140,7 @@ class Leaderboard:
         self.n_trials = known.get("trials_done") or 0
         self.n_known = 0
 
-    def add(self, part: Part, result: Outcome, trial: int | None = None) -> None:
+    def add(self, part: PlanPart, result: Outcome, trial: int | None = None) -> None:
         """Add a part that is done; `trial` is its number among the trials, the next one by default."""
         self.n_known += 1
         if part["what"] == FIT:
@@ -255,7 +255,9 @@ class Reporter:
         self._n_trials = trials_of(spec, 1 + len(folds_of(spec["validation"])))
         self._n_begun = 0
 
-    def begin(self, part: Part, fraction: float, callback: Callback | None = None) -> FitProgress:
+    def begin(
+        self, part: PlanPart, fraction: float, callback: Callback | None = None
+    ) -> FitProgress:
         """Begin a part that is a fraction of the whole job; `callback` takes the place of `send`."""
         with self.lock:
             return FitProgress(self, part, fraction, self._what_runs(part), callback or self.send)
@@ -281,11 +283,11 @@ class Reporter:
         with self.lock:
             self._callback(0, 0, Report({}, {**self._state, "detail": detail}, self.fraction))
 
-    def may_leave_out(self, part: Part) -> bool:
+    def may_leave_out(self, part: PlanPart) -> bool:
         """Return True if the job is to end early, and can do without this part."""
         return self.ended and self.can_do_without(part)
 
-    def can_do_without(self, part: Part) -> bool:
+    def can_do_without(self, part: PlanPart) -> bool:
         """Return True if there is something to keep in the place of this part."""
         if part["what"] == TRIAL:
             return self.board.is_ready(part["scope"])
@@ -310,7 +312,7 @@ class Reporter:
             "candidate"
         ]
 
-    def _what_runs(self, part: Part) -> RunningPart:
+    def _what_runs(self, part: PlanPart) -> RunningPart:
         scope = part["scope"]
         running: RunningPart = {
             "fold": None if scope is None else scope[1] + 1,
@@ -343,7 +345,7 @@ class FitProgress:
     def __init__(
         self,
         reporter: Reporter,
-        part: Part,
+        part: PlanPart,
         fraction: float,
         running: RunningPart,
         callback: Callback,
@@ -411,7 +413,7 @@ class FitProgress:
             self._reporter.fraction = min(self._reporter.fraction + self._fraction * more, 1.0)
 
 
-def _stop_of(part: Part, spec: TrainSpec) -> type[BaseException] | None:
+def _stop_of(part: PlanPart, spec: TrainSpec) -> type[BaseException] | None:
     """Return what stops the only fit of a job and keeps what it has; None where nothing does."""
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
@@ -421,7 +423,7 @@ def _stop_of(part: Part, spec: TrainSpec) -> type[BaseException] | None:
     return StopFit if ALGORITHMS[member["algorithm"]].keeps_when_stopped else None
 
 
-def leave_out(part: Part) -> TrialOutcome | BaselineOutcome:
+def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
     """Return the result of a trial or a baseline that was left out because its job ended early."""
     why = "the search was stopped early on request"
     if part["what"] != TRIAL:

@@ -1,4 +1,4 @@
-"""What a training job hands from step to step, key by key: specification, payload, parts, their results, the end.
+"""The documents that a training job passes from step to step: specification, payload, parts, their results, the end.
 
 All of it is JSON, for it is stored in a job's row or goes through a pipe to the process that fits. Keys that are stored
 stay as they are: old rows must read. `NotRequired` marks what only some kinds or versions have.
@@ -44,7 +44,7 @@ TRIAL: Final = "tryout"
 SHARD: Final = "share"
 FIT: Final = "fit"
 BASELINE: Final = "baseline"
-"""What a part is, as it is stored; `plan` says what each does."""
+"""The kinds of parts, as they are stored; see `plan`."""
 
 
 class AlgorithmSpec(TypedDict):
@@ -176,13 +176,13 @@ class BaselinePart(TypedDict):
     seconds: float | None
 
 
-Part = TrialPart | ShardPart | FitPart | BaselinePart
+PlanPart = TrialPart | ShardPart | FitPart | BaselinePart
 
 
 # Results of a part
 
 
-class PartResult(TypedDict):
+class PartOutcome(TypedDict):
     """What all parts report; `files` are paths by name."""
 
     seconds: float
@@ -190,7 +190,7 @@ class PartResult(TypedDict):
     files: dict[str, str]
 
 
-class TrialOutcome(PartResult):
+class TrialOutcome(PartOutcome):
     """The values of a candidate, one per value of its path; `failed` says why there are none.
 
     `skipped`: it was left out, for its job ended early.
@@ -209,7 +209,7 @@ class TrialOutcome(PartResult):
     skipped: NotRequired[bool]
 
 
-class FitOutcome(PartResult):
+class FitOutcome(PartOutcome):
     """The warnings of a fit, or of a shard of one."""
 
     notes: list[str]
@@ -250,7 +250,7 @@ class ReferenceRecord(TypedDict):
 
 
 class RocMetrics(TypedDict):
-    """The figures of rows with one label; `curve` is a file in the work folder."""
+    """The metrics of rows with one label; `curve` is a file in the work folder."""
 
     auc: Interval
     partial_aucs: list[PartialAuc]
@@ -268,7 +268,7 @@ class RocMetrics(TypedDict):
 
 
 class PairCounts(TypedDict):
-    """What is reported of pairs beside the fraction in order."""
+    """The counts of pairs besides the fraction in order."""
 
     misrank_fraction: float
     ties: float
@@ -279,14 +279,14 @@ class PairCounts(TypedDict):
 
 
 class PairMetrics(Interval, PairCounts):
-    """The figures of pairs; the interval is that of the weighted fraction of pairs in order."""
+    """The metrics of pairs; the interval is that of the weighted fraction of pairs in order."""
 
     level: float
     margins: MarginsRecord | None
 
 
 class LabelMetrics(TypedDict):
-    """The figures of one of several labels; None where the part has too few rows of a class."""
+    """The metrics of one of several labels; None where the part has too few rows of a class."""
 
     label: str
     auc: Interval | None
@@ -298,13 +298,13 @@ class LabelMetrics(TypedDict):
 
 
 class MultilabelMetrics(TypedDict):
-    """The figures of rows with several labels."""
+    """The metrics of rows with several labels."""
 
     labels: list[LabelMetrics]
 
 
 class GradedMetrics(TypedDict):
-    """The figures of graded rows: those of lists with queries, else `order`."""
+    """The metrics of graded rows: those of lists with queries, else `order`."""
 
     level: float
     grades: list[GradeRows]
@@ -313,11 +313,11 @@ class GradedMetrics(TypedDict):
 
 
 PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
-"""The figures of a part (`train` or `validation`), by the kind of dataset."""
+"""The metrics of a part (`train` or `validation`), by the kind of dataset."""
 
 
 class ServedOutcome(FitOutcome):
-    """The ranker that is served: its artifact, its figures by part, and what is kept to interpret it."""
+    """The ranker that is served: its artifact, its metrics by part, and the samples that interpret it."""
 
     artifact: ArtifactFile
     parts: dict[str, PartMetrics]
@@ -332,7 +332,7 @@ class ServedOutcome(FitOutcome):
     empty_features: list[str]
 
 
-class BaselineOutcome(PartResult):
+class BaselineOutcome(PartOutcome):
     """A baseline, fitted on `rows` of `of` rows; `failed` says why it was not, `late` that it took too long.
 
     `skipped`: it was left out, for its job ended early.
@@ -438,7 +438,7 @@ class TrainPayload(TypedDict):
 class PackedParts(TypedDict):
     """The parts that one child job runs. Stored in its row."""
 
-    fits: list[Part]
+    fits: list[PlanPart]
 
 
 class ChildSpec(TypedDict):
@@ -458,7 +458,7 @@ class ImportanceSpec(TypedDict):
 class ChildPayload(TrainPayload):
     """What the process of a child job is given."""
 
-    fits: list[Part]
+    fits: list[PlanPart]
 
 
 class PublishedFile(TypedDict):
@@ -498,7 +498,7 @@ class LeaderboardRecord(TypedDict):
 
 
 class BaselineComparison(TypedDict):
-    """The chosen ranker against the baselines, by window and by the objective's figure; `beats` by this figure, or in
+    """The chosen ranker against the baselines, by window and by the objective's metric; `beats` by this metric, or in
     the window `decided_on`; None without any.
     """
 

@@ -1,18 +1,18 @@
 """The result of a training job, put together from the results of its parts.
 
-**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that has not learnt from it.
+**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that was not trained on it.
 
-**Figures.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
+**Metrics.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
 Petersen & van der Laan 2015): scores of different folds are never compared, for each fold's ranker has its own scale.
 
-**One curve.** The ranker that is served has learnt from all rows, so that its own curve on them would flatter it. Its
+**One curve.** The ranker that is served is trained on all rows, so that its own curve on them would be too good. Its
 `fpr`, `tpr` and probabilities come from the out-of-fold scores, each brought onto its scale by `convert`: both rankers
-score the rows that the fold's ranker has learnt from, which both have seen, and equal quantiles of the two are equal
+score the rows that the fold's ranker was trained on, which both have seen, and equal quantiles of the two are equal
 scores. What differs between folds stays: if the rows of a fold are mostly positive, so are the scores that they get.
 So folds by groups or by time may be as different as they are. (Quantiles of all training rows would not do, for a fold
-by groups or by time has learnt from other rows than the served ranker. Nor would equal ranks within each fold.)
+by groups or by time is trained on other rows than the served ranker. Nor would equal ranks within each fold.)
 
-A map of scores cannot make up for what a fold's ranker does not know: it has learnt from fewer rows, and by groups or
+A map of scores cannot make up for what a fold's ranker does not know: it is trained on fewer rows, and by groups or
 time from others, so it separates the classes less well than the served one may. Thresholds are in the served ranker's
 units, and approximate: they were never tried on it.
 """
@@ -48,6 +48,7 @@ from app.platform.documents import (
     Parameters,
     Search,
     SearchSpec,
+    interval_of,
 )
 from app.platform.errors import counted
 from app.training import baselines, search
@@ -56,7 +57,6 @@ from app.training.bipartite import (
     BipartiteTable,
     Folds,
     HeldOutRows,
-    as_record,
     groups_of,
     in_files,
     metrics_of,
@@ -224,7 +224,7 @@ def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
 
 
 def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
-    """Return the validation rows if figures of theirs are computed in files."""
+    """Return the validation rows if their metrics are computed in files."""
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
@@ -368,7 +368,7 @@ def _note_areas(measured: RocMetrics) -> list[str]:
 
 
 @dataclass(frozen=True)
-class OutOfFold:
+class OutOfFoldRows:
     """The out-of-fold rows by repeat, fold and row: each row once per repeat.
 
     `score` is on the scale of the fold's own ranker, `aligned` on that of the ranker that is served.
@@ -380,7 +380,9 @@ class OutOfFold:
     aligned: Floats
 
 
-def gather(data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]) -> OutOfFold:
+def gather(
+    data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]
+) -> OutOfFoldRows:
     """Return the scores of all folds' rankers together."""
     files = {scope_of(each["spec"]): each["result"]["files"] for each in finished if is_fit(each)}
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
@@ -392,7 +394,7 @@ def gather(data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finis
     ]
     held_out = data.held_out_rows(folds)
     assert held_out.folds is not None
-    return OutOfFold(held_out, held_out.folds, np.concatenate(scores), np.concatenate(aligned))
+    return OutOfFoldRows(held_out, held_out.folds, np.concatenate(scores), np.concatenate(aligned))
 
 
 def quantiles_of(scores: Floats) -> Floats:
@@ -404,7 +406,7 @@ def quantiles_of(scores: Floats) -> Floats:
 def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
     """Return scores of one ranker in the units of another, by the quantiles of the scores that both give the same rows.
 
-    A score is mapped to where an equal fraction of the other's scores lies below. Both rankers have learnt from these
+    A score is mapped to where an equal fraction of the other's scores lies below. Both rankers were trained on these
     rows, so overfitting changes the distance between known and new rows alike in both. Beyond the ends the map is
     linear, with the mean slope; so it never decreases.
     """
@@ -420,8 +422,10 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
     return converted
 
 
-def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:
-    """Return the metrics of the out-of-fold scores, which stand for a validation part, and write their curve."""
+def evaluate_out_of_fold(
+    gathered: OutOfFoldRows, objective: Objective, workdir: Path
+) -> RocMetrics:
+    """Return the metrics of the out-of-fold scores, used in place of a validation part, and write their curve."""
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
     area, *partial = core_metrics.cross_validated_areas(
@@ -450,9 +454,9 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
     metrics: RocMetrics = {
         **metrics_of(counts, CURVE_FILE, None),
-        "auc": as_record(area),
+        "auc": interval_of(area),
         "partial_aucs": [
-            {"fpr_min": fpr_min, "fpr_max": fpr_max, **as_record(area)}
+            {"fpr_min": fpr_min, "fpr_max": fpr_max, **interval_of(area)}
             for (fpr_min, fpr_max), area in zip(windows, partial, strict=True)
         ],
     }
@@ -468,7 +472,7 @@ def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Pat
 
 
 def _calibrate_out_of_fold(
-    gathered: OutOfFold, seed: int, workdir: Path, *, by_time: bool
+    gathered: OutOfFoldRows, seed: int, workdir: Path, *, by_time: bool
 ) -> CalibrationRecord:
     """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served. `by_time`: folds are
     time windows.
@@ -491,7 +495,7 @@ def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None
     return None if weight is None else weight[which]
 
 
-def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
+def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord:
     """Write all out-of-fold rows as Parquet; `row` counts from 0 in the order of the dataset."""
     held_out, folds = gathered.held_out, gathered.folds
     weight = np.ones(len(gathered.score)) if held_out.weight is None else held_out.weight
@@ -519,7 +523,7 @@ def write_out_of_fold(gathered: OutOfFold, workdir: Path) -> OutOfFoldRecord:
     }
 
 
-def _fold_aucs(gathered: OutOfFold) -> list[FoldAuc]:
+def _fold_aucs(gathered: OutOfFoldRows) -> list[FoldAuc]:
     held_out, folds = gathered.held_out, gathered.folds
     aucs: list[FoldAuc] = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():

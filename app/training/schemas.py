@@ -1,4 +1,4 @@
-"""Over HTTP: algorithms, the job that trains one, and how its ranker was judged."""
+"""Over HTTP: algorithms, the job that trains one, and how its ranker was evaluated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.http.schemas import (
 from app.jobs import parameters
 from app.platform.documents import Baseline, FoldAuc, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
-from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
+from app.platform.tables import Model, ModelBaselines
 from app.training import search, splits
 from app.training.service import TrainRequest
 from core.metrics.window import MIN_WIDTH
@@ -503,16 +503,11 @@ class Leaderboard(Resource):
 
 
 def baselines_of(model: Model, found: ModelBaselines) -> Baselines:
-    """Show how a model compares with simple benchmark models."""
-    same = ("level", "decided_on", "baselines", "skipped")
-    shown = {field: getattr(found, field) for field in same}
-    shown["windows"] = [each for each in found.windows if "metric" not in each]
-    shown["metric"] = next((each for each in found.windows if "metric" in each), None)
-    return Baselines.model_validate(shown | {"model_id": model.id, "beats": model.beats_baselines})
-
-
-def leaderboard_of(model: Model, found: ModelLeaderboard) -> Leaderboard:
-    """Show what `auto` has tried."""
-    same = ("budget_seconds", "seconds", "members", "candidates", "notes")
-    shown = {field: getattr(found, field) for field in same}
-    return Leaderboard.model_validate(shown | {"model_id": model.id})
+    """Show how a model compares with its baselines."""
+    return Baselines.from_row(
+        found,
+        model_id=model.id,
+        beats=model.beats_baselines,
+        windows=[each for each in found.windows if "metric" not in each],
+        metric=next((each for each in found.windows if "metric" in each), None),
+    )

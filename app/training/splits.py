@@ -312,6 +312,15 @@ def hash_units(table: Table, seed: int) -> Hashes:
     return hashes
 
 
+def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
+    """Return the training rows and a held-out fraction of the rows, at random; rows of a unit stay together."""
+    check_fraction(fraction)
+    hashes = hash_units(table, seed)
+    units, counts = np.unique(hashes, return_counts=True)  # a random order
+    held_out = np.isin(hashes, units[: cut(counts, fraction)])
+    return RowSplit(np.flatnonzero(~held_out), np.flatnonzero(held_out))
+
+
 def hash_rows(table: Table) -> Hashes:
     """Return a hash per row of its features: equal rows have equal hashes, whatever table they are in."""
     from app.ingest.profile import add_column  # numba, which the API does without

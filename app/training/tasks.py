@@ -84,8 +84,8 @@ from app.training.records import (
     MultilabelMetrics,
     Outcome,
     PairMetrics,
-    Part,
     PartMetrics,
+    PlanPart,
     TrainPayload,
     TrainResult,
     TrainSpec,
@@ -235,7 +235,7 @@ def _run_stage(
     context: FitContext,
     reporter: Reporter,
     stage: int,
-    stage_parts: Sequence[Part],
+    stage_parts: Sequence[PlanPart],
     workdir: Path,
     left: float,
 ) -> list[Finished]:
@@ -251,7 +251,7 @@ def _run_stage(
     trials = all(part["what"] == TRIAL for part in stage_parts)
     results: dict[int, Outcome] = {}
 
-    def run_part(number: int, part: Part) -> Callable[[Callback], None]:
+    def run_part(number: int, part: PlanPart) -> Callable[[Callback], None]:
         def run(callback: Callback) -> None:
             if reporter.may_leave_out(part):
                 results[number] = leave_out(part)

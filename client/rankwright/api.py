@@ -139,7 +139,7 @@ class CreateBatchScore(TypedDict, total=False):
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
+    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
 
 
 @keywords(CreateBatchScore)
@@ -215,7 +215,7 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
     threshold : float, optional
-        Score to compare with, for `reference=cut`.
+        Score to compare with, for `reference=cutoff`.
     """
     return ApiRequest.of("POST", "/v1/batch-scores", record_of(types.BatchScore), {**fields}, headers=["idempotency_key", "prefer"], joined=["keep", "ignore", "missing"])
 
@@ -2835,7 +2835,7 @@ class ScoreRow(TypedDict, total=False):
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error. A feature with this name takes precedence.']
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A feature with this name takes precedence.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`. A feature with this name takes precedence.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`. A feature with this name takes precedence.']
+    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.']
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score. A feature with this name takes precedence.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes. A feature with this name takes precedence.']
     prefer: Annotated[str | None, '`handling=lenient`: a feature without a parameter counts as missing.', HEADER]
@@ -2876,7 +2876,7 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`. A feature with this name takes precedence.
     threshold : float, optional
-        Score to compare with, for `reference=cut`. A feature with this name takes precedence.
+        Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.
     id : str, optional
         Field or column with the id of each row, which is returned with its score. A feature with this
         name takes precedence.
@@ -2908,7 +2908,7 @@ class ScoreRows(TypedDict, total=False):
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
+    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
 
 
 @keywords(ScoreRows)
@@ -2978,7 +2978,7 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
     threshold : float, optional
-        Score to compare with, for `reference=cut`.
+        Score to compare with, for `reference=cutoff`.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/score", one_of(types.Scores, types.LabelScores), {**fields}, joined=["ignore", "missing"])
 
@@ -3191,7 +3191,7 @@ class ValidateBatchScore(TypedDict, total=False):
     reasons: Annotated[int | None, 'Number of reasons, 1 to 20: the largest contributions to the difference between the score and the reference. For models whose scores are not sums over features they are estimates, each with its standard error.']
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
-    threshold: Annotated[float | None, 'Score to compare with, for `reference=cut`.']
+    threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
 
 
 @keywords(ValidateBatchScore)
@@ -3254,7 +3254,7 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
         `raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default:
         `raises`.
     threshold : float, optional
-        Score to compare with, for `reference=cut`.
+        Score to compare with, for `reference=cutoff`.
     """
     return ApiRequest.of("POST", "/v1/batch-scores/validate", record_of(types.ScoreTableCheck), {**fields}, joined=["keep", "ignore", "missing"])
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from app.datasets import service as datasets
 from app.evaluation import comparisons, evaluations
 from app.evaluation.evaluations import EVALUATIONS
-from app.evaluation.service import ComparisonInputs, EvaluationInputs
+from app.evaluation.requests import ComparisonRequest, EvaluationRequest
 from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from core import artifact
@@ -62,7 +62,7 @@ def train(bench: Workbench, dataset_id: str, name: str, **request: Any) -> Model
 def ask(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Evaluation:
     """Ask for an evaluation."""
     with bench.db.write() as session:
-        request = EvaluationInputs(model, dataset_id, **more)
+        request = EvaluationRequest(model=model, dataset_id=dataset_id, **_with_windows(more))
         return evaluations.submit(session, bench.settings, OWNER, request)
 
 
@@ -78,8 +78,16 @@ def evaluate(bench: Workbench, model: str, dataset_id: str, **more: Any) -> Eval
 def ask_comparison(bench: Workbench, refs: list[str], dataset_id: str, **more: Any) -> Comparison:
     """Ask for a comparison."""
     with bench.db.write() as session:
-        request = ComparisonInputs(refs, dataset_id, **more)
+        request = ComparisonRequest(models=refs, dataset_id=dataset_id, **_with_windows(more))
         return comparisons.submit(session, bench.settings, OWNER, request)
+
+
+def _with_windows(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a request; windows may be pairs."""
+    windows = fields.get("windows")
+    if windows is None:
+        return fields
+    return fields | {"windows": [{"fpr_min": low, "fpr_max": high} for low, high in windows]}
 
 
 def interval(found: Any) -> tuple[float, ...]:

@@ -62,12 +62,12 @@ class Workbench:
 
     def received(
         self, body: str | bytes, content_type: str = "text/csv", encoding: str | None = None
-    ) -> datasets.Upload:
+    ) -> datasets.StoredUpload:
         """Store the bytes of an upload."""
         content = body.encode() if isinstance(body, str) else body
         kind = check_format(content_type, encoding)
         key, sha256 = put(self.blobs, "uploads", content)
-        return datasets.Upload(key, len(content), sha256, kind)
+        return datasets.StoredUpload(key, len(content), sha256, kind)
 
     def upload(
         self,

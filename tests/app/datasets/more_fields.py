@@ -32,7 +32,7 @@ from app.datasets import fields  # noqa: E402 - its classes are made of the one 
 class ReadingFields(fields.ReadingFields):
     """Some columns may be rounded."""
 
-    rounded: Annotated[list[str] | None, types.Columns()] = Field(
+    rounded: Annotated[list[str] | None, types.ColumnsField()] = Field(
         default=None, description="Columns to round."
     )
 

@@ -12,7 +12,7 @@ import pytest
 from app.datasets import service as datasets
 from app.datasets.description import check_format, describe_version
 from app.evaluation import evaluations
-from app.evaluation.service import EvaluationInputs
+from app.evaluation.requests import EvaluationRequest
 from app.jobs import service as jobs
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import Dataset, Job, Model
@@ -180,7 +180,7 @@ def test_a_model_knows_the_versions_it_was_made_with(
         bench.db.writing(datasets.delete, OWNER, dataset.id)
     with bench.db.write() as session:
         for judge, words in ((first, "m:1 was trained on rows of this dataset"), (other, None)):
-            asked = EvaluationInputs("m:1", judge.id)
+            asked = EvaluationRequest(model="m:1", dataset_id=judge.id)
             if words is None:
                 with pytest.raises(NotFound):
                     evaluations.submit(session, bench.settings, OWNER, asked)

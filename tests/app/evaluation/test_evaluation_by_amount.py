@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.evaluation.amounts import Amounts
 from app.evaluation.comparisons import COMPARISONS
-from app.evaluation.groups import Groups
 from app.evaluation.schemas import comparison_of, evaluation_in_list, evaluation_of
 from app.models import calibrations, curves, operating_points
 from app.platform.errors import Invalid
@@ -59,8 +57,9 @@ def test_value_and_costs_of_a_column(bench: Workbench, sentences: Sentences) -> 
         "churn",
         new,
         level=0.9,
-        groups=Groups(at={"fpr": 0.2}),
-        amounts=Amounts("balance", COSTS),
+        at={"fpr": 0.2},
+        amount="balance",
+        costs=COSTS,
     )
     shown = json.loads(evaluation_of(found).model_dump_json())
     assert shown["amounts"]["curve"]
@@ -139,12 +138,12 @@ def test_amounts_without_costs_and_costs_without_amounts(
     train(bench, old, "churn")
     people = PeopleOfWorth(300, 1)
     new = people.upload(bench)
-    found = evaluate(bench, "churn", new, amounts=Amounts("balance"))
+    found = evaluate(bench, "churn", new, amount="balance")
     assert found.metrics is not None
     assert found.metrics["by_amount"]["costs"] is None
     assert len(found.metrics["by_amount"]["values"]) == 3
     fixed = {"false_positive": {"fixed": 1.0}, "false_negative": {"fixed": 5.0}}
-    found = evaluate(bench, "churn", new, amounts=Amounts(None, fixed))
+    found = evaluate(bench, "churn", new, costs=fixed)
     assert found.metrics is not None
     amounts = found.metrics["by_amount"]
     assert (amounts["column"], amounts["values"], amounts["curve"]) == (None, [], [])
@@ -156,7 +155,7 @@ def test_amounts_without_costs_and_costs_without_amounts(
     assert (plain.amount, plain.costs, plain.amounts) == (None, None, None)
     # positives that are worth nothing
     people.balance = np.where(people.y, 0.0, 1.0)
-    found = evaluate(bench, "churn", people.upload(bench), amounts=Amounts("balance", COSTS))
+    found = evaluate(bench, "churn", people.upload(bench), amount="balance", costs=COSTS)
     shown = json.loads(evaluation_of(found).model_dump_json())["amounts"]
     (reason,) = {each["reason"] for each in shown["values"]}
     sentences(reason)
@@ -167,7 +166,7 @@ def test_amounts_without_costs_and_costs_without_amounts(
         "high": pytest.approx(0.0127, abs=1e-3),
     }
     people.balance = np.where(people.y, 1.0, 0.0)
-    found = evaluate(bench, "churn", people.upload(bench), amounts=Amounts("balance"))
+    found = evaluate(bench, "churn", people.upload(bench), amount="balance")
     shown = json.loads(evaluation_of(found).model_dump_json())["amounts"]
     assert [each["reason"] is None for each in shown["values"]] == [True, True, False]
     assert shown["curve"][1]["amount_of_negatives"] is None
@@ -178,7 +177,7 @@ def test_models_are_compared_by_costs(bench: Workbench) -> None:
     first, second = train(bench, old, "a"), train(bench, old, "b", seed=5)
     people = PeopleOfWorth(400, 1)
     new = people.upload(bench, weight="w")
-    asked = ask_comparison(bench, ["a", "b"], new, amounts=Amounts("balance", COSTS))
+    asked = ask_comparison(bench, ["a", "b"], new, amount="balance", costs=COSTS)
     job = bench.work()
     assert job.state == JobState.SUCCEEDED, job.error
     row = bench.db.reading(COMPARISONS.find, OWNER, asked.id)
@@ -304,4 +303,4 @@ def test_pairs_have_no_amounts(bench: Workbench, sentences: Sentences) -> None:
     fresh = bench.ready(items_csv(X), kind="preferences", item="item")
     bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
     with sentences.raises(Invalid):
-        ask_for(bench, "films", fresh.id, amounts=Amounts("a"))
+        ask_for(bench, "films", fresh.id, amount="a")

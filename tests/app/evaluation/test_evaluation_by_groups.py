@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from app.evaluation.checks import check_model
-from app.evaluation.groups import Groups
 from app.evaluation.schemas import evaluation_of
 from app.models import calibrations, curves, operating_points
 from app.models import service as models
@@ -53,7 +52,9 @@ def test_figures_by_group(bench: Workbench, sentences: Sentences) -> None:
         new,
         windows=[window],
         level=0.9,
-        groups=Groups("region", {"fpr": 0.2}, "equal_fpr"),
+        group_by="region",
+        at={"fpr": 0.2},
+        cutoffs="equal_fpr",
     )
     shown = json.loads(evaluation_of(found).model_dump_json())
     assert (shown["group_by"], shown["cutoffs"]) == ("region", "equal_fpr")
@@ -161,12 +162,10 @@ def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
     people = PeopleOfSexes(1200, 1)
     new = people.upload(bench)
 
-    def shown(groups: Groups) -> Any:
-        return json.loads(
-            evaluation_of(evaluate(bench, "fair", new, groups=groups)).model_dump_json()
-        )
+    def shown(**groups: Any) -> Any:
+        return json.loads(evaluation_of(evaluate(bench, "fair", new, **groups)).model_dump_json())
 
-    found = shown(Groups())
+    found = shown()
     assert found["groups"] is None
     sexes, ages = found["protected"]
     assert (sexes["column"], [one["value"] for one in sexes["groups"]]) == (
@@ -196,17 +195,17 @@ def test_protected_columns_are_compared_by_themselves(bench: Workbench) -> None:
     assert groups.passed is False
     assert "Geschlecht: AUC differs" in groups.words
     # A column of the request is not measured twice, and an empty list turns it off.
-    both = shown(Groups("Geschlecht"))
+    both = shown(group_by="Geschlecht")
     assert (both["groups"]["column"], [of["column"] for of in both["protected"]]) == (
         "Geschlecht",
         ["Alter"],
     )
-    assert shown(Groups(protected=[]))["protected"] == []
-    assert [of["column"] for of in shown(Groups(protected=["a", "a"]))["protected"]] == ["a"]
+    assert shown(protected=[])["protected"] == []
+    assert [of["column"] for of in shown(protected=["a", "a"])["protected"]] == ["a"]
     # Bands whose ends differ in the eighth digit have names that differ.
     people.age = people.age + 10_000_000
     new = people.upload(bench)
-    (far,) = shown(Groups(protected=["Alter"]))["protected"]
+    (far,) = shown(protected=["Alter"])["protected"]
     assert [one["value"] for one in far["groups"]] == [
         re.sub(r"\d+", lambda edge: str(int(edge[0]) + 10_000_000), one["value"])
         for one in ages["groups"]
@@ -221,7 +220,7 @@ def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
         ("size", ["0.5", "1", "1.5"]),  # the weights; rows of weight 0 are in no figure, but named
         ("region", ["north", "south", None]),
     ):
-        found = evaluate(bench, "tprs", new, groups=Groups(column))
+        found = evaluate(bench, "tprs", new, group_by=column)
         assert found.metrics is not None
         groups = found.metrics["by_group"]
         named = [one["value"] for one in groups["groups"]]
@@ -236,11 +235,11 @@ def test_columns_of_every_type_and_cuts_of_every_kind(bench: Workbench) -> None:
         # The objective has a cut, which is the one that all are judged at.
         assert groups["threshold"] == found.metrics["operating_point"]["threshold"]
         assert groups["note"] is None
-    found = evaluate(bench, "tprs", new, groups=Groups(at={"threshold": 0.25}))
+    found = evaluate(bench, "tprs", new, at={"threshold": 0.25})
     assert found.metrics is not None
     assert found.metrics["operating_point"]["threshold"] == 0.25
     assert "by_group" not in found.metrics
-    found = evaluate(bench, "tprs", new, groups=Groups("flag", {"fpr": 0.3}, "equal_tpr"))
+    found = evaluate(bench, "tprs", new, group_by="flag", at={"fpr": 0.3}, cutoffs="equal_tpr")
     assert found.metrics is not None
     everyone = found.metrics["operating_point"]["tpr"]["value"]
     assert found.metrics["by_group"]["rate"] == pytest.approx(everyone)
@@ -252,7 +251,7 @@ def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench, sentences: S
     lines = PeopleOfRegions(90, 1).csv().splitlines()
     rare = "\n".join([*lines, lines[1].replace("north", "islands"), ""])
     new = bench.ready(rare, label="left", positive="yes", drop="w,g").id
-    found = evaluate(bench, "folds", new, groups=Groups("region", {"fpr": 0.1}))
+    found = evaluate(bench, "folds", new, group_by="region", at={"fpr": 0.1})
     assert any("rankers of the folds" in each for each in found.warnings)
     assert found.metrics is not None
     groups = found.metrics["by_group"]
@@ -279,7 +278,7 @@ def test_what_is_said_of_cuts_and_of_small_groups(bench: Workbench, sentences: S
             positive="yes",
             drop="w,g",
         ).id,
-        groups=Groups("region"),
+        group_by="region",
     )
     assert one_value.metrics is not None
     groups = one_value.metrics["by_group"]
@@ -451,8 +450,8 @@ def test_pairs_have_no_groups(bench: Workbench, sentences: Sentences) -> None:
     X, worth = worths(40, seed=5)
     fresh = bench.ready(items_csv(X), kind="preferences", item="item")
     bench.compare(fresh, pairs_csv(draw_pairs(worth, 200, seed=5)))
-    assert ask_for(bench, "films", fresh.id, groups=Groups(protected=[])).id
+    assert ask_for(bench, "films", fresh.id, protected=[]).id
     with pytest.raises(Invalid, match="require rows with one label"):
-        ask_for(bench, "films", fresh.id, groups=Groups(protected=["a"]))
+        ask_for(bench, "films", fresh.id, protected=["a"])
     with sentences.raises(Invalid):
-        ask_for(bench, "films", fresh.id, groups=Groups("a"))
+        ask_for(bench, "films", fresh.id, group_by="a")

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from app.evaluation.checks import Check, check_alike, check_reliability, check_stable
+from app.evaluation.checks import ModelCheck, check_alike, check_reliability, check_stable
 from app.evaluation.drift import find_errors
 from app.evaluation.margins import area_margin
 from app.models.calibrations import reliability_record
@@ -26,7 +26,7 @@ def evaluation(**columns: Any) -> Any:
 
 def stable(
     before: Interval, after: Interval, rows: int, features: Sequence[dict[str, Any]] = ()
-) -> Check:
+) -> ModelCheck:
     found = change(before, after)
     area = {
         "of": "auc",
@@ -138,7 +138,7 @@ def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right(
     assert (found.passed, found.more_rows) == (None, None)
 
 
-def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> Check:
+def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> ModelCheck:
     rng = np.random.default_rng([seed, n])
     odds = rng.normal(0.0, 1.5, n)
     y = rng.random(n) < expit(odds + off + wave * np.sin(4.0 * np.pi * expit(odds)))
@@ -169,7 +169,7 @@ def test_what_an_earlier_version_measured_is_not_known() -> None:
     assert check_reliability(found, [], "Here", "evaluation").passed is None
 
 
-def groups(*limits: tuple[float, float, float] | None) -> Check:
+def groups(*limits: tuple[float, float, float] | None) -> ModelCheck:
     shown = [
         dict(zip(("value", "low", "high", "reason"), (*metric, None), strict=True))
         if metric

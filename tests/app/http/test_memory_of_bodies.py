@@ -24,12 +24,12 @@ from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import ARROW, CSV, JSON_ARRAY, NDJSON, Dialect
 from app.ingest.readers import bounded, open_source
 from app.ingest.rows import MAX_NAME_LENGTH, most_rows
-from app.ingest.stream import Upload
+from app.ingest.stream import TableBytes
 from app.ingest.value_columns import MissingTokens
 from app.platform.errors import Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
-from app.scoring.json_rows import IdFields, read
+from app.scoring.json_rows import IdAndIgnored, read
 from app.scoring.table_rows import Bounds, TableOptions
 
 MIB = 1 << 20
@@ -156,7 +156,7 @@ def test_memory_of_rows_in_json(name: str) -> None:
     body = ROWS[name]()
     sent = gzip.compress(body)
     bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(sent)))
-    peak = peak_of(lambda: read(FEATURES, body, IdFields(), bounds))
+    peak = peak_of(lambda: read(FEATURES, body, IdAndIgnored(), bounds))
     assert peak <= MAX_PEAK, peak
 
 
@@ -176,18 +176,18 @@ def test_memory_of_empty_rows_sent_plainly(form: str) -> None:
     required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
     bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
     with pytest.raises(Invalid) as caught:
-        read(required, body, IdFields(), bounds)
+        read(required, body, IdAndIgnored(), bounds)
     assert caught.value.code == "too_many_rows"
-    assert peak_of(lambda: read(required, body, IdFields(), bounds)) < PLAIN
+    assert peak_of(lambda: read(required, body, IdAndIgnored(), bounds)) < PLAIN
 
 
 def test_as_many_rows_as_the_bytes_of_a_body_can_have() -> None:
     body = b'{"columns":["x","y"],"data":[%s]}' % b",".join([b"[1,2]"] * 100_000)
     required = FeatureIndex([{"name": n, "type": "numeric", "missing": False} for n in ("x", "y")])
     bounds = table_rows.Bounds(2_000, 64 * MIB, most_rows(len(body)))
-    assert read(required, body, IdFields(), bounds).X.shape == (100_000, 2)
+    assert read(required, body, IdAndIgnored(), bounds).X.shape == (100_000, 2)
     empty = b'{"rows":[%s]}' % b",".join([b"{}"] * 4096)
-    assert read(FEATURES, empty, IdFields(), BOUNDS).X.shape == (4096, 2)
+    assert read(FEATURES, empty, IdAndIgnored(), BOUNDS).X.shape == (4096, 2)
 
 
 def test_delimiters_in_texts_separate_nothing() -> None:
@@ -202,14 +202,14 @@ def test_delimiters_in_texts_separate_nothing() -> None:
         reader, source = table_rows.read_body(body.encode(), table, FEATURES, ignore, None, BOUNDS)
         assert sum(batch.size for batch in reader.batches(source)) in (1, 2), media_type
     rows = json.dumps({"rows": [{"x": 1, "y": 2, "note": FILLER}], "ignore": ["note"]}).encode()
-    assert read(FEATURES, rows, IdFields(), BOUNDS).X.shape == (1, 2)
+    assert read(FEATURES, rows, IdAndIgnored(), BOUNDS).X.shape == (1, 2)
 
 
 def test_the_longest_header() -> None:
     """Names of the greatest length, each quoted and of quotes alone: doubled, they take the most bytes."""
     names = [f'{i:04d}{"a" * (MAX_NAME_LENGTH - 5)}"' for i in range(2000)]
     header = ",".join('"{}"'.format(name.replace('"', '""')) for name in names)
-    layout = read_layout(Upload(header.encode() + b"\n", None, 64 * MIB), Dialect(), 2000)
+    layout = read_layout(TableBytes(header.encode() + b"\n", None, 64 * MIB), Dialect(), 2000)
     assert layout.names == names
 
 
@@ -228,7 +228,7 @@ def test_the_longest_header() -> None:
 )
 def test_headers_that_are_too_long(text: bytes, code: str) -> None:
     with pytest.raises(BadTable) as caught:
-        read_layout(Upload(text, None, 64 * MIB), Dialect(), 2000)
+        read_layout(TableBytes(text, None, 64 * MIB), Dialect(), 2000)
     assert caught.value.code == code
 
 
@@ -239,7 +239,7 @@ def test_names_beyond_the_limit_are_not_read(delimiter: str) -> None:
 
     def read_header() -> None:
         with pytest.raises(BadTable) as caught:
-            read_layout(Upload(text, None, 64 * MIB), Dialect(), 2000)
+            read_layout(TableBytes(text, None, 64 * MIB), Dialect(), 2000)
         assert caught.value.code == "too_many_columns"
 
     read_header()
@@ -259,7 +259,7 @@ def test_names_beyond_the_limit_are_not_read(delimiter: str) -> None:
     ],
 )
 def test_the_delimiter_of_a_header(header: str, delimiter: str) -> None:
-    layout = read_layout(Upload(header.encode() + b"\n", None, MIB), Dialect(), 2000)
+    layout = read_layout(TableBytes(header.encode() + b"\n", None, MIB), Dialect(), 2000)
     assert layout.delimiter == delimiter
     assert layout.names == next(csv.reader([header], delimiter=delimiter))
 
@@ -272,7 +272,7 @@ def test_a_row_of_commas_in_a_text_of_several_lines(begin: str) -> None:
     width = len(next(csv.reader(io.StringIO(text))))
     header, last = ",".join("pqrst"[:width]), ",".join("3" * (width - 1))
     body = f'{header}\n{text}a"b"c,{last}\n'  # a quote inside a value: not for Arrow's reader
-    upload = Upload(body.encode(), None, 64 * MIB)
+    upload = TableBytes(body.encode(), None, 64 * MIB)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
     errors = Errors()
     found = [
@@ -286,7 +286,7 @@ def test_a_row_of_commas_in_a_text_of_several_lines(begin: str) -> None:
 
 def test_a_row_of_too_many_values_over_several_lines() -> None:
     body = 'x,y\na"b,"{}\n"{}\n'.format("," * 60_000, "," * 200_000)
-    upload = Upload(body.encode(), None, 64 * MIB)
+    upload = TableBytes(body.encode(), None, 64 * MIB)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
     with pytest.raises(BadTable, match="more than"):
         list(table.batches(Errors()))
@@ -294,4 +294,6 @@ def test_a_row_of_too_many_values_over_several_lines() -> None:
 
 def test_as_many_blank_lines_as_may_be_above_a_header() -> None:
     text = b"\n" * MAX_LINES_ABOVE + b"x,y\n1,2\n"
-    assert read_layout(Upload(text, None, MIB), Dialect(), 2).header_lines == MAX_LINES_ABOVE + 1
+    assert (
+        read_layout(TableBytes(text, None, MIB), Dialect(), 2).header_lines == MAX_LINES_ABOVE + 1
+    )

@@ -20,12 +20,12 @@ from app.ingest.csv import CsvTable, Layout
 from app.ingest.errors import Errors
 from app.ingest.formats import ARROW, CSV, NDJSON
 from app.ingest.ndjson import NdjsonTable
-from app.ingest.stream import Upload
+from app.ingest.stream import TableBytes
 from app.ingest.value_columns import MissingTokens
 from app.platform.errors import MAX_ERRORS, Invalid, ServiceError
 from app.scoring import table_rows
 from app.scoring.features import FeatureIndex
-from app.scoring.json_rows import IdFields, read
+from app.scoring.json_rows import IdAndIgnored, read
 from app.scoring.table_rows import Bounds, TableOptions
 from tests.app.live_service import Service
 
@@ -38,7 +38,7 @@ FEATURES = FeatureIndex([{"name": n, "type": "numeric", "missing": True} for n i
 
 
 def ask_json(body: bytes, *, lenient: bool = False) -> None:
-    read(FEATURES, body, IdFields(), BOUNDS, lenient=lenient)
+    read(FEATURES, body, IdAndIgnored(), BOUNDS, lenient=lenient)
 
 
 def ask_query(query: bytes) -> None:
@@ -78,11 +78,11 @@ def read_bad_bytes(body: bytes) -> None:
     """A row of many columns with bytes that are no text in each, where all columns are wanted."""
     names = [f"c{i}" for i in range(body.count(b","))]
     layout = Layout(names, frozenset(), ",", 0, 0)
-    read_all(CsvTable(Upload(body, None, 1 << 26), layout, MissingTokens(None)))
+    read_all(CsvTable(TableBytes(body, None, 1 << 26), layout, MissingTokens(None)))
 
 
 def read_wide_lines(body: bytes) -> None:
-    read_all(NdjsonTable(Upload(body, None, 1 << 26), 100_000, 100_000))
+    read_all(NdjsonTable(TableBytes(body, None, 1 << 26), 100_000, 100_000))
 
 
 def arrow_of(columns: int) -> bytes:

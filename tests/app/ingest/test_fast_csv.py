@@ -16,7 +16,7 @@ from app.ingest.build import ingest
 from app.ingest.csv import CsvTable, read_layout
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import Dialect
-from app.ingest.stream import Upload
+from app.ingest.stream import TableBytes
 from app.ingest.value_columns import MissingTokens
 from tests.app.uploads import LIMITS, Ready, read
 from tests.long_form import LONG_FORM
@@ -27,7 +27,7 @@ Found = tuple[list[tuple[int, str, str, str]], object]
 
 def rows_of(body: str | bytes) -> Found:
     """The rows with their lines, and the errors, or the refusal."""
-    upload = Upload(body.encode() if isinstance(body, str) else body, None, 1 << 20)
+    upload = TableBytes(body.encode() if isinstance(body, str) else body, None, 1 << 20)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
     rows, errors = [], Errors()
     try:
@@ -92,7 +92,7 @@ def test_doubled_quotes_are_for_the_fast_reader(monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("Python's module was asked")
 
     monkeypatch.setattr(CsvTable, "records", slow)
-    upload = Upload(b'n,text,y\n1,"a ""b""",0\n2,"""",1\n', None, 1 << 20)
+    upload = TableBytes(b'n,text,y\n1,"a ""b""",0\n2,"""",1\n', None, 1 << 20)
     table = CsvTable(upload, read_layout(upload, Dialect(), 10), MissingTokens())
     (rows,) = table.batches(Errors(), None, ["n"])
     assert rows.batch.column("text").to_pylist() == ['a "b"', '"']

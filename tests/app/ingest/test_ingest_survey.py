@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.ingest import profile as survey
-from app.ingest.profile import MAX_DISTINCT, ColumnProfile, Survey
+from app.ingest.profile import MAX_DISTINCT, NumberProfile, Survey
 from core.metrics import auc
 from tests.app.uploads import read
 
@@ -200,7 +200,7 @@ def test_batches_add_up(distinct: int) -> None:
     rng = np.random.Generator(np.random.Philox(distinct))
     values = np.append(rng.permutation(distinct), rng.integers(0, distinct, 20_000)) - 3.0
     values[rng.random(len(values)) < 0.1] = np.nan
-    profile = ColumnProfile()
+    profile = NumberProfile()
     for batch in np.split(values, [7, 8, 5_000, 9_000, 9_001]):
         profile.update(batch)
     found = profile.summary()
@@ -226,7 +226,7 @@ def test_batches_add_up(distinct: int) -> None:
 def test_whole_numbers_without_a_sign_are_told_and_both_zeros_are_one(
     values: list[float], whole: bool
 ) -> None:
-    profile = ColumnProfile()
+    profile = NumberProfile()
     for value in values:
         profile.update(np.array([value]))
     assert profile.whole is whole

@@ -16,7 +16,7 @@ import pytest
 from app.ingest import arrow, ndjson
 from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims
 from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors
-from app.ingest.stream import Upload
+from app.ingest.stream import TableBytes
 from tests.app.uploads import read
 from tests.sentences import Sentences
 
@@ -138,7 +138,7 @@ def test_a_dictionary_costs_in_proportion_to_the_rows(tmp_path: Path, as_file: b
         for batch in batches:
             writer.write_batch(batch)
     source = (
-        ArrowFile(path, 10, 1 << 20) if as_file else ArrowTable(Upload(path, None, 1 << 20), 10)
+        ArrowFile(path, 10, 1 << 20) if as_file else ArrowTable(TableBytes(path, None, 1 << 20), 10)
     )
     found = [rows.batch.column("a") for rows in source.batches(Errors())]
     assert [len(column.dictionary) for column in found] == [1, 1, 1]
@@ -177,7 +177,7 @@ def of_words(kind: pa.DataType) -> bytes:
 def test_a_dictionary_of_a_negative_length_is_refused(kind: pa.DataType) -> None:
     body = with_length(of_words(kind), -1, of_node=True)
     with pytest.raises(BadTable):
-        list(ArrowTable(Upload(body, None, 1 << 20), 10).batches(Errors()))
+        list(ArrowTable(TableBytes(body, None, 1 << 20), 10).batches(Errors()))
     with pytest.raises(BadTable):
         read_claims(body)
 

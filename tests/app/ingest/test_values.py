@@ -169,7 +169,7 @@ def by_json(form: str) -> Callable[[str, str], float | str | None]:
 
     def door(kind: str, literal: str) -> float | str | None:
         body = (form % literal).encode("utf-8", "surrogatepass")
-        return meant(kind, json_rows.read(INDICES[kind], body, json_rows.IdFields(), BOUNDS).X)
+        return meant(kind, json_rows.read(INDICES[kind], body, json_rows.IdAndIgnored(), BOUNDS).X)
 
     return door
 

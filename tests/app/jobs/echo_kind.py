@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
@@ -29,21 +28,10 @@ from app.platform.tables import BatchScore
 ECHOES = Output(BatchScore, "bat", "echo")
 
 
-@dataclass(frozen=True)
-class EchoRequest:
-    """The request, as it is stored."""
-
-    text: str
-
-
 class NewEcho(Body):
     """A text."""
 
     text: str
-
-    def to_request(self) -> EchoRequest:
-        """Return what `submit` takes."""
-        return EchoRequest(self.text)
 
 
 class Echo(Resource):
@@ -79,13 +67,13 @@ def show(row: BatchScore) -> Echo:
     )
 
 
-def check(session: Session, owner: str, request: EchoRequest) -> None:
+def check(session: Session, owner: str, request: NewEcho) -> None:
     """Raise Invalid for a text without a word."""
     if not request.text.strip():
         raise Invalid(f"text must have a word, got {request.text!r}")
 
 
-def submit(session: Session, settings: Settings, owner: str, request: EchoRequest) -> BatchScore:
+def submit(session: Session, settings: Settings, owner: str, request: NewEcho) -> BatchScore:
     """Check, and write the echo and its job."""
     check(session, owner, request)
     spec = {ECHOES.key: ECHOES.new_id()}

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.evaluation import evaluations
-from app.evaluation.service import EvaluationInputs
+from app.evaluation.requests import EvaluationRequest
 from app.models import service as models
 from app.platform.errors import Conflict, Unavailable
 from app.scoring import batch as batch_scores
@@ -220,7 +220,7 @@ def score(session: Session, service: Service, model_id: str, dataset_id: str) ->
 
 
 def judge(session: Session, service: Service, model_id: str, dataset_id: str) -> object:
-    asked = EvaluationInputs(model_id, dataset_id)
+    asked = EvaluationRequest(model=model_id, dataset_id=dataset_id)
     return evaluations.submit(session, service.settings, OWNER, asked)
 
 

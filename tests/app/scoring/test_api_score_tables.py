@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from app.scoring.answers import Answer
+from app.scoring.answers import ScoresResponse
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.score_formats import (
@@ -161,11 +161,11 @@ def test_lines_are_what_json_says_of_each_row(rows: int) -> None:
         for i in range(rows)
     ]
     expected = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-    assert Answer({}, named).write(NDJSON) == expected
+    assert ScoresResponse({}, named).write(NDJSON) == expected
 
 
 def test_names_that_are_formulas_are_text_in_a_csv() -> None:
-    answer = Answer({}, {"=1+1": np.array([1.5]), "a,b": None})
+    answer = ScoresResponse({}, {"=1+1": np.array([1.5]), "a,b": None})
     assert answer.write(CSV) == b'\'=1+1,"a,b"\n1.5,\n'
 
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.scoring.summary import MAX_BINS, MAX_COLUMNS, MAX_TEXT, Histogram, first_rows
+from app.scoring.summary import MAX_BINS, MAX_COLUMNS, MAX_TEXT, HistogramBuilder, first_rows
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def described(*blocks: object) -> tuple[list[float], list[int]]:
-    histogram = Histogram()
+    histogram = HistogramBuilder()
     for block in blocks:
         histogram.add(np.asarray(block, dtype=float))
     found = histogram.describe("score")

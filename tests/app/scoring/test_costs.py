@@ -24,7 +24,7 @@ from app.main import spare_collections
 from app.models.artifacts import load_ranker
 from app.scoring import cost
 from app.scoring import service as scoring
-from app.scoring.cost import Cost, measure
+from app.scoring.cost import ScoringCost, measure
 from app.scoring.service import ModelCache
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.long_form import rest
@@ -184,9 +184,9 @@ def test_a_very_dear_row_is_measured_alone() -> None:
 
 
 @pytest.fixture
-def dear(shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cost]:
+def dear(shared: Service, model_id: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScoringCost]:
     """Have the model measured as one whose row takes a second, while this test runs."""
-    found = Cost(0.0, 1.0)
+    found = ScoringCost(0.0, 1.0)
     models = shared.app.state.models
     monkeypatch.setattr(cost, "measure", lambda *_: found)
     monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
@@ -216,7 +216,7 @@ DOORS: dict[str, tuple[str, str, str | None, str | bytes | None]] = {
 
 @pytest.mark.parametrize("door", DOORS)
 def test_dear_rows_take_a_permit(
-    shared: Service, scorer: httpx.Client, model_id: str, dear: Cost, door: str
+    shared: Service, scorer: httpx.Client, model_id: str, dear: ScoringCost, door: str
 ) -> None:
     method, name, content_type, body = DOORS[door]
     of_protocol = name == "infer"
@@ -246,7 +246,7 @@ def test_dear_rows_hold_up_nobody(
     shared: Service,
     scorer: httpx.Client,
     model_id: str,
-    dear: Cost,
+    dear: ScoringCost,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """While a row is scored, the event loop answers."""

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from app.platform.errors import Invalid, Malformed
 from app.scoring.features import FeatureIndex
-from app.scoring.json_rows import IdFields, read
+from app.scoring.json_rows import IdAndIgnored, read
 from app.scoring.table_rows import Bounds
 from tests.sentences import Sentences
 
@@ -271,7 +271,7 @@ def test_doubles_of_every_size_are_read_from_json_to_the_last_bit() -> None:
     lists = {"columns": ["income", "age"], "data": rows.tolist()}
     objects = {"rows": [{"income": income, "age": age} for income, age in rows.tolist()]}
     for body in (lists, objects):
-        X = read(TWO, orjson.dumps(body), IdFields(), bounds).X
+        X = read(TWO, orjson.dumps(body), IdAndIgnored(), bounds).X
         assert np.array_equal(X.view(np.int64), rows[:, ::-1].copy().view(np.int64))
 
 
@@ -280,8 +280,8 @@ def test_hostile_bodies_are_refused(sentences: Sentences) -> None:
     tails = (b'["' * 100_000, b"[" * 100_000, b'["\xf4\x90\x80\x80",1]]}', b"[1,2]]} x", b"[1 2]]}")
     for tail in tails:
         with pytest.raises((Malformed, Invalid)):  # brackets are counted before they are parsed
-            read(TWO, head + tail, IdFields(), BOUNDS)
+            read(TWO, head + tail, IdAndIgnored(), BOUNDS)
     full = head + b",".join([b"[1,2]"] * 100)
-    assert len(read(TWO, full + b"]}", IdFields(), BOUNDS).X) == 100
+    assert len(read(TWO, full + b"]}", IdAndIgnored(), BOUNDS).X) == 100
     with sentences.raises(Invalid):
-        read(TWO, full + b",[1,2]]}", IdFields(), BOUNDS)
+        read(TWO, full + b",[1,2]]}", IdAndIgnored(), BOUNDS)

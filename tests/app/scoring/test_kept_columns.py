@@ -13,7 +13,7 @@ import pytest
 from app.http.responses import escape_formula, escape_formulas
 from app.ingest.arrow import ArrowTable
 from app.ingest.errors import BadTable, Errors
-from app.ingest.stream import Upload
+from app.ingest.stream import TableBytes
 from app.ingest.writer import TableWriter
 from app.scoring.kept_columns import kept_fields, write_as
 
@@ -23,7 +23,7 @@ def carry(folder: Path, column: pa.Array) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, pa.schema([("a", column.type)])) as writer:
         writer.write_batch(pa.record_batch([column], names=["a"]))
-    source = ArrowTable(Upload(sink.getvalue().to_pybytes(), None, 1 << 20), 10)
+    source = ArrowTable(TableBytes(sink.getvalue().to_pybytes(), None, 1 << 20), 10)
     fields = kept_fields(source, {"a": None})
     with TableWriter(folder / "kept", fields) as table:
         for rows in source.batches(Errors()):

@@ -31,10 +31,10 @@ from app.ingest.value_columns import MissingTokens, encode
 from app.platform import resources
 from app.platform.documents import ModelFeature
 from app.scoring import large_tables
-from app.scoring.answers import JSON, OFFERS, Answer, AnswerFiles
+from app.scoring.answers import JSON, OFFERS, ScoresFiles, ScoresResponse
 from app.scoring.features import FeatureIndex
 from app.scoring.large_tables import LargeTable, score_file
-from app.scoring.service import Scores, Served
+from app.scoring.service import RowScores, Served
 from app.scoring.table_rows import FileBounds, TableOptions
 from tests.app.live_service import OWNER, Service
 from tests.app.refusals import everything, refused
@@ -176,15 +176,17 @@ def test_blocks_are_written_as_all_rows_at_once(
     values = np.random.default_rng(0).normal(size=rows if labels is None else (rows, labels))
     values.flat[:1] = np.nan
 
-    def answer(part: slice) -> Answer:
+    def answer(part: slice) -> ScoresResponse:
         scores, said = values[part], {"model_id": 'm"1', "approximate": True}
         if labels is not None:
             named = dict(zip(['=1"', "b,%s", "c"], scores.T, strict=True))
-            return Answer({**said, "labels": ["=1", "b"], "scores": scores, "why": "é"}, named)
+            return ScoresResponse(
+                {**said, "labels": ["=1", "b"], "scores": scores, "why": "é"}, named
+            )
         columns = {"score": scores, "fpr": None, "flag": scores > 0}
-        return Answer({**said, **columns, "last": np.abs(scores)}, columns)
+        return ScoresResponse({**said, **columns, "last": np.abs(scores)}, columns)
 
-    with AnswerFiles(media_type, tmp_path) as files:
+    with ScoresFiles(media_type, tmp_path) as files:
         for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
             files.add(answer(slice(end - size, end)))
         parts = files.parts()
@@ -277,11 +279,11 @@ def score_here(
 ) -> None:
     served = Served("mdl_1", _Sums(seen), index, None, "")  # type: ignore[arg-type]
 
-    def make(_: Served, found: Scores) -> Answer:
-        return Answer({"scores": found.scores}, {"score": found.scores})
+    def make(_: Served, found: RowScores) -> ScoresResponse:
+        return ScoresResponse({"scores": found.scores}, {"score": found.scores})
 
     table = LargeTable("x", Format(content_type, None, None), options, CSV, make)
-    with AnswerFiles(CSV, folder) as answer:
+    with ScoresFiles(CSV, folder) as answer:
         score_file(served, path, table, BOUNDS, answer, lambda: None)
 
 
@@ -315,13 +317,13 @@ def test_memory_does_not_grow_with_the_body(
     served = Served("m", Counting([]), FeatureIndex(features, [None, None]), None, "")  # type: ignore[arg-type]
     held: list[int] = []
 
-    def make(_: Served, found: Scores) -> Answer:
+    def make(_: Served, found: RowScores) -> ScoresResponse:
         held.append(len(found.scores))
-        return Answer({}, {"score": found.scores})
+        return ScoresResponse({}, {"score": found.scores})
 
     before = pa.total_allocated_bytes()
     table_of = LargeTable("x", Format(content_type, None, None), TableOptions(), CSV, make)
-    with AnswerFiles(CSV, tmp_path) as answer:
+    with ScoresFiles(CSV, tmp_path) as answer:
         score_file(served, path, table_of, BOUNDS, answer, lambda: None)
     assert sum(blocks) == sum(held) == rows
     assert max(blocks) <= large_tables.BLOCK_ROWS

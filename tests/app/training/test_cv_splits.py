@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.datasets import service
 from app.datasets.matrices import Table, read_times
-from app.ingest.profile import Duplicates
+from app.ingest.profile import DuplicateCounter
 from app.platform.documents import Validation
 from app.platform.errors import Invalid
 from app.platform.tables import Dataset
@@ -111,9 +111,9 @@ def test_copies_stand_where_it_is_said(where: str, method: Validation) -> None:
         bool(np.isin(rows[part.test], rows[part.train]).any())
         for part in split_rows(table, method, 5)
     ]
-    duplicates = Duplicates()
+    duplicates = DuplicateCounter()
     for start in range(0, 900, 300):  # as parts do
-        part = Duplicates()
+        part = DuplicateCounter()
         part.add(rows[start : start + 300], None)
         duplicates.absorb(part.state())
     counts = duplicates.count(with_classes=False)

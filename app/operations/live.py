@@ -1,0 +1,112 @@
+"""The aliases in use: what each is planned to flag, its last check on new rows, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from app.evaluation import repository
+from app.evaluation.service import seen_of
+from app.http.schemas import ModelId, Resource, Timestamp, one_of
+from app.models import repository as model_rows
+from app.models.service import VALIDATION
+from app.platform.documents import StoredMemo
+from app.platform.sql import Session
+from app.platform.tables import Evaluation, ModelAlias, ModelMetrics
+
+NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
+
+
+class LiveAlias(Resource):
+    """An alias, the fraction of rows it is expected to flag, and the last evaluation of its model."""
+
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias, such as `live`.")
+    model_id: ModelId
+    version: int = Field(description="Version of the model.")
+    updated_at: Timestamp = Field(description="Time of the last change of the alias.")
+    flagged: float | None = Field(
+        description="Fraction of the validation rows that its cutoff flags. Null without a cutoff."
+    )
+    memo: StoredMemo | None = Field(
+        description="Why the alias was last moved. Null if no memo was given."
+    )
+    evaluation_id: str | None = Field(
+        description="Id of the model's newest evaluation, if its rows were new to the model. Null if there is "
+        "none."
+    )
+    evaluated_at: Timestamp | None = Field(
+        description="Time of that evaluation. Null if there is none."
+    )
+    changed: bool | None = Field(
+        description="True if that evaluation found a change. Null without one."
+    )
+    next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
+        description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "
+        "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
+        "validation. `compare`: there is a newer version. Null: nothing to do."
+    )
+
+
+def list_live(
+    session: Session, owner: str, limit: int, outdated: Collection[tuple[str, str]]
+) -> list[LiveAlias]:
+    """Return the owner's aliases, at most `limit`, the last moved first. `outdated` are the names and aliases whose
+    name has a newer version that is worth a comparison. The number of statements does not depend on the aliases.
+    """
+    found = model_rows.list_moved(session, owner, limit)
+    ids = [model.id for _, model in found]
+    metrics = {each.model_id: each for each in model_rows.areas_of(session, ids, VALIDATION)}
+    checked = {
+        each.model_id: each
+        for each in repository.newest_of_models(session, owner, ids)
+        if each.drift is not None and seen_of(each) == "new"
+    }
+    calibrated = model_rows.last_calibrated(session, ids)
+    live = []
+    for alias, model in found:
+        evaluation = checked.get(model.id)
+        outdated_here = (alias.name, alias.alias) in outdated
+        live.append(
+            LiveAlias.from_row(
+                alias,
+                model_id=model.id,
+                version=model.version,
+                flagged=_flagged(alias, metrics.get(model.id)),
+                evaluation_id=None if evaluation is None else evaluation.id,
+                evaluated_at=None if evaluation is None else evaluation.created_at,
+                changed=None if evaluation is None else (evaluation.drift or {})["changed"],
+                next_step=_next_step(evaluation, calibrated.get(model.id), outdated=outdated_here),
+            )
+        )
+    return live
+
+
+def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
+    if alias.cutoff is None or of is None:
+        return None
+    positives, negatives = of.positive_weight, of.negative_weight
+    flagged = alias.cutoff["tpr"] * positives + alias.cutoff["fpr"] * negatives
+    return flagged / (positives + negatives)
+
+
+def _next_step(
+    checked: Evaluation | None, calibrated: float | None, *, outdated: bool
+) -> NextStep | None:
+    """Return what to do next. An evaluation before the last recalibration says nothing of the probabilities."""
+    if outdated:
+        return "compare"
+    if checked is None or checked.drift is None:
+        return "evaluate"
+    if not checked.drift["changed"]:
+        return None
+    wrong = any(test["changed"] for test in checked.drift.get("probabilities", ()))
+    worse = any(
+        area["changed"] and area["change"]["value"] < 0.0 for area in checked.drift["areas"]
+    )
+    if wrong and not worse:
+        recalibrated = calibrated is not None and calibrated > checked.created_at
+        return "evaluate" if recalibrated else "recalibrate"
+    return "retrain" if worse else None
