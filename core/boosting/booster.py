@@ -24,14 +24,13 @@ from core.base.ranker import (
     Combination,
     ContributionRanker,
     Floats,
-    Groups,
-    ListRows,
     check_groups,
     ignore,
 )
 from core.base.state import Array, Arrays, Nested, Value, write_state
 from core.base.table import keep_present
 from core.base.target import check_pairs
+from core.base.training import TrainingData
 from core.base.warning import warn
 from core.coding.stored import StandIns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -40,7 +39,7 @@ from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
 
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
-from .data import ClassRows, Evaluation
+from .data import Evaluation, draw_sample, evaluate
 from .loop import (
     Boosting,
     BoostingAlgorithm,
@@ -52,9 +51,8 @@ from .loop import (
 )
 from .pair_stumps import PairStumpLearner
 from .pair_trees import PairTreeLearner
-from .pairs import ListedPairs
+from .pairs import BoostingData, ListedPairs
 from .plan import ChosenValues, Plan
-from .queries import QueryRows
 from .stumps import StumpLearner
 from .tree_learner import TreeLearner
 from .tree_sum import CrossedTreeSum
@@ -73,8 +71,6 @@ QUERY_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": PairStumpLearner, "tree": PairTreeLearner}
 )
 """The same on rows of queries, or with grades."""
-
-TrainingData = ClassRows | ListedPairs | QueryRows
 
 # How trees choose their number of rounds, if n_rounds is None; each number was chosen on public tables
 # (docs/benchmarks.md).
@@ -251,7 +247,7 @@ class Booster(ContributionRanker):
                 )
         with self._fitting() as fresh:
             return fresh._learn_watched(
-                (X, y, sample_weight, groups, query, plain_value(graded)),
+                (X, y, sample_weight, groups, query, graded),
                 X_valid,
                 metric,
                 patience,
@@ -268,12 +264,7 @@ class Booster(ContributionRanker):
         every: int | None,
         callback: Callback,
     ) -> Floats:
-        X, y, sample_weight, groups, query, graded = given
-        rows: ClassRows | QueryRows
-        if query is None and graded is False:
-            rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
-        else:
-            rows = self._list_rows(self._take_lists(*given))
+        rows = self._prepare(self._training_data(*given))
         plan = replace(self._plan(), patience=patience)
         if self._chooses(rows):
             plan = replace(self._first_plan(rows), n_rounds=MAX_ROUNDS)
@@ -427,85 +418,52 @@ class Booster(ContributionRanker):
         """Return the class of the weak learner on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
-    def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
+    def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
         """Return the class of the weak learner on these data."""
         if isinstance(data, ListedPairs):
             return PAIR_LEARNERS[self.weak_ranker]
-        if isinstance(data, QueryRows):
-            return QUERY_LEARNERS[self.weak_ranker]
-        return self._weak_learner()
+        return self._weak_learner() if data.query is None else QUERY_LEARNERS[self.weak_ranker]
 
-    def _evaluation(self, data: TrainingData) -> Evaluation:
+    def _evaluation(self, data: BoostingData) -> Evaluation:
         """Return the evaluation of a validation part."""
-        return data.evaluation()
+        return data.evaluation() if isinstance(data, ListedPairs) else evaluate(data)
 
-    def _before_rounds(self, data: TrainingData) -> None:
+    def _before_rounds(self, data: BoostingData) -> None:
         """Store what the algorithm needs to know of its training rows or pairs."""
 
-    def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: BoostingData, history: BoostingHistory) -> None:
         """Compute attributes that need the training rows or pairs, after the run."""
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        rows = self._rows(X, positive, weight, group)
-        if self._chooses(rows):
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        rows = self._prepare(data)
+        chooses = self._chooses(rows)
+        if data.query is not None and rows.query is None:  # none can be held out
+            if self.early_stopping_rounds is not None:
+                raise InvalidData(
+                    "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
+                )
+            if chooses:
+                warn(
+                    f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
+                )
+            chooses = False
+        if chooses:
             self._fit_chosen(rows, callback)
         else:
             self._fit_data(rows, callback)
 
-    def _fit_lists(self, rows: ListRows, callback: Callback) -> None:
-        data = self._list_rows(rows)
-        if isinstance(data, QueryRows):
-            if self._chooses(data):
-                self._fit_chosen(data, callback)
-            else:
-                self._fit_data(data, callback)
-            return
-        if self.early_stopping_rounds is not None:
-            raise InvalidData(
-                "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
-            )
-        if self._chooses(data):
-            message = f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
-            warn(message)
-        self._fit_data(data, callback)
-
-    def _list_rows(self, rows: ListRows) -> "ClassRows | QueryRows":
-        """Return the rows of queries; one query of two classes is an ordinary table."""
-        n_categories = self._n_categories()
-        if not rows.graded and rows.query.max() == 0:
-            return self._rows(rows.X, rows.grade > 0, rows.weight, rows.group)
-        return QueryRows.of(
-            rows.X,
-            rows.grade,
-            rows.weight,
-            n_categories,
-            rows.query,
-            np.array(rows.graded),
-            rows.inseparable,
-        )
-
-    def _rows(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-    ) -> ClassRows:
-        return ClassRows(X, positive, weight, self._n_categories(), group)
+    def _prepare(self, data: TrainingData) -> TrainingData:
+        """Return the rows within queries; one query of two classes is an ordinary table."""
+        if data.grade is None and (data.query is None or (data.query == data.query[0]).all()):
+            return replace(data, query=None)
+        return data.within_queries()
 
     def _fit_data(
         self,
-        data: TrainingData,
+        data: BoostingData,
         callback: Callback,
         plan: Plan | None = None,
-        parts: tuple[TrainingData, TrainingData] | None = None,
+        parts: tuple[BoostingData, BoostingData] | None = None,
     ) -> None:
         """Fit by a plan, or by the parameters; early stopping uses `parts`, or holds out data itself."""
         plan = plan or self._plan()
@@ -517,7 +475,7 @@ class Booster(ContributionRanker):
             validation = self._evaluation(held_out)
         self._validation_auc = self._boost(plan, training, validation, callback)
 
-    def _fit_chosen(self, rows: ClassRows | QueryRows, callback: Callback) -> None:
+    def _fit_chosen(self, rows: TrainingData, callback: Callback) -> None:
         """Choose the number of rounds by a validation part, then fit on all rows."""
         plan = self._first_plan(rows)
         try:
@@ -550,7 +508,7 @@ class Booster(ContributionRanker):
         self.__dict__.update(vars(kept))
         self._validation_auc, self.stop_reason_ = validation_auc, reason
 
-    def _chooses(self, rows: ClassRows | QueryRows) -> bool:
+    def _chooses(self, rows: TrainingData) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
@@ -573,7 +531,7 @@ class Booster(ContributionRanker):
             max_features=1.0 if self.max_features is None else float(self.max_features),
         )
 
-    def _first_plan(self, rows: ClassRows | QueryRows) -> Plan:
+    def _first_plan(self, rows: TrainingData) -> Plan:
         """Return the plan of the first run of a fit that chooses the number of rounds."""
         plan = self._plan()
         rate, features = plan.learning_rate, plan.max_features
@@ -611,7 +569,7 @@ class Booster(ContributionRanker):
     def _boost(
         self,
         plan: Plan,
-        data: TrainingData,
+        data: BoostingData,
         validation: Evaluation | None,
         callback: Callback,
         every: int | None = None,
@@ -652,7 +610,7 @@ class Booster(ContributionRanker):
             if validation is not None and isinstance(validation.X, StandIns):
                 watched = (validation.X.is_taken, steps)
             planned = np.frombuffer(repr(plan).encode(), np.uint8)
-            known = data if data.group is not None else data[:-1]
+            known = data.arrays()
             # A clock may have ended the search for crosses early.
             return identify_fit(self, *known, *watched, planned, *learner.found)
 
@@ -828,9 +786,9 @@ class PairBooster(Booster):
             raise InvalidParameter(f"push must be 1 for pairs, got {push}")
 
 
-def _sample(data: TrainingData, learner: WeakLearner) -> Evaluation:
+def _sample(data: BoostingData, learner: WeakLearner) -> Evaluation:
     """Return a sample of the training data, its rows in memory."""
-    sample = data.sample()
+    sample = data.sample() if isinstance(data, ListedPairs) else evaluate(draw_sample(data))
     if isinstance(sample.X, ColumnTable):
         return sample._replace(X=learner.extend(sample.X).all())
     return sample

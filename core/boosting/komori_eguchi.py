@@ -21,8 +21,9 @@ from annotated_doc import Doc
 from annotated_types import Ge, Le
 
 from core.base.checkpoint import Resumable, identify_fit, offered
-from core.base.ranker import Callback, ContributionRanker, Floats, Groups, StopFit, warn_stopped
+from core.base.ranker import Callback, ContributionRanker, Floats, StopFit, warn_stopped
 from core.base.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
+from core.base.training import TrainingData
 from core.coding import youden_threshold
 from core.coding.bins import fit_edges
 from core.errors import ArtifactError
@@ -577,14 +578,8 @@ class KomoriEguchiBoost(ContributionRanker):
     def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
         with one_blas_thread():
             area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
             balanced = area.weights.mean(axis=0)

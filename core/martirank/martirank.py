@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator
 
 from core.base.columns import ColumnTable
 from core.base.parameters import Seed
-from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.ranker import Callback, Floats, Ranker
 from core.base.shards import OwnShards
 from core.base.state import Array, Nested, Value
+from core.base.training import TrainingData
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
@@ -176,10 +177,11 @@ class ProgramRanker(ProgramParameters, Ranker):
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
-    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> ProgramGrower:
+    def _grower(self, data: TrainingData) -> ProgramGrower:
         """Return a function that grows programs on rows."""
+        X, positive, weight = data.X, data.positive, data.weight
         if self.weak_ranker == "stump":
-            table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+            table = code_rows(X, positive, weight, self.max_bins, data.n_categories)
 
             def grow_program(noise: Noise, draw: Draw | None, report: Report) -> Program:
                 shards = OwnShards([LayerShard(table, self.n_rounds)])
@@ -306,14 +308,8 @@ class MartiRank(ProgramRanker):
         """Return None if the nodes are stumps, which need only sums over shards; else why not."""
         return self.reads_columns()
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
         losses: list[float] = []
 
         def report(t: int, nodes: npt.NDArray[np.void]) -> None:
@@ -323,7 +319,7 @@ class MartiRank(ProgramRanker):
         rows: Floats | StandIns = X
         program: Any
         if self.weak_ranker == "stump":
-            coding = self.max_bins, self._n_categories()
+            coding = self.max_bins, data.n_categories
             read: Floats | StoredCodes = X
             if isinstance(X, ColumnTable):
                 read = store_codes(X, weight, *coding)
@@ -331,7 +327,7 @@ class MartiRank(ProgramRanker):
             bins, shards = divide_rows(read, positive, weight, *coding, self.n_rounds)
             program = grow(shards, bins, self.n_rounds, report)
         else:
-            program = self._grower(X, positive, weight)(NO_NOISE, None, report)
+            program = self._grower(data)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(rows, positive, weight)
 

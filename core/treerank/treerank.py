@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from core.base.columns import ColumnTable
@@ -14,13 +13,13 @@ from core.base.ranker import (
     Callback,
     ContributionRanker,
     Floats,
-    Groups,
     PathEstimator,
     StopFit,
     warn_stopped,
 )
 from core.base.state import Nested, Value
 from core.base.target import check_labels, check_weights
+from core.base.training import TrainingData
 from core.classifiers import STACKS
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
@@ -369,18 +368,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                 "order must be 'tree' or 'concave' unless pruning holds out rows, got 'validation'"
             )
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        sample = TreeRows(X, positive, weight, self._n_categories())
-        if isinstance(X, ColumnTable):
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        stored = None
+        if isinstance(data.X, ColumnTable):
             most = self.max_bins, self.max_bins
-            sample = sample._replace(stored=store_table(X, weight, most, sample.n_categories))
+            stored = store_table(data.X, data.weight, most, data.n_categories)
+        sample = TreeRows(**vars(data), stored=stored)
         grower = self._grower(sample)
         limits = TreeLimits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
         growers: Sequence[RankingTreeGrower] = [grower]
@@ -411,7 +404,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                     raise StopFit
                 return tree
 
-            return self._choose(sample, group, grow)
+            return self._choose(sample, grow)
 
         choices: list[PrunedTree] = []
         try:
@@ -429,12 +422,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             if path_penalties:
                 self._add_to_path()
 
-    def _choose(self, sample: TreeRows, group: Groups | None, grow: pruning.Grow) -> PrunedTree:
+    def _choose(self, sample: TreeRows, grow: pruning.Grow) -> PrunedTree:
         if self.pruning == "cv":
-            return pruning.choose_by_folds(sample, group, grow, self.n_folds, self.random_state)
+            return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
             return pruning.choose_on_held_out(
-                sample, group, grow, self.validation_fraction, self.random_state
+                sample, grow, self.validation_fraction, self.random_state
             )
         tree = grow(np.arange(len(sample.positive)), 0)
         if self.pruning == "structural":
