@@ -260,7 +260,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         list of dict
             One entry per leaf, from the top of the list to its bottom; see `core.treerank.description.list_rules`.
         """
-        return description.list_rules(self._named())
+        return description.list_rules(self.named_tree())
 
     def to_text(self) -> str:
         """Draw the tree as indented lines of text.
@@ -270,22 +270,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         str
             One line per node.
         """
-        return description.to_text(self._named())
-
-    def to_svg(self, title: str = "Ranking tree") -> str:
-        """Draw the tree and its ROC curve as an SVG image.
-
-        Parameters
-        ----------
-        title : str
-            Title above the drawing.
-
-        Returns
-        -------
-        str
-            An SVG document.
-        """
-        return description.to_svg(self._named(), title)
+        return description.to_text(self.named_tree())
 
     def structure(self) -> dict[str, Any]:
         """Describe the tree: its nodes in preorder with their rules in words, and the path of pruned subtrees."""
@@ -323,7 +308,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         gain = {"auc_gain": float(tree.gain[node] / 2.0)}
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
-    def _named(self) -> description.NamedTree:
+    def named_tree(self) -> description.NamedTree:
+        """Return the tree with the names of its features and categories."""
         check_is_fitted(self)
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 
