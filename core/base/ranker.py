@@ -181,7 +181,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         a partial-AUC SVM looks for a direction better than constant scores, and before each column of a `ColumnTable`
         is read (`StopFit` then takes effect at the first step).
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             fresh._learn(X, y, sample_weight, groups, query, graded, callback)
         return self
 
@@ -557,23 +557,23 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     @contextmanager
-    def _fitting(self) -> Iterator[Self]:
-        """Yield an unfitted copy of this ranker; at the end of the block this ranker becomes what the copy has become.
+    def _refitting(self) -> Iterator[Self]:
+        """Yield an unfitted copy to fit in the block; at its end this ranker takes over the fitted state of the copy.
 
         If the block raises, this ranker stays as it was. Parameters of the copy are plain Python values, see
         `plain_value`; this ranker keeps those that it was given.
         """
         fresh = self._unfitted()
         yield fresh
-        self._become(fresh)
+        self._take_state_of(fresh)
 
     def _unfitted(self) -> Self:
         """Return a ranker of the same parameters as plain values, that is not fitted."""
         parameters = self.get_params(deep=False).items()
         return type(self)(**{name: plain_value(value) for name, value in parameters})
 
-    def _become(self, fresh: Self) -> None:
-        """Replace all that was fitted by what another ranker of this class has, in one step.
+    def _take_state_of(self, fresh: Self) -> None:
+        """Replace the fitted state, in one step, by that of another ranker of this class.
 
         Parameters stay, and so does what scikit-learn sets on an estimator, such as its requests for metadata.
         """
@@ -946,7 +946,7 @@ class PathEstimator(Ranker):
         InvalidParameter, InvalidData
             As for `fit`.
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             fresh._path_values = tuple(float(value) for value in values)
             fresh._learn(X, y, sample_weight, groups, None, False, callback)
         return self

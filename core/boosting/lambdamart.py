@@ -44,7 +44,7 @@ from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
 from .pairs import BoostingData
-from .plan import Plan
+from .plan import BoostingPlan
 from .tree_learner import TreeLearner
 from .tree_losses import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLoss
 
@@ -331,7 +331,7 @@ class LambdaLearner(TreeLearner):
         parameters: Any,
         algorithm: LambdaAlgorithm,
         data: TrainingData,
-        plan: Plan,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
         self._data = data

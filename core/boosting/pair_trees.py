@@ -17,7 +17,7 @@ from core.trees.grower import TreeGrower
 from .data import Integers
 from .pair_weights import PairWeights
 from .pairs import BoostingData, weigh_pairs
-from .plan import Plan
+from .plan import BoostingPlan
 from .tree_learner import TreeLearner
 from .tree_losses import PairLoss, RankingTreeAlgorithm
 
@@ -85,7 +85,7 @@ class PairTreeLearner(TreeLearner):
         parameters: Any,
         algorithm: RankingTreeAlgorithm,
         data: BoostingData,
-        plan: Plan,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
         self._pairs = pairs = weigh_pairs(data)

@@ -18,7 +18,7 @@ from core.metrics.margins import max_tied_mass
 from .algorithms import RankingAlgorithm
 from .booster import PairBooster
 from .columns import Column
-from .loop import BoostingHistory, LoopState, WeakRanker, log_ratio
+from .loop import LoopState, WeakRanker, log_ratio
 from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
 from .pairs import BoostingData, ListedPairs
 from .queries import Levels
@@ -109,10 +109,10 @@ class SmoothMarginRank(PairBooster):
     def _before_rounds(self, data: BoostingData) -> None:
         self._log_least = _log_least_weight(data)
 
-    def _after_rounds(self, data: BoostingData, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: BoostingData) -> None:
         """Take the margins of the rows, or pairs, trained on."""
         stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
-        norms = np.cumsum(history.alpha)
+        norms = np.cumsum(self.rounds_["alpha"])
         margins = [_least_difference(data, f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 

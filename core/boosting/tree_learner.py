@@ -23,7 +23,7 @@ from core.trees.splitting import BY_SUBSET
 from core.trees.target_encoding import Encoded, encode
 
 from .loop import BoostingHistory, Ensemble, WeakLearner
-from .plan import Plan
+from .plan import BoostingPlan
 from .tree_losses import TreeLoss
 from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
 
@@ -53,7 +53,7 @@ class TreeLearner(WeakLearner):
         parameters: Any,
         algorithm: Any,
         data: TrainingData,
-        plan: Plan,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
         X, weight, self._n_categories = data.X, data.weight, data.n_categories
@@ -64,7 +64,7 @@ class TreeLearner(WeakLearner):
         self._directions: Directions | None = parameters.find_directions()
         self._crosses: Crosses | None = None
         self.ensemble = self.ensemble_of(given)
-        if getattr(given, "crosses", 0):
+        if given.crosses:
             encoded = self._add_crosses(encoded, data, callback)
         coding = weight, (given.max_bins, given.max_categories), encoded.n_categories
         if isinstance(X, ColumnTable):
@@ -137,7 +137,7 @@ class TreeLearner(WeakLearner):
     @classmethod
     def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
         """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
-        return CrossedTreeSum if getattr(parameters, "crosses", 0) else cls.ensemble
+        return CrossedTreeSum if parameters.crosses else cls.ensemble
 
     @property
     def found(self) -> tuple[npt.NDArray[Any], ...]:

@@ -309,10 +309,11 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         """
         fresh = self._unfitted()
         if hasattr(self, "_stream"):
-            fresh.__dict__ |= {**vars(self), **fresh.get_params(deep=False)}
+            for name in self._fitted:
+                setattr(fresh, name, vars(self)[name])
             fresh._stream = deepcopy(self._stream)  # a batch that fails must not be in it
         fresh._learn_batch(X, y, classes, sample_weight, demand)
-        self._become(fresh)
+        self._take_state_of(fresh)
         return self
 
     def _learn_batch(

@@ -441,7 +441,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         ArtifactError
             A share is damaged or belongs to another fit, or a tree is missing or occurs twice.
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             sample = TreeRows(**vars(fresh._training_data(X, y, sample_weight)))
             trees: list[tuple[RankingTree, Integers]] = []
             fit = identify_fit(fresh, sample.X, sample.positive, sample.weight)
