@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 from rankwright.plots import Mark, Plot, Points
 
-from core.explain import svg
+from app import svg_parts as svg
 
 _CURVE, _CUT = "#0b6bcb", "#b2182b"
 # Colours of several curves, in their order.

@@ -20,9 +20,10 @@ from sklearn.base import clone
 from core.base.mixed import MixedRows
 from core.base.monotone import Direction, Directions, Monotone, Verification
 from core.base.parameters import check_values
-from core.base.ranker import Callback, Floats, Groups, Ranker, StopFit, warn_stopped
+from core.base.ranker import Callback, Floats, Ranker, StopFit, warn_stopped
 from core.base.state import Array, Arrays, State, put_under, take_from
 from core.base.table import CodedTable
+from core.base.training import TrainingData
 from core.base.warning import called_from, find_caller
 from core.boosting import LogitBoost, RankBoost
 from core.coding import youden_threshold
@@ -311,17 +312,10 @@ class RankAverage(Ranker):
             if not number or not 1e-9 <= weight <= 1e9:
                 raise InvalidParameter(f"weights must be from 1e-9 to 1e9, got {weight!r} at {k}")
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
         templates = self._templates()
-        rows: Any = X
-        if self._n_categories().any() or hasattr(self, "feature_names_in_"):
+        X = rows = data.X
+        if data.n_categories.any() or hasattr(self, "feature_names_in_"):
             names = tuple(self._feature_name(j) for j in range(X.shape[1]))
             rows = CodedTable(X, names, self.categories_)
         progress = _Progress(callback, len(templates))
@@ -342,7 +336,7 @@ class RankAverage(Ranker):
                         raise
 
                 member = clone(templates[k]).fit(
-                    rows, positive, weight, groups=group, callback=watched
+                    rows, data.positive, data.weight, groups=data.group, callback=watched
                 )
                 fitted[k] = member
 
@@ -362,8 +356,8 @@ class RankAverage(Ranker):
         self._take_weights()
         dense = np.ascontiguousarray(X)
         scores = [member.score_rows(dense) for member in self.members_]
-        self.ranks_ = [fit_ranks(each, positive, weight) for each in scores]
-        self.intercept_ = -_find_cut(self._mean_ranks(scores), positive, weight)
+        self.ranks_ = [fit_ranks(each, data.positive, data.weight) for each in scores]
+        self.intercept_ = -_find_cut(self._mean_ranks(scores), data.positive, data.weight)
         if len(whole) == len(templates):
             progress.end()
 

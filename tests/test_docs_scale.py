@@ -14,12 +14,12 @@ from typing import Any, Literal, get_args, get_origin
 import numpy as np
 import pytest
 
-from core.base.columns import ArrayColumns, ColumnTable
+from core.base.columns import ColumnTable
 from core.base.parameters import list_parameters
 from core.base.ranker import Ranker
-from core.base.shards import LocalHosts
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
+from tests.core.column_sources import ArrayColumns, LocalHosts
 
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 HEAD = "| algorithm | of value | column by column | on a cluster |"

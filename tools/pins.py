@@ -35,9 +35,9 @@ import numpy as np
 import pandas as pd
 
 from core import load, metrics, save
-from core.base.columns import ArrayColumns, ColumnTable
-from core.base.shards import LocalHosts
+from core.base.columns import ColumnTable
 from core.errors import InvalidData
+from tests.core.column_sources import ArrayColumns, LocalHosts
 from tests.core.forms import COLOURS, FORMS, Form, Rows
 from tests.core.threads import on_threads
 

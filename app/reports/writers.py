@@ -26,7 +26,7 @@ from app.reports.document import (
 )
 from app.reports.plots import to_png
 from app.svg import draw_picture
-from core.explain.svg import replace_unprintable
+from app.svg_parts import replace_unprintable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -467,12 +467,18 @@ def _dates_in_words(served: Served) -> Iterator[None]:
 
 def picture(served: Served, title: str) -> str:
     """Return the model as a self-contained SVG document; raises Invalid unless the ranker is a tree."""
-    draw = getattr(served.ranker, "to_svg", None)
-    if draw is None:
-        raise _not_a_tree(served, "svg")
+    from app.scoring.program_picture import draw_program
+    from app.scoring.tree_picture import draw_tree
+    from core.martirank.martirank import ProgramRanker
+    from core.treerank import TreeRank
+
+    ranker = served.ranker
     with _dates_in_words(served):
-        svg: str = draw(title)
-    return svg
+        if isinstance(ranker, TreeRank):
+            return draw_tree(ranker.named_tree(), title)
+        if isinstance(ranker, ProgramRanker):
+            return draw_program(ranker, title)
+    raise _not_a_tree(served, "svg")
 
 
 def text(served: Served) -> str:

@@ -59,43 +59,6 @@ class ColumnSource(ABC):
         """Write a column to `values`, (n_rows,) float64: numbers, or indices of categories; NaN is missing."""
 
 
-class ArrayColumns(ColumnSource):
-    """The columns of an array, which may be mapped to a file.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n_rows, n_columns), float64
-        Fortran order is read fastest.
-    names : tuple of str, optional
-        None: x0, x1, ...
-    categories : tuple, one entry per column, optional
-        None: all columns are numeric.
-    identity : bytes, optional
-        See `ColumnSource`; whoever gives it vouches for it.
-    """
-
-    def __init__(
-        self,
-        matrix: Floats,
-        names: tuple[str, ...] | None = None,
-        categories: Categories | None = None,
-        identity: bytes | None = None,
-    ) -> None:
-        if matrix.ndim != 2 or matrix.dtype != np.float64:
-            raise InvalidData(
-                f"the matrix must be float64 of two dimensions, got {matrix.dtype} of shape {matrix.shape}"
-            )
-        self._matrix = matrix
-        self.n_rows, n_columns = matrix.shape
-        self.names = names or tuple(f"x{j}" for j in range(n_columns))
-        self.categories = categories or (None,) * n_columns
-        self.identity = identity
-
-    def read(self, column: int, values: Floats) -> None:
-        """Copy a column of the array; see `ColumnSource.read`."""
-        values[:] = self._matrix[:, column]
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnTable:
     """Rows of a table that is read column by column: what a fit takes in place of a matrix.

@@ -21,7 +21,6 @@ from . import state
 from .columns import ColumnTable
 from .monotone import Direction, Directions, Verification, find_directions
 from .parameters import check_values, leave_out_newer, plain_value
-from .splits import join_units
 from .state import Arrays, read_state, write_state
 from .table import (
     Categories,
@@ -42,38 +41,15 @@ from .target import (
     check_weights,
     number_units,
 )
+from .training import Groups, TrainingData
 from .warning import warn
 
 Callback = Callable[[int, int, Mapping[str, float]], None]
 Floats = state.Floats
-Groups = npt.NDArray[np.uint64]
-"""A value per row: rows with equal values belong together."""
 
 MAX_FEATURES = (
     1_000_000  # columns of X: bounds what an artifact may store per feature before it is read
 )
-
-
-class ListRows(NamedTuple):
-    """Checked rows of lists, or with grades. Shape (n_rows, n_features) of X, (n_rows,) of the others."""
-
-    X: Floats
-    grade: npt.NDArray[np.int64]
-    """0 and 1 for two classes."""
-    weight: Floats
-    """Above 0."""
-    query: npt.NDArray[np.int64]
-    """Numbered from 0 without gaps; all 0 without queries."""
-    graded: bool
-    group: Groups | None
-    """The caller's groups."""
-    has_query: bool
-
-    @property
-    def inseparable(self) -> Groups | None:
-        """Groups that part neither a query nor a group; None without any."""
-        query = self.query.astype(np.uint64) if self.has_query else None
-        return join_units(self.group, query)
 
 
 class StopFit(Exception):
@@ -219,7 +195,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         a partial-AUC SVM looks for a direction better than constant scores, and before each column of a `ColumnTable`
         is read (`StopFit` then takes effect at the first step).
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             fresh._learn(X, y, sample_weight, groups, query, graded, callback)
         return self
 
@@ -595,23 +571,23 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     @contextmanager
-    def _fitting(self) -> Iterator[Self]:
-        """Yield an unfitted copy of this ranker; at the end of the block this ranker becomes what the copy has become.
+    def _refitting(self) -> Iterator[Self]:
+        """Yield an unfitted copy to fit in the block; at its end this ranker takes over the fitted state of the copy.
 
         If the block raises, this ranker stays as it was. Parameters of the copy are plain Python values, see
         `plain_value`; this ranker keeps those that it was given.
         """
         fresh = self._unfitted()
         yield fresh
-        self._become(fresh)
+        self._take_state_of(fresh)
 
     def _unfitted(self) -> Self:
         """Return a ranker of the same parameters as plain values, that is not fitted."""
         parameters = self.get_params(deep=False).items()
         return type(self)(**{name: plain_value(value) for name, value in parameters})
 
-    def _become(self, fresh: Self) -> None:
-        """Replace all that was fitted by what another ranker of this class has, in one step.
+    def _take_state_of(self, fresh: Self) -> None:
+        """Replace the fitted state, in one step, by that of another ranker of this class.
 
         Parameters stay, and so does what scikit-learn sets on an estimator, such as its requests for metadata.
         """
@@ -637,27 +613,15 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """Check the input of `fit`, and fit."""
         if isinstance(X, ColumnTable) and callback is not None:
             X = replace(X, on_read=partial(_call_while_reading, callback))
-        graded = plain_value(graded)
-        if query is None and graded is False:
-            self._fit(*self._take_rows(X, y, sample_weight, groups), callback or ignore)
-        else:
-            rows = self._take_lists(X, y, sample_weight, groups, query, graded)
-            self._fit_lists(rows, callback or ignore)
+        data = self._training_data(X, y, sample_weight, groups, query, graded)
+        self._fit(data, callback or ignore)
 
     @abstractmethod
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        """Fit on checked input: all weights are above 0, and both classes are present."""
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit on checked input: all weights are above 0, and both classes, or two grades, are present.
 
-    def _fit_lists(self, rows: ListRows, callback: Callback) -> None:
-        """Fit on checked rows of lists, or with grades; only of a ranker that takes them."""
-        raise NotImplementedError
+        `data` has a query or grades only if the class takes them: see `takes_query` and `takes_grades`.
+        """
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
         """Return the fitted state of the subclass: the fields that it declares."""
@@ -681,71 +645,58 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
     def _restore(self) -> None:
         """Check rules across the fields that were read, and derive the attributes that follow from them."""
 
-    def _take_rows(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any = None
-    ) -> tuple[Floats, npt.NDArray[np.bool_], Floats, Groups | None]:
-        """Check the input of `fit`, set columns and classes, and return the rows of weight above 0."""
-        check_values(type(self), self.get_params(deep=False))
-        self.check_parameters()
-        if y is None:
-            raise InvalidData(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        table = X if isinstance(X, ColumnTable) else None
-        matrix: Any = self._matrix(X, reset=True) if table is None else self._take_columns(table)
-        self.classes_, positive = self._check_target(y, matrix.shape[0])
-        weight: Floats = np.broadcast_to(1.0, matrix.shape[0])  # takes no memory
-        if sample_weight is not None or table is None:
-            weight = check_weights(sample_weight, positive, self.classes_)
-        group = check_groups(groups, matrix.shape[0])
-        if not (weight > 0).all():
-            present = weight > 0
-            matrix = matrix[present] if table is None else matrix.take(present)
-            positive, weight = positive[present], weight[present]
-            group = None if group is None else group[present]
-        if table is None:
-            matrix, self.categories_ = keep_present(matrix, self.categories_)
-        else:
-            matrix = matrix.keep_present()
-            self.categories_ = matrix.categories
-            self._check_reads_columns(table)
-        self.find_directions()  # refuses constraints that the columns cannot have
-        return matrix, positive, weight, group
-
-    def _take_lists(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, query: Any, graded: bool
-    ) -> ListRows:
-        """Check the input of `fit` with queries or grades, as `_take_rows`."""
+    def _training_data(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        query: Any = None,
+        graded: Any = False,
+    ) -> TrainingData:
+        """Check the input of `fit`, set columns and classes or grades, and return the rows of weight above 0."""
+        graded = plain_value(graded)
         if type(graded) is not bool:
             raise InvalidParameter(f"graded must be True or False, got {graded!r}")
         check_values(type(self), self.get_params(deep=False))
         self.check_parameters()
-        self.check_lists(query=query is not None, graded=graded)
+        has_lists = query is not None or graded
+        if has_lists:
+            self.check_lists(query=query is not None, graded=graded)
         if y is None:
-            raise InvalidData(f"{type(self).__name__} requires y to be passed, but it is None")
-        matrix = self._matrix(X, reset=True)
+            raise InvalidData(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        table = X if isinstance(X, ColumnTable) and not has_lists else None
+        matrix: Any = self._matrix(X, reset=True) if table is None else self._take_columns(table)
         n_samples = matrix.shape[0]
-        if graded:
-            grade = check_grades(y, n_samples)
+        grade = check_grades(y, n_samples) if graded else None
+        weight: Floats = np.broadcast_to(1.0, n_samples)  # takes no memory
+        if grade is not None:
+            positive = grade > grade.min()
             weight = check_row_weights(sample_weight, n_samples)
         else:
             self.classes_, positive = self._check_target(y, n_samples)
-            grade = positive.astype(np.int64)
-            weight = check_weights(sample_weight, positive, self.classes_)
+            if sample_weight is not None or table is None:
+                weight = check_weights(sample_weight, positive, self.classes_)
         group = check_groups(groups, n_samples)
-        unit = np.zeros(n_samples, dtype=np.int64)
         if query is not None:
-            unit = number_units("query", query, n_samples).astype(np.int64)
-        present = weight > 0
-        if not present.all():
-            matrix, grade, weight = matrix[present], grade[present], weight[present]
-            group = None if group is None else group[present]
-            unit = np.unique(unit[present], return_inverse=True)[1].astype(np.int64)
-        if graded:
-            self.grades_ = np.unique(grade)
-        matrix, self.categories_ = keep_present(matrix, self.categories_)
+            query = number_units("query", query, n_samples).astype(np.int64)
+        data = TrainingData(
+            matrix, positive, weight, self._n_categories(), group=group, query=query, grade=grade
+        )
+        if not (weight > 0).all():
+            data = data.take(weight > 0)
+        if data.grade is not None:
+            self.grades_ = np.unique(data.grade)
+        if table is None:
+            matrix, self.categories_ = keep_present(data.X, self.categories_)
+        else:
+            matrix = data.X.keep_present()
+            self.categories_ = matrix.categories
+            self._check_reads_columns(table)
         self.find_directions()  # refuses constraints that the columns cannot have
-        return ListRows(matrix, grade, weight, unit, graded, group, query is not None)
+        return replace(data, X=matrix, n_categories=self._n_categories())
 
     def _check_target(
         self, y: Any, n_samples: int
@@ -1009,7 +960,7 @@ class PathEstimator(Ranker):
         InvalidParameter, InvalidData
             As for `fit`.
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             fresh._path_values = tuple(float(value) for value in values)
             fresh._learn(X, y, sample_weight, groups, None, False, callback)
         return self

@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import math
 import mmap
-import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -426,28 +425,3 @@ class _Placed(Shards):
         return self._placement.call(
             what, [(self._fit, method, arguments)] * self._placement.n_hosts
         )
-
-
-class LocalHosts(Placement):
-    """Hosts in this process.
-
-    Parameters
-    ----------
-    n_hosts : int
-    folder : pathlib.Path
-    """
-
-    def __init__(self, n_hosts: int, folder: Path) -> None:
-        self._hosts = [ShardHost(os.fspath(folder)) for _ in range(n_hosts)]
-
-    @property
-    def n_hosts(self) -> int:
-        """The number of hosts."""
-        return len(self._hosts)
-
-    def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of each host; see `Placement.call`."""
-        return [
-            getattr(host, method)(*own) if own else None
-            for host, own in zip(self._hosts, arguments, strict=True)
-        ]

@@ -9,14 +9,14 @@ from annotated_types import Ge, Le
 
 from core.base.checkpoint import identify_fit, offered
 from core.base.monotone import Directions, Monotone, Verification
-from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats
 from core.base.state import FINITE, Array, Integers, Nested, Value
+from core.base.training import TrainingData
 from core.coding.bins import MaxNarrowBins
 from core.errors import ArtifactError
 
 from .additive_rounds import Bags, StopReason
 from .additive_shapes import Shapes
-from .data import Bools
 from .options import LearningRate, RandomState
 
 
@@ -173,17 +173,9 @@ class Additive(ContributionRanker):
             if found != wanted:
                 raise ArtifactError(f"{name} must contain {wanted} values, got {found}")
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: Bools,
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        bags = Bags(self, X, positive, weight, group)
-        columns = (positive, weight, np.empty(0) if group is None else group)
-        with offered(bags, lambda: identify_fit(self, X, *columns)):
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        bags = Bags(self, data)
+        with offered(bags, lambda: identify_fit(self, *data.arrays())):
             self.stop_reason_ = bags.finish(self.max_rounds, callback)
         self.n_rounds_, self.validation_loss_ = len(bags.losses), np.array(bags.losses)
         self.bag_rounds_ = bags.columns.best_round.copy()

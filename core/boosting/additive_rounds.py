@@ -11,9 +11,10 @@ from scipy.special import chdtri
 
 from core.base.checkpoint import Resumable
 from core.base.monotone import Directions
-from core.base.ranker import Callback, Floats, Groups, StopFit, warn_stopped
+from core.base.ranker import Callback, Floats, StopFit, warn_stopped
 from core.base.splits import column_keys, split_rows
 from core.base.state import Integers, take_from
+from core.base.training import Groups, TrainingData
 from core.coding.bins import code_columns, learn_bins, missing_code
 from core.coding.threads import ThreadPool
 from core.errors import InvalidData
@@ -503,15 +504,9 @@ class Bags(Resumable):
 
     changing = ("losses", "columns", "pairs")
 
-    def __init__(
-        self,
-        parameters: Any,
-        X: Floats,
-        positive: Bools,
-        weight: Floats,
-        group: Groups | None,
-    ) -> None:
-        n_bags, n_categories = parameters.n_bags, parameters._n_categories()
+    def __init__(self, parameters: Any, data: TrainingData) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
+        n_bags, n_categories = parameters.n_bags, data.n_categories
         rows = np.arange(len(X))
         self.bins = learn_bins(X, rows, weight, parameters.max_bins, n_categories)
         self.codes = code_columns(X, rows, self.bins)
@@ -520,10 +515,7 @@ class Bags(Resumable):
         self.positive = positive
         self.weight = np.asarray(weight / min(1.0, float(weight.mean())))
         self.held = np.array(
-            [
-                leave_out(X, positive, weight, group, parameters.random_state + (k << 32))
-                for k in range(n_bags)
-            ]
+            [leave_out(data, parameters.random_state + (k << 32)) for k in range(n_bags)]
         )
         masses = [
             [float(self.weight[~held & own].sum()) for own in (positive, ~positive)]
@@ -711,9 +703,11 @@ class Bags(Resumable):
         return self.bins.edges[column][changes], [*np.concatenate([kept, missing], axis=1)]
 
 
-def leave_out(X: Floats, positive: Bools, weight: Floats, group: Groups | None, seed: int) -> Bools:
+def leave_out(data: TrainingData, seed: int) -> Bools:
     """Return which rows a bag leaves out; none where a class has too few rows, or groups."""
     try:
-        return split_rows(X, positive, weight, 1, fraction=HELD_OUT, group=group, seed=seed)[0]
+        return split_rows(
+            data.X, data.positive, data.weight, 1, fraction=HELD_OUT, group=data.group, seed=seed
+        )[0]
     except InvalidData:
-        return np.zeros(len(X), dtype=np.bool_)
+        return np.zeros(len(data.X), dtype=np.bool_)

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from core.base.monotone import Monotone
 from core.base.ranker import Floats
 from core.base.state import FINITE, Arrays, Declared, Field, Meta, Nested, Records
 from core.base.table import Categories
+from core.base.training import TrainingData
 from core.classifiers import (
     STACKS,
     ClassifierName,
@@ -31,7 +32,6 @@ from core.errors import ArtifactError, InvalidParameter
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
 from .booster import WEAK_LEARNERS, Booster
-from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 
@@ -172,7 +172,7 @@ class EstimatorLearner(WeakLearner):
     takes_categories = False
     changing: ClassVar[tuple[str, ...]] = ("_log_weights",)
 
-    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: TrainingData) -> None:
         self._weak_ranker = template = parameters.weak_ranker
         scores = hasattr(template, "decision_function") or hasattr(template, "predict_proba")
         if not (scores or isinstance(template, str)):
@@ -210,8 +210,8 @@ class EstimatorLearner(WeakLearner):
 
     def _fit(self, weight: Floats) -> Any:
         """Return a weak ranker fitted to rows of these weights, whose sum is the number of rows."""
-        X, positive, *_ = self._data
-        return fit_estimator(self._weak_ranker, X, positive, weight, "weak ranker")
+        data = self._data
+        return fit_estimator(self._weak_ranker, data.X, data.positive, weight, "weak ranker")
 
     def update(self, weak_ranker: CutEstimator, alpha: float) -> None:
         """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
@@ -234,7 +234,7 @@ class ClassifierLearner(EstimatorLearner):
     takes_categories = True
     changing = ("_log_weights", "_round")
 
-    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: TrainingData) -> None:
         super().__init__(parameters, algorithm, data)
         self._seed = parameters.random_state
         self._round = 0
@@ -242,9 +242,8 @@ class ClassifierLearner(EstimatorLearner):
     def _fit(self, weight: Floats) -> Stack:
         draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
         self._round += 1
-        X, positive, _, n_categories, _ = self._data
-        name: ClassifierName = self._weak_ranker
-        return fit_classifier(name, X, positive, weight, n_categories, int(draw[0]))
+        data, name = self._data, cast(ClassifierName, self._weak_ranker)
+        return fit_classifier(name, data.X, data.positive, weight, data.n_categories, int(draw[0]))
 
     def collect(self, history: BoostingHistory) -> CutSum:
         """Return the sum of the classifiers of a run."""

@@ -2,8 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -24,14 +23,13 @@ from core.base.ranker import (
     Combination,
     ContributionRanker,
     Floats,
-    Groups,
-    ListRows,
     check_groups,
     ignore,
 )
 from core.base.state import Array, Arrays, Nested, Value, write_state
 from core.base.table import keep_present
 from core.base.target import check_pairs
+from core.base.training import TrainingData
 from core.base.warning import warn
 from core.coding.stored import StandIns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -40,7 +38,7 @@ from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
 
 from .algorithms import RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
-from .data import ClassRows, Evaluation
+from .data import Evaluation, draw_sample, evaluate
 from .loop import (
     Boosting,
     BoostingAlgorithm,
@@ -52,9 +50,8 @@ from .loop import (
 )
 from .pair_stumps import PairStumpLearner
 from .pair_trees import PairTreeLearner
-from .pairs import ListedPairs
-from .plan import ChosenValues, Plan
-from .queries import QueryRows
+from .pairs import BoostingData, ListedPairs
+from .plan import BoostingPlan, StoredPlan
 from .stumps import StumpLearner
 from .tree_learner import TreeLearner
 from .tree_sum import CrossedTreeSum
@@ -73,8 +70,6 @@ QUERY_LEARNERS: Mapping[str, type[WeakLearner]] = MappingProxyType(
     {"stump": PairStumpLearner, "tree": PairTreeLearner}
 )
 """The same on rows of queries, or with grades."""
-
-TrainingData = ClassRows | ListedPairs | QueryRows
 
 # How trees choose their number of rounds, if n_rounds is None; each number was chosen on public tables
 # (docs/benchmarks.md).
@@ -97,6 +92,21 @@ LOSSES_ENCODED = (
 )
 
 SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (v > 1.0)))
+
+
+@dataclass(frozen=True)
+class BoostingRun:
+    """The rounds of a plan on some data."""
+
+    plan: BoostingPlan
+    """As run: trees have at most its `max_leaves`."""
+    ensemble: Ensemble
+    """Of the rounds that are kept, as `log_f`."""
+    log_f: Floats
+    """ln F₊ and ln F₋ before the first round and after each, shape (n_rounds + 1, 2)."""
+    stop_reason: StopReason
+    validation_auc: Floats
+    """The validation metric after each round that was tried, shape (n_tried,)."""
 
 
 class Booster(ContributionRanker):
@@ -147,7 +157,6 @@ class Booster(ContributionRanker):
 
     n_rounds: Any  # an int; None where the fit may choose
     weak_ranker: Any
-    learning_rate: float | None
     max_leaves: int | Literal["auto"] | None
     max_depth: int | None
     max_features: float | None
@@ -155,6 +164,10 @@ class Booster(ContributionRanker):
     early_stopping_rounds: int | None
     validation_fraction: float
     random_state: int
+    # Of an algorithm without the parameter:
+    learning_rate: float | None = 1.0
+    target_encoding: int | None = None
+    crosses: int = 0
 
     rounds_: npt.NDArray[np.void]
     loss_: Floats
@@ -249,9 +262,9 @@ class Booster(ContributionRanker):
                 raise InvalidParameter(
                     f"{name} must be an integer of at least 1, or None, got {given!r}"
                 )
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             return fresh._learn_watched(
-                (X, y, sample_weight, groups, query, plain_value(graded)),
+                (X, y, sample_weight, groups, query, graded),
                 X_valid,
                 metric,
                 patience,
@@ -268,12 +281,7 @@ class Booster(ContributionRanker):
         every: int | None,
         callback: Callback,
     ) -> Floats:
-        X, y, sample_weight, groups, query, graded = given
-        rows: ClassRows | QueryRows
-        if query is None and graded is False:
-            rows = self._rows(*self._take_rows(X, y, sample_weight, groups))
-        else:
-            rows = self._list_rows(self._take_lists(*given))
+        rows = self._prepare(self._training_data(*given))
         plan = replace(self._plan(), patience=patience)
         if self._chooses(rows):
             plan = replace(self._first_plan(rows), n_rounds=MAX_ROUNDS)
@@ -285,9 +293,10 @@ class Booster(ContributionRanker):
             return float(metric(scores.copy()))  # the metric must not change the scores
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
-        values = self._boost(plan, rows, evaluation, callback, every)
+        run = self._run_rounds(plan, rows, evaluation, callback, every)
+        self._take_run(run, rows)
         self._validation_auc = np.empty(0)  # the metric need not be an AUC
-        return values
+        return run.validation_auc
 
     def score_rows(self, X: Floats) -> Floats:
         """Score rows without checking the input; see `Ranker.score_rows`."""
@@ -350,9 +359,9 @@ class Booster(ContributionRanker):
         """Return why the weak rankers cannot learn from column codes; None if they can."""
         if not self._weak_learner().reads_columns:
             return f"weak_ranker {self.weak_ranker!r} reads the rows"
-        if getattr(self, "crosses", 0):
+        if self.crosses:
             return "crosses read the rows"
-        limit: int | None = getattr(self, "target_encoding", None)
+        limit = self.target_encoding
         n_categories = self._n_categories() if hasattr(self, "categories_") else np.zeros(1, int)
         if self.weak_ranker == "tree" and limit is not None and (n_categories > limit).any():
             return f"target_encoding of more than {limit} categories reads the rows"
@@ -413,7 +422,7 @@ class Booster(ContributionRanker):
         learner = self._weak_learner()
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False
-        limit: int | None = getattr(self, "target_encoding", None)
+        limit = self.target_encoding
         is_crossed = isinstance(self.ensemble_, CrossedTreeSum) and self.ensemble_.crosses.n_columns
         return bool(is_crossed) or (
             limit is not None and bool((self._n_categories() > limit).any())
@@ -427,97 +436,55 @@ class Booster(ContributionRanker):
         """Return the class of the weak learner on rows."""
         return WEAK_LEARNERS[self.weak_ranker]
 
-    def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
+    def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
         """Return the class of the weak learner on these data."""
         if isinstance(data, ListedPairs):
             return PAIR_LEARNERS[self.weak_ranker]
-        if isinstance(data, QueryRows):
-            return QUERY_LEARNERS[self.weak_ranker]
-        return self._weak_learner()
+        return self._weak_learner() if data.query is None else QUERY_LEARNERS[self.weak_ranker]
 
-    def _evaluation(self, data: TrainingData) -> Evaluation:
+    def _evaluation(self, data: BoostingData) -> Evaluation:
         """Return the evaluation of a validation part."""
-        return data.evaluation()
+        return data.evaluation() if isinstance(data, ListedPairs) else evaluate(data)
 
-    def _before_rounds(self, data: TrainingData) -> None:
+    def _before_rounds(self, data: BoostingData) -> None:
         """Store what the algorithm needs to know of its training rows or pairs."""
 
-    def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: BoostingData) -> None:
         """Compute attributes that need the training rows or pairs, after the run."""
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        rows = self._rows(X, positive, weight, group)
-        if self._chooses(rows):
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        rows = self._prepare(data)
+        chooses = self._chooses(rows)
+        if data.query is not None and rows.query is None:  # none can be held out
+            if self.early_stopping_rounds is not None:
+                raise InvalidData(
+                    "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
+                )
+            if chooses:
+                warn(
+                    f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
+                )
+            chooses = False
+        if chooses:
             self._fit_chosen(rows, callback)
         else:
             self._fit_data(rows, callback)
 
-    def _fit_lists(self, rows: ListRows, callback: Callback) -> None:
-        data = self._list_rows(rows)
-        if isinstance(data, QueryRows):
-            if self._chooses(data):
-                self._fit_chosen(data, callback)
-            else:
-                self._fit_data(data, callback)
-            return
-        if self.early_stopping_rounds is not None:
-            raise InvalidData(
-                "early stopping requires rows of at least 2 queries, got 1: the rows of a query stay together"
-            )
-        if self._chooses(data):
-            message = f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
-            warn(message)
-        self._fit_data(data, callback)
+    def _prepare(self, data: TrainingData) -> TrainingData:
+        """Return the rows within queries; one query of two classes is an ordinary table."""
+        if data.grade is None and (data.query is None or (data.query == data.query[0]).all()):
+            return replace(data, query=None)
+        return data.within_queries()
 
-    def _list_rows(self, rows: ListRows) -> "ClassRows | QueryRows":
-        """Return the rows of queries; one query of two classes is an ordinary table."""
-        n_categories = self._n_categories()
-        if not rows.graded and rows.query.max() == 0:
-            return self._rows(rows.X, rows.grade > 0, rows.weight, rows.group)
-        return QueryRows.of(
-            rows.X,
-            rows.grade,
-            rows.weight,
-            n_categories,
-            rows.query,
-            np.array(rows.graded),
-            rows.inseparable,
-        )
-
-    def _rows(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-    ) -> ClassRows:
-        return ClassRows(X, positive, weight, self._n_categories(), group)
-
-    def _fit_data(
-        self,
-        data: TrainingData,
-        callback: Callback,
-        plan: Plan | None = None,
-        parts: tuple[TrainingData, TrainingData] | None = None,
-    ) -> None:
-        """Fit by a plan, or by the parameters; early stopping uses `parts`, or holds out data itself."""
-        plan = plan or self._plan()
-        training, validation = data, None
+    def _fit_data(self, data: BoostingData, callback: Callback) -> None:
+        """Fit by the parameters; early stopping holds out data."""
+        plan = self._plan()
+        held_out: BoostingData | None = None
         if plan.patience is not None:
-            training, held_out = parts or data.split_off(
-                self.validation_fraction, self.random_state
-            )
-            validation = self._evaluation(held_out)
-        self._validation_auc = self._boost(plan, training, validation, callback)
+            data, held_out = data.split_off(self.validation_fraction, self.random_state)
+        self._take_run(self._run_on(plan, data, held_out, callback), data)
 
-    def _fit_chosen(self, rows: ClassRows | QueryRows, callback: Callback) -> None:
+    def _fit_chosen(self, rows: TrainingData, callback: Callback) -> None:
         """Choose the number of rounds by a validation part, then fit on all rows."""
         plan = self._first_plan(rows)
         try:
@@ -530,41 +497,41 @@ class Booster(ContributionRanker):
             )
             self._fit_data(rows, callback)
             return
-        first = copy(self)
-        first._fit_data(rows, _part_of_progress(callback, 0, FIRST_ROUNDS), plan, parts)
-        if first.stop_reason_ == "n_rounds" and plan.n_rounds < MAX_ROUNDS:
+        first = self._run_on(plan, *parts, _part_of_progress(callback, 0, FIRST_ROUNDS))
+        if first.stop_reason == "n_rounds" and plan.n_rounds < MAX_ROUNDS:
             # It was still improving: many small trees are not enough for this table.
-            plan, first = self._larger_plan(plan), copy(self)
-            part = _part_of_progress(callback, FIRST_ROUNDS, MAX_ROUNDS)
-            first._fit_data(rows, part, plan, parts)
-        n_rounds = min(round(MORE_ROUNDS * len(first.rounds_)), MAX_ROUNDS)
-        kept, reason = first, first.stop_reason_
+            plan = self._larger_plan(plan)
+            first = self._run_on(
+                plan, *parts, _part_of_progress(callback, FIRST_ROUNDS, MAX_ROUNDS)
+            )
+        n_rounds = min(round(MORE_ROUNDS * len(first.ensemble.rounds)), MAX_ROUNDS)
+        kept, reason = first, first.stop_reason
         if reason != "stopped" and n_rounds:
             del parts
-            whole, plan = copy(self), replace(plan, n_rounds=n_rounds, patience=None)
-            whole._fit_data(rows, _part_of_progress(callback, MAX_ROUNDS, 2 * MAX_ROUNDS), plan)
+            plan = replace(plan, n_rounds=n_rounds, patience=None)
+            whole = self._run_on(
+                plan, rows, None, _part_of_progress(callback, MAX_ROUNDS, 2 * MAX_ROUNDS)
+            )
             # A stopped fit has fewer rounds than the best number: the validated fit is better.
-            kept = first if whole.stop_reason_ == "stopped" else whole
+            kept = first if whole.stop_reason == "stopped" else whole
             reason = "stopped" if kept is first else reason
-        validation_auc = first._validation_auc
-        self.__dict__.update(vars(kept))
-        self._validation_auc, self.stop_reason_ = validation_auc, reason
+        self._take_run(kept, rows)
+        self._validation_auc, self.stop_reason_ = first.validation_auc, reason
 
-    def _chooses(self, rows: ClassRows | QueryRows) -> bool:
+    def _chooses(self, rows: TrainingData) -> bool:
         """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> BoostingPlan:
         """Return the plan of a fit that chooses nothing."""
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
-        rate = getattr(self, "learning_rate", 1.0)  # SmoothMarginRank takes whole steps
-        rate = self._default_rate() if rate is None else rate
+        rate = self._default_rate() if self.learning_rate is None else self.learning_rate
         if self.weak_ranker != "tree":
-            return Plan(n_rounds, self.early_stopping_rounds, float(rate))
-        return Plan(
+            return BoostingPlan(n_rounds, self.early_stopping_rounds, float(rate))
+        return BoostingPlan(
             n_rounds,
             self.early_stopping_rounds,
             float(rate),
@@ -573,7 +540,7 @@ class Booster(ContributionRanker):
             max_features=1.0 if self.max_features is None else float(self.max_features),
         )
 
-    def _first_plan(self, rows: ClassRows | QueryRows) -> Plan:
+    def _first_plan(self, rows: TrainingData) -> BoostingPlan:
         """Return the plan of the first run of a fit that chooses the number of rounds."""
         plan = self._plan()
         rate, features = plan.learning_rate, plan.max_features
@@ -590,7 +557,7 @@ class Booster(ContributionRanker):
             bounds_leaves=True,
         )
 
-    def _larger_plan(self, plan: Plan) -> Plan:
+    def _larger_plan(self, plan: BoostingPlan) -> BoostingPlan:
         """Return a plan of more rounds and larger trees; what the parameters give is a bound that stays."""
         depth, leaves = plan.max_depth, plan.max_leaves
         if self.max_leaves == "auto" and leaves is not None:
@@ -608,17 +575,27 @@ class Booster(ContributionRanker):
         rate = getattr(self, "learning_rate_", None)
         return self._plan().learning_rate if rate is None else rate
 
-    def _boost(
+    def _run_on(
         self,
-        plan: Plan,
-        data: TrainingData,
+        plan: BoostingPlan,
+        training: BoostingData,
+        held_out: BoostingData | None,
+        callback: Callback,
+    ) -> BoostingRun:
+        """Run the rounds of a plan; early stopping uses the rows that are held out."""
+        validation = None if held_out is None else self._evaluation(held_out)
+        return self._run_rounds(plan, training, validation, callback)
+
+    def _run_rounds(
+        self,
+        plan: BoostingPlan,
+        data: BoostingData,
         validation: Evaluation | None,
         callback: Callback,
         every: int | None = None,
-    ) -> Floats:
-        """Run the rounds, and keep the best number of them; return the validation metric of each that was tried."""
-        self.learning_rate_, self.max_features_ = plan.learning_rate, plan.max_features
-        self.max_depth_, self.max_leaves_ = plan.max_depth, plan.max_leaves
+    ) -> BoostingRun:
+        """Run the rounds, and keep the best number of them."""
+        self.learning_rate_ = plan.learning_rate
         self._before_rounds(data)
         algorithm = self._algorithm()
         make: Any = self._learner_on(data)
@@ -628,8 +605,9 @@ class Booster(ContributionRanker):
         if issubclass(make_class, TreeLearner):
             make = partial(make, plan=plan)
         learner = make(self, algorithm, data)
+        used = plan
         if isinstance(learner, TreeLearner):
-            self.max_leaves_ = learner.max_leaves
+            used = replace(plan, max_leaves=learner.max_leaves)
         if validation is not None:
             validation = validation._replace(X=learner.extend(validation.X))
         history = BoostingHistory.start(plan.n_rounds, learner.log_f)
@@ -652,19 +630,28 @@ class Booster(ContributionRanker):
             if validation is not None and isinstance(validation.X, StandIns):
                 watched = (validation.X.is_taken, steps)
             planned = np.frombuffer(repr(plan).encode(), np.uint8)
-            known = data if data.group is not None else data[:-1]
             # A clock may have ended the search for crosses early.
-            return identify_fit(self, *known, *watched, planned, *learner.found)
+            return identify_fit(self, *data.arrays(), *watched, planned, *learner.found)
 
         with offered(run, identify):
             history = run.run()
         if validation is not None:
             history = history.cut(monitor.best_round or len(history.weak_rankers))
-        self.ensemble_, self.stop_reason_ = learner.collect(history), history.stop_reason
-        self._log_f_plus, self._log_f_minus = history.log_f.T.copy()
+        validation_auc = np.array(monitor.validation_auc, dtype=np.float64)
+        return BoostingRun(
+            used, learner.collect(history), history.log_f, history.stop_reason, validation_auc
+        )
+
+    def _take_run(self, run: BoostingRun, data: BoostingData) -> None:
+        """Set the fitted attributes from a run on these data."""
+        plan = run.plan
+        self.max_depth_, self.max_leaves_ = plan.max_depth, plan.max_leaves
+        self.max_features_ = plan.max_features
+        self.ensemble_, self.stop_reason_ = run.ensemble, run.stop_reason
+        self._validation_auc = run.validation_auc
+        self._log_f_plus, self._log_f_minus = run.log_f.T.copy()
         self._derive()
-        self._after_rounds(data, history)
-        return np.array(monitor.validation_auc, dtype=np.float64)
+        self._after_rounds(data)
 
     def _known_sizes(self) -> dict[str, Any]:
         return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}
@@ -678,7 +665,7 @@ class Booster(ContributionRanker):
         super()._set_state(arrays, meta)
         values: list[Any] = [None] * 4
         if "chosen" in meta:
-            values = list(ChosenValues.read(meta["chosen"]))
+            values = list(StoredPlan.read(meta["chosen"]))
         elif not self._stores_values():
             plan = self._plan()
             values = [plan.learning_rate, plan.max_depth, plan.max_leaves, plan.max_features]
@@ -689,7 +676,7 @@ class Booster(ContributionRanker):
         if self._stores_values() and self.learning_rate_ is not None:
             values: list[Any] = [self.learning_rate_, self.max_depth_]
             values += [self.max_leaves_, self.max_features_]
-            meta["chosen"] = write_state(ChosenValues(*values))[1]
+            meta["chosen"] = write_state(StoredPlan(*values))[1]
         return arrays, meta
 
     def _stores_values(self) -> bool:
@@ -730,6 +717,8 @@ class PairBooster(Booster):
     takes_query = True
     takes_grades = True
 
+    push: float = 1.0
+
     def check_lists(self, *, query: bool, graded: bool) -> None:
         """Check that the parameters allow queries or grades; see `Ranker.check_lists`."""
         super().check_lists(query=query, graded=graded)
@@ -740,9 +729,8 @@ class PairBooster(Booster):
             raise InvalidParameter(
                 f"weak_ranker must be {' or '.join(QUERY_LEARNERS)} with {what}, got {self.weak_ranker!r}"
             )
-        push = getattr(self, "push", 1.0)
-        if push != 1.0:
-            raise InvalidParameter(f"push must be 1 with {what}, got {push}")
+        if self.push != 1.0:
+            raise InvalidParameter(f"push must be 1 with {what}, got {self.push}")
 
     def fit_pairs(
         self,
@@ -797,7 +785,7 @@ class PairBooster(Booster):
         Early stopping holds out items with all of their pairs (`pairs.ListedPairs.split_off`). `validation_auc_` is the
         weighted fraction of the held-out pairs in order.
         """
-        with self._fitting() as fresh:
+        with self._refitting() as fresh:
             fresh._learn_pairs(X, pairs, pair_weight, groups, callback or ignore)
         return self
 
@@ -823,14 +811,13 @@ class PairBooster(Booster):
             A parameter has no meaning for pairs, or parameters contradict each other.
         """
         self.check_parameters()
-        push = getattr(self, "push", 1.0)
-        if push != 1.0:
-            raise InvalidParameter(f"push must be 1 for pairs, got {push}")
+        if self.push != 1.0:
+            raise InvalidParameter(f"push must be 1 for pairs, got {self.push}")
 
 
-def _sample(data: TrainingData, learner: WeakLearner) -> Evaluation:
+def _sample(data: BoostingData, learner: WeakLearner) -> Evaluation:
     """Return a sample of the training data, its rows in memory."""
-    sample = data.sample()
+    sample = data.sample() if isinstance(data, ListedPairs) else evaluate(draw_sample(data))
     if isinstance(sample.X, ColumnTable):
         return sample._replace(X=learner.extend(sample.X).all())
     return sample

@@ -15,11 +15,12 @@ from core.base.monotone import Directions, Verification, walk_slopes
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
+from core.base.training import TrainingData
 from core.coding import Criterion
 from core.coding.best_split import GAIN_RTOL, MIN_EDGE
 from core.errors import InvalidData
 
-from .data import Bools, ClassRows
+from .data import Bools
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .pairs import ListedPairs
 
@@ -332,7 +333,7 @@ class ColumnLearner(ColumnSearch):
 
     changing = ("_f", "_weights")
 
-    def __init__(self, parameters: Any, algorithm: Any, data: ClassRows) -> None:
+    def __init__(self, parameters: Any, algorithm: Any, data: TrainingData) -> None:
         columns, classes = known(data.X), (data.positive, ~data.positive)
         self._lay_out(parameters, algorithm, columns, data.weight)
         totals = [data.weight[rows].sum() for rows in classes]

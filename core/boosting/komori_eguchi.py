@@ -26,11 +26,11 @@ from core.base.ranker import (
     ContributionRanker,
     FitCost,
     Floats,
-    Groups,
     StopFit,
     warn_stopped,
 )
 from core.base.state import FINITE, Array, Index, Integers, Nested, Records, State, Value
+from core.base.training import TrainingData
 from core.coding import youden_threshold
 from core.coding.bins import fit_edges
 from core.errors import ArtifactError
@@ -586,14 +586,8 @@ class KomoriEguchiBoost(ContributionRanker):
     def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
         with one_blas_thread():
             area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
             balanced = area.weights.mean(axis=0)

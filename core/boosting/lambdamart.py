@@ -1,7 +1,7 @@
 """LambdaMART (Burges 2010): trees by Newton steps on lambdas, pair gradients that weigh what a swap does to NDCG."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numba
@@ -10,8 +10,9 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Monotone
-from core.base.ranker import Callback, Floats, Groups, ListRows, ignore
+from core.base.ranker import Callback, Floats, ignore
 from core.base.target import MAX_GRADE
+from core.base.training import TrainingData
 from core.coding.bins import MaxBins
 from core.coding.rows import positives_first
 from core.coding.threads import shared_pool, take
@@ -37,13 +38,13 @@ from core.trees.options import (
 from core.trees.order import Relation, pool_ratios
 from core.trees.splitting import Objective, SplitCriterion
 
-from .booster import Booster, TrainingData
-from .data import Bools, ClassRows, Evaluation
+from .booster import Booster
+from .data import Evaluation, evaluate
 from .logitboost import LEARNING_RATE
 from .loop import WeakLearner
 from .options import EarlyStoppingRounds, NRoundsOrChosen, RandomState, ValidationFraction
-from .plan import Plan
-from .queries import QueryRows
+from .pairs import BoostingData
+from .plan import BoostingPlan
 from .tree_learner import TreeLearner
 from .tree_losses import SORTED_NOISE_GAIN, Leaves, TreeAlgorithm, TreeLoss
 
@@ -189,41 +190,15 @@ class LambdaMART(Booster):
         """Return why it cannot learn from column codes: it orders the rows of each query."""
         return "it orders the rows of each query"
 
-    def _learner_on(self, data: TrainingData) -> type[WeakLearner]:
+    def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
         return LambdaLearner
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: Bools,
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        query = np.zeros(len(weight), dtype=np.int64)
-        grade = positive.astype(np.int64)
-        self._fit_lists(ListRows(X, grade, weight, query, False, group, False), callback)
+    def _prepare(self, data: TrainingData) -> TrainingData:
+        return data.within_queries()
 
-    def _rows(self, X: Floats, positive: Bools, weight: Floats, group: Groups | None) -> Any:
-        query = np.zeros(len(weight), dtype=np.int64)
-        return self._list_rows(
-            ListRows(X, positive.astype(np.int64), weight, query, False, group, False)
-        )
-
-    def _list_rows(self, rows: ListRows) -> QueryRows:
-        return QueryRows.of(
-            rows.X,
-            rows.grade,
-            rows.weight,
-            self._n_categories(),
-            rows.query,
-            np.array(rows.graded),
-            rows.inseparable,
-        )
-
-    def _evaluation(self, data: TrainingData) -> Evaluation:
-        assert isinstance(data, QueryRows)
-        return data.evaluation(ListNdcg(self.truncation), "validation_ndcg")
+    def _evaluation(self, data: BoostingData) -> Evaluation:
+        assert isinstance(data, TrainingData)
+        return evaluate(data, ListNdcg(self.truncation), "validation_ndcg")
 
 
 class LambdaLoss(TreeLoss):
@@ -232,7 +207,7 @@ class LambdaLoss(TreeLoss):
     Parameters
     ----------
     grower : TreeGrower
-    data : QueryRows
+    data : TrainingData
         Its rows in their own order.
     algorithm : LambdaAlgorithm
     """
@@ -247,14 +222,17 @@ class LambdaLoss(TreeLoss):
         "log_f_minus",
     )
 
-    def __init__(self, grower: TreeGrower, data: QueryRows, algorithm: "LambdaAlgorithm") -> None:
+    def __init__(
+        self, grower: TreeGrower, data: TrainingData, algorithm: "LambdaAlgorithm"
+    ) -> None:
         super().__init__(grower, data.weight, algorithm.smoothing)
         own, _ = positives_first(data.positive)
         place = np.empty(len(own), dtype=np.int64)
         place[own] = np.arange(len(own))
+        assert data.query is not None
         order = np.argsort(data.query, kind="stable")
         self._places = place[order]  # the grower's row of each row by query
-        self._grade = data.grade[order]
+        self._grade = data.target[order]
         sizes = np.bincount(data.query)
         self._starts = prefix_sums(sizes.astype(np.float64)).astype(np.int64)
         self._query_weight = np.bincount(data.query, data.weight) / sizes
@@ -262,7 +240,7 @@ class LambdaLoss(TreeLoss):
         self._discounts = prefix_sums(1.0 / np.log2(np.arange(count) + 2.0))
         self._normalize = algorithm.normalize
         self._blocks = _split_blocks(self._starts)
-        self._positive = None if data.graded else data.positive[own]
+        self._positive = data.positive[own] if data.grade is None else None
         self._class_weight = data.weight[own]
         self._scores = grower.scores
         self._scores[:] = 0.0
@@ -352,20 +330,14 @@ class LambdaLearner(TreeLearner):
         self,
         parameters: Any,
         algorithm: LambdaAlgorithm,
-        data: QueryRows,
-        plan: Plan,
+        data: TrainingData,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
         self._data = data
-        self.encodes_targets = not data.graded
-        super().__init__(
-            parameters,
-            algorithm,
-            ClassRows(data.X, data.positive, data.weight, data.n_categories, data.group),
-            plan,
-            callback,
-        )
-        self._data = data._replace(X=np.empty((0, 0)))
+        self.encodes_targets = data.grade is None
+        super().__init__(parameters, algorithm, data, plan, callback)
+        self._data = replace(data, X=np.empty((0, 0)))
 
     def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> LambdaLoss:
         return LambdaLoss(self._grower, self._data, algorithm)

@@ -225,7 +225,7 @@ class WeakLearner(Resumable, ABC):
         A booster; a weak learner reads the parameters that it knows.
     algorithm : BoostingAlgorithm
         Of the class that the weak learner needs.
-    data : data.Rows, pairs.ListedPairs or queries.QueryRows
+    data : TrainingData or ListedPairs
         Training data; the weights are those at f = 0.
     """
 

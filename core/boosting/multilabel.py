@@ -16,6 +16,7 @@ from core.base.checkpoint import Resumable
 from core.base.ranker import Floats
 from core.base.state import FINITE, SIGN, Array, Index, Records, Signs
 from core.base.table import Categories
+from core.base.training import TrainingData
 from core.coding import effective_counts, find_best_label_split, fit_bins
 from core.coding.best_split import MIN_EDGE, categories_above
 from core.coding.bins import MaxBins
@@ -27,7 +28,7 @@ from . import stumps
 from .algorithms import PairLossAlgorithm, RowLossAlgorithm
 from .booster import Booster
 from .columns import dot
-from .data import Bools, ClassRows
+from .data import Bools
 from .loop import BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
 from .options import (
     EarlyStoppingRounds,
@@ -360,8 +361,9 @@ class LabelLearner(WeakLearner):
     ensemble = LabelSum
     changing = ("_weights",)
 
-    def __init__(self, parameters: Any, algorithm: LabelAlgorithm, data: ClassRows) -> None:
-        X, has, weight, n_categories, _ = data
+    def __init__(self, parameters: Any, algorithm: LabelAlgorithm, data: TrainingData) -> None:
+        X, has, weight = data.X, data.positive, data.weight
+        n_categories = data.n_categories
         rows = np.arange(len(X))
         self._bins, self._codes = fit_bins(X, rows, weight, parameters.max_bins, n_categories)
         self._n_categories = n_categories

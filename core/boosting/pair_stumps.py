@@ -14,8 +14,7 @@ from core.coding.best_split import GAIN_RTOL, MIN_EDGE, bins_after
 from .algorithms import RankingAlgorithm
 from .data import Bools, Integers
 from .loop import BoostingHistory, WeakLearner
-from .pairs import ListedPairs
-from .queries import QueryRows
+from .pairs import BoostingData, weigh_pairs
 from .stumps import Stump, StumpMaker, StumpSum, breaks, sides_of
 
 # Mass of pairs, of all pairs, below which it is taken for 0: subtraction leaves that much.
@@ -120,10 +119,8 @@ class PairStumpLearner(WeakLearner):
     ensemble = StumpSum
     changing = ("_pairs",)
 
-    def __init__(
-        self, parameters: Any, algorithm: RankingAlgorithm, data: ListedPairs | QueryRows
-    ) -> None:
-        self._pairs = pairs = data.weigh()
+    def __init__(self, parameters: Any, algorithm: RankingAlgorithm, data: BoostingData) -> None:
+        self._pairs = pairs = weigh_pairs(data)
         n_rows = len(pairs.rows)
         bins, codes = fit_bins(
             data.X, pairs.rows, np.ones(n_rows), parameters.max_bins, data.n_categories

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from core.base.ranker import Callback, Floats, ignore
+from core.base.training import TrainingData
 from core.trees.grower import TreeGrower
 
-from .data import ClassRows, Integers
+from .data import Integers
 from .pair_weights import PairWeights
-from .pairs import ListedPairs
-from .plan import Plan
-from .queries import QueryRows
+from .pairs import BoostingData, weigh_pairs
+from .plan import BoostingPlan
 from .tree_learner import TreeLearner
 from .tree_losses import PairLoss, RankingTreeAlgorithm
 
@@ -84,11 +84,11 @@ class PairTreeLearner(TreeLearner):
         self,
         parameters: Any,
         algorithm: RankingTreeAlgorithm,
-        data: ListedPairs | QueryRows,
-        plan: Plan,
+        data: BoostingData,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
-        self._pairs = pairs = data.weigh()
+        self._pairs = pairs = weigh_pairs(data)
         better, worse = np.flatnonzero(pairs.is_better), np.flatnonzero(pairs.is_worse)
         self._rows = np.concatenate([better, worse]).astype(np.int64)
         rows, is_better = pairs.rows[self._rows], np.arange(len(self._rows)) < len(better)
@@ -98,7 +98,7 @@ class PairTreeLearner(TreeLearner):
         super().__init__(
             parameters,
             algorithm,
-            ClassRows(data.X[rows], is_better, weight, data.n_categories, group),
+            TrainingData(data.X[rows], is_better, weight, data.n_categories, group),
             plan,
             callback,
         )

@@ -5,15 +5,16 @@ A list of pairs may hold cycles, contradictions and any weights.
 
 import math
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
-from core.base.ranker import Floats, Groups
+from core.base.ranker import Floats
 from core.base.splits import draw_fraction, number_inseparable
 from core.base.target import Pairs
+from core.base.training import Groups, TrainingData
 from core.base.warning import warn
 from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
@@ -23,6 +24,7 @@ from core.metrics import pair_order
 
 from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
 from .pair_weights import PairWeights
+from .queries import QueryWeights
 
 # Pairs that the training and the validation part need, each, if items are held out: fewer say little.
 MIN_PAIRS = 30
@@ -75,14 +77,9 @@ class ListedPairs(NamedTuple):
         ends = better.astype(np.uint32), worse.astype(np.uint32)
         return cls(X, rows, *ends, weight, n_categories, group)
 
-    @property
-    def log_least_weight(self) -> float:
-        """Logarithm of the minimum weight of a pair."""
-        return math.log(self.weight.min())
-
-    def least_difference(self, scores: Floats) -> float:
-        """Return the minimum difference of the scores of a better item and its worse one."""
-        return float((scores[self.rows[self.better]] - scores[self.rows[self.worse]]).min())
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """Return the fields that are not None, X first."""
+        return tuple(value for value in self if value is not None)
 
     def by_item(self, weight: Floats) -> tuple[Floats, Floats]:
         """Return for each item the weight of the pairs in which it is the better one, and the worse one."""
@@ -155,15 +152,15 @@ class ListedPairs(NamedTuple):
         pairs = Pairs(better, worse, self.weight[which])
         return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
 
-    def weigh(self) -> "ListedPairWeights":
-        """Return the weights of the pairs at f = 0."""
-        return ListedPairWeights(self)
-
 
 def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
     mask = np.zeros(n, dtype=np.bool_)
     mask[draw_fraction(np.arange(n), fraction, rng)] = True
     return mask
+
+
+BoostingData = TrainingData | ListedPairs
+"""What a booster can learn from: rows with labels, or listed pairs."""
 
 
 class ListedPairWeights(PairWeights):
@@ -232,6 +229,11 @@ class ListedPairWeights(PairWeights):
         pairs = self._pairs
         sums = _sum_sides(is_above.view(np.uint8), pairs.better, pairs.worse, self._weights)
         return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()
+
+
+def weigh_pairs(data: BoostingData) -> PairWeights:
+    """Return the weights at f = 0 of listed pairs, or of the pairs within queries."""
+    return ListedPairWeights(data) if isinstance(data, ListedPairs) else QueryWeights(data)
 
 
 # Arrays for the arguments that a call does not need.

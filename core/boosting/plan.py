@@ -12,7 +12,7 @@ from core.trees.options import MAX_DEPTH
 
 
 @dataclass(frozen=True)
-class Plan:
+class BoostingPlan:
     """The values of one run of rounds; a fit that chooses its number of rounds runs several plans."""
 
     n_rounds: int
@@ -31,8 +31,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class ChosenValues(State):
-    """The values of a fit that could choose them, as an artifact holds them; see `Plan`."""
+class StoredPlan(State):
+    """What an artifact holds of the plan of a fit that chose its values."""
 
     learning_rate: Annotated[float, Value(), Gt(0.0), Le(1.0)]
     max_depth: Annotated[int, Value(), Ge(1), Le(MAX_DEPTH)]

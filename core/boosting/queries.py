@@ -21,178 +21,20 @@ preferences", JMLR 4, 2003: weights that factorise.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from core.base.ranker import Floats, Groups
-from core.base.splits import draw_part, number_inseparable
+from core.base.ranker import Floats
+from core.base.training import TrainingData
 from core.coding import WIDTHS, Codes, slot
 from core.coding.threads import shared_pool, take
-from core.errors import InvalidData
 from core.kernels import kernel
 from core.metrics.groups import inner
-from core.metrics.lists import ListAuc, ListMetric, take_lists
 
-from .data import SAMPLE_ROWS, Bools, Evaluation, Integers
+from .data import Bools, Integers
 from .pair_weights import PairWeights
-
-
-class QueryRows(NamedTuple):
-    """Rows of queries, each of which has rows of two grades or more.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    grade : ndarray of shape (n_rows,), int64
-        0 and 1 for two classes.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a numeric feature.
-    query : ndarray of shape (n_rows,), int64
-        Numbered from 0 without gaps.
-    graded : ndarray of shape (), bool
-        Whether the labels are grades, not classes.
-    group : ndarray of shape (n_rows,), uint64, or None
-        Rows with equal values stay in one part, and a query is in one group; None: one list, whose equal rows do.
-    """
-
-    X: Floats
-    grade: Integers
-    weight: Floats
-    n_categories: Integers
-    query: Integers
-    graded: Bools
-    group: Groups | None = None
-
-    @classmethod
-    def of(
-        cls,
-        X: Floats,
-        grade: Integers,
-        weight: Floats,
-        n_categories: Integers,
-        query: Integers,
-        graded: Bools,
-        group: Groups | None,
-    ) -> "QueryRows":
-        """Return the rows of the queries that have two grades; InvalidData if there is no such query."""
-        used = has_pairs(grade, query)
-        if not used.any():
-            raise InvalidData(
-                f"at least one query must have rows of two {'grades' if graded else 'classes'} with weight "
-                "above 0"
-            )
-        number = np.unique(query[used], return_inverse=True)[1].astype(np.int64)
-        group = None if group is None else group[used]
-        return cls(X[used], grade[used], weight[used], n_categories, number, graded, group)
-
-    @property
-    def positive(self) -> Bools:
-        """Which rows have a grade above the least one."""
-        return np.asarray(self.grade > self.grade.min())
-
-    @property
-    def log_least_weight(self) -> float:
-        """Logarithm of the minimum weight of a pair."""
-        levels = Levels.of(self.grade, self.query)
-        least = np.log(np.minimum.reduceat(self.weight[levels.order], levels.starts[:-1]))
-        return float((least[levels.better] + least[levels.worse]).min())
-
-    def least_difference(self, scores: Floats) -> float:
-        """Return the minimum difference of the scores of the better and the worse row of a pair."""
-        levels = Levels.of(self.grade, self.query)
-        ordered = scores[levels.order]
-        low = np.minimum.reduceat(ordered, levels.starts[:-1])
-        high = np.maximum.reduceat(ordered, levels.starts[:-1])
-        return float((low[levels.better] - high[levels.worse]).min())
-
-    def sample(self) -> Evaluation:
-        """Return a sample of about `SAMPLE_ROWS` rows: of whole queries, or of the one list that is longer."""
-        if len(self.grade) <= SAMPLE_ROWS:
-            return self.evaluation()
-        sizes = np.bincount(self.query)
-        if sizes.max() > SAMPLE_ROWS:
-            order = np.lexsort((self.grade, self.query))
-            taken = np.zeros(len(self.grade), dtype=np.bool_)
-            taken[order[:: math.ceil(len(order) / SAMPLE_ROWS)]] = True
-        else:
-            n_taken = max(int(len(sizes) * SAMPLE_ROWS / len(self.grade)), 1)
-            queries = np.zeros(len(sizes), dtype=np.bool_)
-            queries[np.arange(n_taken) * len(sizes) // n_taken] = True
-            taken = queries[self.query]
-        if not has_pairs(self.grade[taken], self.query[taken]).any():
-            return self.evaluation()
-        return self.take(taken).evaluation()
-
-    def evaluation(
-        self, metric: ListMetric | None = None, name: str = "validation_auc"
-    ) -> Evaluation:
-        """Return the evaluation by the mean over queries of a figure, by default of the pairs in order."""
-        metric = ListAuc() if metric is None else metric
-        of_query = np.bincount(self.query, self.weight) / np.bincount(self.query)
-        grade, weight, query = self.grade, self.weight, self.query.astype(np.intp)
-
-        def mean(scores: Floats) -> float:
-            values = metric.of(take_lists(grade, scores, weight, query))
-            has = ~np.isnan(values)
-            if not has.any():
-                return math.nan
-            return min(1.0, inner(of_query[has], values[has]) / float(of_query[has].sum()))
-
-        X = np.ascontiguousarray(self.X)
-        return Evaluation(X, (len(grade),), len(grade), mean, name)
-
-    def split_off(self, fraction: float, seed: int) -> tuple["QueryRows", "QueryRows"]:
-        """Draw a validation part of whole queries, or of one list's rows; return the training and validation rows.
-
-        InvalidData: a part would have no pairs.
-        """
-        positive = self.positive
-        unit = number_inseparable(self.X, positive, self.weight, self.group)
-        drawn = draw_part(positive, fraction, seed, unit)
-        if drawn is not None:
-            parts = [self._replace_rows(rows) for rows in (~drawn, drawn)]
-            if all(has_pairs(part.grade, part.query).any() for part in parts):
-                return parts[0].take(None), parts[1].take(None)
-        raise InvalidData(
-            "early stopping requires pairs on both sides: at least 2 queries (or groups) with rows of two "
-            "grades, because some are held out and rows of a query stay together"
-        )
-
-    def weigh(self) -> "QueryWeights":
-        """Return the weights of the pairs at f = 0."""
-        return QueryWeights(self)
-
-    def take(self, rows: Bools | None) -> "QueryRows":
-        """Return the pairs of these rows, by default of all."""
-        part = self if rows is None else self._replace_rows(rows)
-        return QueryRows.of(*part)
-
-    def _replace_rows(self, rows: Bools) -> "QueryRows":
-        return self._replace(
-            X=self.X[rows],
-            grade=self.grade[rows],
-            weight=self.weight[rows],
-            query=self.query[rows],
-            group=None if self.group is None else self.group[rows],
-        )
-
-
-def has_pairs(grade: Integers, query: npt.NDArray[Any]) -> Bools:
-    """Return which rows are in a query of two grades or more, shape (n_rows,)."""
-    if not len(grade):
-        return np.zeros(0, dtype=np.bool_)
-    order = np.lexsort((grade, query))
-    grades, queries = grade[order], query[order]
-    starts = np.flatnonzero(np.append(True, queries[1:] != queries[:-1]))
-    ends = np.append(starts[1:], len(order))
-    found = np.empty(len(order), dtype=np.bool_)
-    found[order] = np.repeat(grades[starts] < grades[ends - 1], ends - starts)
-    return found
 
 
 class Levels(NamedTuple):
@@ -220,8 +62,10 @@ class Levels(NamedTuple):
     pairs: Integers
 
     @classmethod
-    def of(cls, grade: Integers, query: Integers) -> "Levels":
-        """Return the levels of rows; at most 31 pairs of levels for each 2 rows."""
+    def of(cls, data: TrainingData) -> "Levels":
+        """Return the levels of rows of queries; at most 31 pairs of levels for each 2 rows."""
+        grade, query = data.target, data.query
+        assert query is not None
         order = np.lexsort((grade, query))
         grades, queries = grade[order], query[order]
         new = (grades[1:] != grades[:-1]) | (queries[1:] != queries[:-1])
@@ -260,11 +104,12 @@ class QueryWeights(PairWeights):
 
     changing = ("better", "worse", "pair", "_logs", "log_loss")
 
-    def __init__(self, data: QueryRows) -> None:
-        self.levels = levels = Levels.of(data.grade, data.query)
+    def __init__(self, data: TrainingData) -> None:
+        assert data.query is not None
+        self.levels = levels = Levels.of(data)
         self.rows = levels.order
         self.bin_weight = data.weight[levels.order]
-        self.has_classes = not data.graded
+        self.has_classes = data.grade is None
         sizes = np.diff(levels.starts)
         self.of_row = np.repeat(np.arange(len(sizes)), sizes)
         self._is_top = np.zeros(len(sizes), dtype=np.bool_)

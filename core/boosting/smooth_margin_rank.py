@@ -16,10 +16,12 @@ from core.coding.bins import MaxBins
 from core.metrics.margins import max_tied_mass
 
 from .algorithms import RankingAlgorithm
-from .booster import PairBooster, TrainingData
+from .booster import PairBooster
 from .columns import Column
-from .loop import BoostingHistory, LoopState, WeakRanker, log_ratio
+from .loop import LoopState, WeakRanker, log_ratio
 from .options import EarlyStoppingRounds, NRounds, RandomState, StumpOrColumn, ValidationFraction
+from .pairs import BoostingData, ListedPairs
+from .queries import Levels
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,14 +106,14 @@ class SmoothMarginRank(PairBooster):
         """Return why it cannot learn from column codes: margins need the scores of the rows."""
         return super().reads_columns() or "margins are of the scores after each round"
 
-    def _before_rounds(self, data: TrainingData) -> None:
-        self._log_least = data.log_least_weight
+    def _before_rounds(self, data: BoostingData) -> None:
+        self._log_least = _log_least_weight(data)
 
-    def _after_rounds(self, data: TrainingData, history: BoostingHistory) -> None:
+    def _after_rounds(self, data: BoostingData) -> None:
         """Take the margins of the rows, or pairs, trained on."""
         stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
-        norms = np.cumsum(history.alpha)
-        margins = [data.least_difference(f) / norm for f, norm in zip(stages, norms, strict=True)]
+        norms = np.cumsum(self.rounds_["alpha"])
+        margins = [_least_difference(data, f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 
     def _derive(self) -> None:
@@ -176,3 +178,29 @@ def theorem_7(g: Floats, d_plus: Floats, d_minus: Floats) -> npt.NDArray[np.bool
     """Say where Theorem 7 assures progress: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²)."""
     r, d_zero = d_plus - d_minus, 1.0 - d_plus - d_minus
     return (g >= 0) & (g < r) & (d_zero < max_tied_mass(r))
+
+
+def _log_least_weight(data: BoostingData) -> float:
+    """Return the logarithm of the minimum weight of a pair."""
+    if isinstance(data, ListedPairs):
+        return math.log(data.weight.min())
+    if data.query is None:
+        classes = data.weight[data.positive], data.weight[~data.positive]
+        return sum(math.log(weight.min()) for weight in classes)
+    levels = Levels.of(data)
+    least = np.log(np.minimum.reduceat(data.weight[levels.order], levels.starts[:-1]))
+    return float((least[levels.better] + least[levels.worse]).min())
+
+
+def _least_difference(data: BoostingData, scores: Floats) -> float:
+    """Return the minimum difference of the scores of the better and the worse row of a pair."""
+    if isinstance(data, ListedPairs):
+        better, worse = data.rows[data.better], data.rows[data.worse]
+        return float((scores[better] - scores[worse]).min())
+    if data.query is None:
+        return float(scores[data.positive].min() - scores[~data.positive].max())
+    levels = Levels.of(data)
+    ordered = scores[levels.order]
+    low = np.minimum.reduceat(ordered, levels.starts[:-1])
+    high = np.maximum.reduceat(ordered, levels.starts[:-1])
+    return float((low[levels.better] - high[levels.worse]).min())

@@ -18,6 +18,7 @@ from core.base.ranker import Floats
 from core.base.shards import OwnShards, Piece, Shards
 from core.base.state import FINITE, SIGN, Array, Index, Records
 from core.base.table import Categories
+from core.base.training import TrainingData
 from core.coding import (
     INFINITE_ESS,
     Bins,
@@ -40,7 +41,6 @@ from core.kernels import kernel
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, is_above, members_of
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
-from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 
 # Cells of a table from which it pays to list the rows of the smaller side of a cut.
@@ -748,7 +748,7 @@ class StumpLearner(WeakLearner):
     reads_shards = True
     changing = ("_steps", "_changed_since_fill", "_log_f_plus", "_log_f_minus")
 
-    def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: ClassRows) -> None:
+    def __init__(self, parameters: Any, algorithm: StumpAlgorithm, data: TrainingData) -> None:
         self._algorithm = algorithm
         self._directions: Directions | None = parameters.find_directions()
         self._shards = self._divide(data, parameters.max_bins)
@@ -766,7 +766,7 @@ class StumpLearner(WeakLearner):
         shares = self._share_p * first[:, 0] + (1.0 - self._share_p) * first[:, 1]
         self._maker = StumpMaker(bins, data.n_categories, shares)
 
-    def _divide(self, data: ClassRows, max_bins: int) -> Shards:
+    def _divide(self, data: TrainingData, max_bins: int) -> Shards:
         """Learn the bins, and return the shards of the rows."""
         n_rows, n_categories = len(data.positive), data.n_categories
         self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS

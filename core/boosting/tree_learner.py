@@ -9,6 +9,7 @@ import numpy.typing as npt
 from core.base.columns import ColumnTable
 from core.base.monotone import Directions
 from core.base.ranker import Callback, Floats, ignore
+from core.base.training import TrainingData
 from core.coding import Bins
 from core.coding.crosses import Crosses, find_crosses
 from core.coding.rows import Division, positives_first, take_weights
@@ -21,9 +22,8 @@ from core.trees.shards import MakeTreeShards, ShardedGrower
 from core.trees.splitting import BY_SUBSET
 from core.trees.target_encoding import Encoded, encode
 
-from .data import ClassRows
 from .loop import BoostingHistory, Ensemble, WeakLearner
-from .plan import Plan
+from .plan import BoostingPlan
 from .tree_losses import TreeLoss
 from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
 
@@ -52,21 +52,19 @@ class TreeLearner(WeakLearner):
         self,
         parameters: Any,
         algorithm: Any,
-        data: ClassRows,
-        plan: Plan,
+        data: TrainingData,
+        plan: BoostingPlan,
         callback: Callback = ignore,
     ) -> None:
-        X, positive, weight, self._n_categories, group = data
+        X, weight, self._n_categories = data.X, data.weight, data.n_categories
         self._parameters = given = parameters
-        rows, n_positives = positives_first(positive)
+        rows, n_positives = positives_first(data.positive)
         encoding = given.target_encoding if self.encodes_targets else None
-        encoded = encode(
-            X, positive, weight, self._n_categories, encoding, given.random_state, group
-        )
+        encoded = encode(data, encoding, given.random_state)
         self._directions: Directions | None = parameters.find_directions()
         self._crosses: Crosses | None = None
         self.ensemble = self.ensemble_of(given)
-        if getattr(given, "crosses", 0):
+        if given.crosses:
             encoded = self._add_crosses(encoded, data, callback)
         coding = weight, (given.max_bins, given.max_categories), encoded.n_categories
         if isinstance(X, ColumnTable):
@@ -102,7 +100,7 @@ class TreeLearner(WeakLearner):
             assert placement is not None
             assert self._stored is not None
             make = MakeTreeShards(layout, division, *shape, loss)
-            pieces = list(self._stored.pieces(positive, by_row))
+            pieces = list(self._stored.pieces(data.positive, by_row))
             shards = placement.place(make, pieces, self._stored.read, is_joint=True)
             self._grower = ShardedGrower(make, shards)
         self._loss = self._make_loss(algorithm, weight)
@@ -139,7 +137,7 @@ class TreeLearner(WeakLearner):
     @classmethod
     def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
         """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
-        return CrossedTreeSum if getattr(parameters, "crosses", 0) else cls.ensemble
+        return CrossedTreeSum if parameters.crosses else cls.ensemble
 
     @property
     def found(self) -> tuple[npt.NDArray[Any], ...]:
@@ -157,21 +155,17 @@ class TreeLearner(WeakLearner):
         )
         return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
 
-    def _add_crosses(self, encoded: Encoded, data: ClassRows, callback: Callback) -> Encoded:
+    def _add_crosses(self, encoded: Encoded, data: TrainingData, callback: Callback) -> Encoded:
         """Find crosses, and return the columns of the trees with those of the crosses behind them."""
         given, n_features = self._parameters, len(self._n_categories)
         is_free = np.ones(n_features, dtype=np.bool_)
         if self._directions is not None:
             is_free = self._directions == 0
         self._crosses, X = find_crosses(
-            data.X,
-            data.positive,
-            data.weight,
-            self._n_categories,
+            data,
             given.crosses if self.encodes_targets else 0,
             is_free,
             given.random_state,
-            data.group,
             lambda: callback(0, given.n_rounds or 1, {}),
         )
         n_columns = self._crosses.n_columns

@@ -471,47 +471,13 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
     return float(-math.log(parts + n_weak_rankers) - betaln(parts + 1, n_weak_rankers))
 
 
-def corollary_4_failure(
-    n_weak_rankers: int, theta: float, epsilon: float, rows: int, crucial_share: float
-) -> float:
-    """Compute the probability that Corollary 4 fails: 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8).
-
-    It follows from Theorem 2 with the cover of Lemma 3, and may exceed 1.
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-    epsilon : float
-        ε.
-    rows : int
-        m.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        The probability, or a value above 1.
-
-    Examples
-    --------
-    >>> from core.bounds import corollary_4_failure
-    >>> corollary_4_failure(10, theta=0.5, epsilon=0.5, rows=1_000_000, crucial_share=0.2) < 1e-9
-    True
-    """
-    log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
-    return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
-
-
 def corollary_4_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
     """Compute the smallest ε at which Corollary 4 holds with probability 1 - δ.
 
-    It is the root of `corollary_4_failure` = δ. Eq. 2 is a closed form that is never below it.
+    It fails with a probability of at most 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8), from Theorem 2 with the cover of
+    Lemma 3. Eq. 2 is a closed form that is never below it.
 
     Parameters
     ----------
@@ -629,41 +595,13 @@ def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: floa
     return _ratio(64 * math.log(n_weak_rankers), (crucial_share * theta) ** 2)
 
 
-def corollary_5_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
-    """Compute the probability that Corollary 5 fails: 2 N exp(-m(εE)²/8), which may exceed 1.
-
-    Parameters
-    ----------
-    log_cover : float
-        ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the rows.
-    epsilon : float
-        ε.
-    rows : int
-        m.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        The probability, or a value above 1.
-
-    Examples
-    --------
-    >>> from core.bounds import corollary_5_failure
-    >>> corollary_5_failure(0.0, epsilon=0.1, rows=1_000_000, crucial_share=0.2) < 1e-20
-    True
-    """
-    return _exp(_log_failure(log_cover, epsilon, rows, crucial_share))
-
-
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
     """Compute ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
 
     Parameters
     ----------
     log_cover : float
-        ln N, as for `corollary_5_failure`.
+        ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the rows.
     delta : float
         δ.
     rows : int
@@ -691,10 +629,6 @@ def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: flo
     _check_positive("epsilon", epsilon)
     _check_sample(rows, crucial_share)
     return math.log(2) + log_cover - rows * (epsilon * crucial_share) ** 2 / 8
-
-
-def _exp(exponent: float) -> float:
-    return math.exp(exponent) if exponent < 700 else math.inf
 
 
 def _ratio(numerator: float, denominator: float) -> float:

@@ -26,7 +26,7 @@ prediction problems", SIGKDD Explorations 3(1), 2001: section 4.2, hierarchical 
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Annotated, Any, NamedTuple
@@ -38,8 +38,9 @@ from annotated_types import Ge, Le
 
 from core.base import state
 from core.base.monotone import Directions, Violation
-from core.base.ranker import Floats, Groups, StopFit, warn_stopped
+from core.base.ranker import Floats, StopFit, warn_stopped
 from core.base.state import FINITE, Array, Index, Known, State, Totals
+from core.base.training import TrainingData
 from core.errors import ArtifactError
 from core.kernels import kernel
 
@@ -461,14 +462,10 @@ class Crossed(NamedTuple):
 
 
 def find_crosses(
-    X: Floats,
-    positive: Bools,
-    weight: Floats,
-    n_categories: Integers,
+    data: TrainingData,
     at_most: int,
     is_free: Bools,
     seed: int,
-    group: Groups | None = None,
     report: Callable[[], None] = lambda: None,
     *,
     logs: bool = False,
@@ -483,51 +480,47 @@ def find_crosses(
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-        May be a scipy.sparse matrix if no feature is categorical.
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0, in any unit: a row of mean weight counts as one.
-    n_categories : ndarray of shape (n_features,), int64
+    data : TrainingData
+        Weights may be in any unit: a row of mean weight counts as one. Rows of a group are in one fold; see
+        `folds.Folds`. X may be a scipy.sparse matrix if no feature is categorical.
     at_most : int
         Maximum number of crosses.
     is_free : ndarray of shape (n_features,), bool
         Features that may be crossed.
     seed : int
         Of the folds, and of the draw of the screen's rows.
-    group : ndarray of shape (n_rows,), uint64, optional
-        Rows of a group are in one fold; see `folds.Folds`.
     report : callable () -> None, optional
         Called after each numeric feature, when folds are drawn, after each feature and each pair of the screen, and
         after each cross.
     logs : bool
         Whether the columns are logarithms: see `Crosses.extend`.
     """
-    weight = weight / float(weight.mean())
+    n_categories = data.n_categories
+    weight = data.weight / float(data.weight.mean())
     is_word = (n_categories >= 2) & is_free
     chosen: list[tuple[int, int]] = []
     lookups: list[tuple[npt.NDArray[np.uint32], Singles, Singles]] = []
     columns = np.empty((len(weight), 0), order="F")
-    data = _Data(X, positive, weight, n_categories, {})
+    coded = _Data(data.X, data.positive, weight, n_categories, {})
     if at_most and is_word.any() and np.count_nonzero(is_free) > 1:
         draw = np.random.Generator(np.random.Philox(key=seed))
-        rows = np.sort(draw.permutation(len(X))[:SCREENED_ROWS])
+        rows = np.sort(draw.permutation(len(weight))[:SCREENED_ROWS])
         numbers = np.flatnonzero((n_categories == 0) & is_free)
         n_chosen = at_most
         try:
-            data = data.with_edges(numbers, rows, report)
-            folds = Folds.of(X, positive, weight, seed, group)
+            coded = coded.with_edges(numbers, rows, report)
+            folds = Folds.of(replace(data, weight=weight), seed)
             report()
             features = np.union1d(
-                np.flatnonzero(is_word), np.array(list(data.edges), dtype=np.int64)
+                np.flatnonzero(is_word), np.array(list(coded.edges), dtype=np.int64)
             )
             chosen = _screen(
-                data.take(rows), folds.take(rows), features, at_most, report, logs=logs
+                coded.take(rows), folds.take(rows), features, at_most, report, logs=logs
             )
             n_chosen = len(chosen)
-            columns = np.empty((len(X), COLUMNS * n_chosen), order="F")
+            columns = np.empty((len(weight), COLUMNS * n_chosen), order="F")
             for k, pair in enumerate(chosen):
-                cross = _Cross(data, folds, *pair, logs=logs)
+                cross = _Cross(coded, folds, *pair, logs=logs)
                 columns[:, COLUMNS * k : COLUMNS * (k + 1)] = cross.columns()
                 lookups.append(cross.look_up())
                 report()
@@ -536,8 +529,8 @@ def find_crosses(
                 warn_stopped(len(lookups), n_chosen, "crosses")
     chosen, columns = chosen[: len(lookups)], columns[:, : COLUMNS * len(lookups)]
     used = np.unique(np.array(chosen, dtype=np.int64)).tolist()
-    effects = [data.effect(j, None) for j in used]
-    edges = [data.edges.get(j, np.empty(0)) for j in used]
+    effects = [coded.effect(j, None) for j in used]
+    edges = [coded.edges.get(j, np.empty(0)) for j in used]
     crosses = Crosses(
         n_categories,
         np.array(chosen, dtype=np.int64).reshape(-1, 2),
@@ -547,7 +540,7 @@ def find_crosses(
         np.concatenate([np.empty(0, dtype=np.uint32), *(keys for keys, _, _ in lookups)]),
         np.concatenate([np.empty(0, dtype=np.float32), *(share for _, share, _ in lookups)]),
         np.concatenate([np.empty(0, dtype=np.float32), *(mass for _, _, mass in lookups)]),
-        np.array([data.base]),
+        np.array([coded.base]),
         np.concatenate([np.empty(0), *effects]),
     )
     return Crossed(crosses, columns)

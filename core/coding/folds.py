@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from core.base.ranker import Floats, Groups
-from core.base.splits import draw_folds, number_inseparable
+from core.base.ranker import Floats
+from core.base.splits import draw_folds
 from core.base.state import Integers
+from core.base.training import TrainingData
 
 N_FOLDS = 5
 
@@ -46,32 +47,17 @@ class Folds(NamedTuple):
     are_copies: bool
 
     @classmethod
-    def of(
-        cls,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        seed: int,
-        group: Groups | None,
-    ) -> "Folds":
+    def of(cls, data: TrainingData, seed: int) -> "Folds":
         """Draw folds.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features), float64
-        positive : ndarray of shape (n_rows,), bool
-        weight : ndarray of shape (n_rows,), float64
-            Above 0.
-        seed : int
-        group : ndarray of shape (n_rows,), uint64, or None
-            Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
-            `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
+        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
+        `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
         """
-        apart = draw_folds(positive, N_FOLDS, seed)
-        unit = number_inseparable(X, positive, weight, group)
-        together = None if unit is None else draw_folds(positive, N_FOLDS, seed, unit)
-        are_copies = unit is not None and _agree(unit, positive) >= MIN_AGREEMENT
-        return cls(apart, together, unit, group is not None, are_copies)
+        apart = draw_folds(data.positive, N_FOLDS, seed)
+        unit = data.number_inseparable()
+        together = None if unit is None else draw_folds(data.positive, N_FOLDS, seed, unit)
+        are_copies = unit is not None and _agree(unit, data.positive) >= MIN_AGREEMENT
+        return cls(apart, together, unit, data.group is not None, are_copies)
 
     def choose(self, known: npt.NDArray[np.bool_], category: Integers) -> Integers:
         """Return the folds for a feature, given which rows have a category, and the category of each of these."""

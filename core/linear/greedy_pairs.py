@@ -10,9 +10,10 @@ from annotated_doc import Doc
 from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone, Verification, walk_slopes
-from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats
 from core.base.state import FINITE, Array, Value
 from core.base.target import MIN_WEIGHT
+from core.base.training import TrainingData
 from core.coding import youden_threshold
 from core.metrics import partial_auc
 from core.metrics.window import FprMax, FprMin, check_window
@@ -140,14 +141,8 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     def _combine(self, X: Floats) -> Floats:
         return np.asarray(np.round(self._contributions(X).sum(axis=1), DECIMALS))
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
         pauc = PartialAuc(positive, weight, self.fpr_min, self.fpr_max)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from annotated_types import Ge, Le
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from core.base.monotone import Directions, Verification
-from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, Groups, PathEstimator
+from core.base.ranker import Callback, ContributionRanker, FitCost, Floats, PathEstimator
 from core.base.state import FINITE, Array, Nested, Value, declared_fields
+from core.base.training import TrainingData
 from core.coding import youden_threshold
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 
@@ -161,40 +161,19 @@ class LinearRanker(ContributionRanker, PathEstimator):
             if isinstance(declared.field, Value) and declared.name != "intercept"
         }
 
-    def _fit(
-        self,
-        X: Any,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
         with one_blas_thread():
-            rows = self._fit_design(X, positive, weight, group, callback)
-            sample = LinearSample(rows, np.flatnonzero(positive), np.flatnonzero(~positive), weight)
-            self._fit_sample(X, sample, positive, group, callback)
+            classes = np.flatnonzero(data.positive), np.flatnonzero(~data.positive)
+            sample = LinearSample(self._fit_design(data, callback), *classes, data.weight)
+            self._fit_sample(data, sample, callback)
 
     @abstractmethod
-    def _fit_sample(
-        self,
-        X: Any,
-        sample: LinearSample,
-        positive: npt.NDArray[np.bool_],
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        """Fit on a sample of all rows of X."""
+    def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
+        """Fit on all rows: `sample` holds them as points in the coordinates."""
 
-    def _fit_design(
-        self,
-        X: Any,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> LinearRows:
+    def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
         """Learn the coordinates, and return the training rows as points."""
-        rows = fit_design(X, weight, self._n_categories(), standardize=self.standardize)
+        rows = fit_design(data.X, data.weight, data.n_categories, standardize=self.standardize)
         self.map_ = rows.coordinates
         return rows
 

@@ -18,9 +18,9 @@ from annotated_types import Ge, Gt, Le
 
 from core.base.monotone import Directions, Monotone
 from core.base.parameters import Seed, Since
-from core.base.ranker import Callback, FitCost, Groups, StopFit, warn_stopped
-from core.base.splits import hold_out
-from core.base.state import FINITE, Floats, Value
+from core.base.ranker import Callback, FitCost, StopFit, warn_stopped
+from core.base.state import FINITE, Value
+from core.base.training import TrainingData
 from core.coding.crosses import CROSSES_DOC, MAX_CROSSES, find_crosses
 from core.metrics.window import MIN_RISE, FprMax, FprMin, check_window
 
@@ -171,33 +171,22 @@ class Logistic(LogisticParameters, LinearClassifier):
     (array([4.2, 2. ]), array([ True, False]))
     """
 
-    def _fit_design(
-        self,
-        X: Any,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> LinearRows:
+    def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
         if not self.crosses:
-            return super()._fit_design(X, positive, weight, group, callback)
-        n_categories, directions = self._n_categories(), self.find_directions()
-        is_free = np.ones(len(n_categories), dtype=np.bool_)
+            return super()._fit_design(data, callback)
+        directions = self.find_directions()
+        is_free = np.ones(len(data.n_categories), dtype=np.bool_)
         if directions is not None:
             is_free = directions == 0
         crossed = find_crosses(
-            X,
-            positive,
-            weight,
-            n_categories,
+            data,
             self.crosses,
             is_free,
             self.random_state,
-            group,
             lambda: callback(0, MAX_STEPS, {}),
             logs=True,
         )
-        self.map_, rows = fit_crossed(X, weight, crossed, standardize=self.standardize)
+        self.map_, rows = fit_crossed(data.X, data.weight, crossed, standardize=self.standardize)
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
@@ -205,21 +194,14 @@ class Logistic(LogisticParameters, LinearClassifier):
             "map_": CrossedCoordinates if self.crosses else Coordinates
         }
 
-    def _fit_sample(
-        self,
-        X: Any,
-        sample: LinearSample,
-        positive: npt.NDArray[np.bool_],
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
         score, values = None, self._start_path()
         costs = values or (float(self.C),)
         report, signs = _count_steps(callback, len(costs)), self._signs(sample.rows)
         for k, C in enumerate(costs):
             minimum = minimise(
                 sample.rows,
-                positive,
+                data.positive,
                 sample.weight,
                 logistic_loss,
                 C=C,
@@ -310,23 +292,14 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _fit_sample(
-        self,
-        X: Any,
-        sample: LinearSample,
-        positive: npt.NDArray[np.bool_],
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
         asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
         costs = COSTS if self.C == "auto" else (float(self.C),)
         pairs = [(asymmetry, C) for asymmetry in asymmetries for C in costs]
         chosen, start = (asymmetries[0], DEFAULT_COST if self.C == "auto" else float(self.C)), None
         n_tried = len(pairs)
         if len(pairs) > 1:
-            validation_mask = hold_out(
-                X, positive, sample.weight, self.validation_fraction, self.random_state, group
-            )
+            validation_mask = data.hold_out(self.validation_fraction, self.random_state)
             if validation_mask is not None:
                 report = _count_fits(callback, len(pairs) + 1)
                 chosen, start, n_tried = self._choose(sample, validation_mask, pairs, report)
@@ -436,21 +409,12 @@ class PNormPush(PushParameters, LinearRanker):
     def check_parameters(self) -> None:
         check_window(self.fpr_min, self.fpr_max)
 
-    def _fit_sample(
-        self,
-        X: Any,
-        sample: LinearSample,
-        positive: npt.NDArray[np.bool_],
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
         values, start = self._start_path(), None
         costs = values or (DEFAULT_COST if self.C == "auto" else float(self.C),)
         stopped_at = None
         if self.C == "auto" and not values:
-            validation_mask = hold_out(
-                X, positive, sample.weight, self.validation_fraction, self.random_state, group
-            )
+            validation_mask = data.hold_out(self.validation_fraction, self.random_state)
             if validation_mask is not None:
                 report = _count_fits(callback, len(PUSH_COSTS) + 1)
                 chosen, start, stopped_at = self._choose(sample, validation_mask, report)

@@ -16,14 +16,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from core.base.monotone import Monotone
 from core.base.parameters import Seed
-from core.base.ranker import Callback, Floats, Groups
-from core.base.splits import hold_out
+from core.base.ranker import Callback
 from core.base.state import FINITE, Value
+from core.base.training import TrainingData
 from core.base.warning import warn
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics.window import WHOLE, FprMax, FprMin, check_window
 
-from .design import Coordinates, FeatureMap, Ints, LinearRows, LinearSample, learn_coordinates
+from .design import Coordinates, FeatureMap, LinearRows, LinearSample, learn_coordinates
 from .feature_maps import (
     MAX_BINS,
     BinnedMap,
@@ -237,26 +237,11 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Return a solver of the programs of a window."""
         return ConvexSolver(sample, window, limits, progress)
 
-    def _fit_sample(
-        self,
-        X: Any,
-        sample: LinearSample,
-        positive: npt.NDArray[np.bool_],
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
         values = self._start_path()
-        draw_validation = partial(
-            hold_out,
-            X,
-            positive,
-            sample.weight,
-            self.validation_fraction,
-            self.random_state,
-            group,
-        )
+        draw_validation = partial(data.hold_out, self.validation_fraction, self.random_state)
         signs = self._signs(sample.rows)
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
@@ -352,17 +337,10 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             f"{self.anchor_cost_:g} for the AUC)"
         )
 
-    def _fit_design(
-        self,
-        X: Any,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> LinearRows:
+    def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
         if self.feature_map is None:
-            return super()._fit_design(X, positive, weight, group, callback)
-        self.map_, rows = fit_map(self, X, positive, weight, self._n_categories())
+            return super()._fit_design(data, callback)
+        self.map_, rows = fit_map(self, data)
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
@@ -716,27 +694,15 @@ class TopPush(TopPushParameters, WindowSVM):
 
 
 def fit_map(
-    parameters: SupportVectorParameters,
-    X: Any,
-    positive: npt.NDArray[np.bool_],
-    weight: Floats,
-    n_categories: Ints,
+    parameters: SupportVectorParameters, data: TrainingData
 ) -> tuple[FeatureMap, LinearRows]:
     """Return the feature map, learnt from the training rows, and these rows as points in its features.
 
     InvalidData: the map would take too much memory.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64, or scipy.sparse CSR
-        Dense for "bins". NaN is missing; a category is its index.
-    positive : ndarray of shape (n_rows,), bool
-        Only part of the keys by which rows are drawn: the classes do not shape a map.
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
-    n_categories : ndarray of shape (n_features,), int64
-        0 for a column of numbers.
+    The classes do not shape a map: they are only part of the keys by which rows are drawn. X is dense for "bins".
     """
+    X, positive, weight, n_categories = data.X, data.positive, data.weight, data.n_categories
     if parameters.feature_map == "bins":
         return fit_binned(X, weight, n_categories, parameters.max_bins)
     coordinates, _ = learn_coordinates(X, weight, n_categories, standardize=parameters.standardize)

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from textwrap import wrap
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -15,15 +14,15 @@ from sklearn.base import BaseEstimator
 
 from core.base.columns import ColumnTable
 from core.base.parameters import Seed
-from core.base.ranker import Callback, Floats, Groups, Ranker
+from core.base.ranker import Callback, Floats, Ranker
 from core.base.shards import OwnShards
 from core.base.state import Array, Nested, Value
+from core.base.training import TrainingData
 from core.classifiers import STACKS, ClassifierName
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.coding.stored import StandIns, StoredCodes, store_codes
 from core.errors import InvalidParameter
-from core.explain import svg
 
 from .any_ranker import AnyPrograms, EstimatorRankers, NamedRankers, NodeRankers
 from .any_ranker import grow as grow_any
@@ -32,13 +31,6 @@ from .program import NO_NOISE, Noise, Output, Program, Programs, mean_error, n_n
 
 # Training rows that are scored together: only so many are copied at a time.
 BLOCK_ROWS = 1 << 16
-
-# Layers of a program that a picture shows: further nodes would be too small to read.
-MAX_DRAWN_LAYERS = 12
-_ACROSS, _DOWN = 128, 98  # units between neighbours of a layer, and between layers
-_MAX_RADIUS = 30  # radius of a node that all rows reach
-_MARGIN, _HEAD = 60, 84
-_LINE_LENGTH, _LINES = 22, 2
 
 NLayers = Annotated[
     int,
@@ -140,22 +132,6 @@ class ProgramRanker(ProgramParameters, Ranker):
             ],
         }
 
-    def to_svg(self, title: str = "Branching program") -> str:
-        """Draw the first program as an SVG image.
-
-        Parameters
-        ----------
-        title : str
-            Title above the drawing.
-
-        Returns
-        -------
-        str
-            An SVG document.
-        """
-        first = self.programs_[0].describe(self._feature_name, self.categories_)
-        return draw_program(first, title)
-
     def takes_categories(self) -> bool:
         """Return whether the weak rankers can use categorical columns."""
         return isinstance(self.weak_ranker, str)
@@ -176,10 +152,11 @@ class ProgramRanker(ProgramParameters, Ranker):
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
-    def _grower(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> ProgramGrower:
+    def _grower(self, data: TrainingData) -> ProgramGrower:
         """Return a function that grows programs on rows."""
+        X, positive, weight = data.X, data.positive, data.weight
         if self.weak_ranker == "stump":
-            table = code_rows(X, positive, weight, self.max_bins, self._n_categories())
+            table = code_rows(X, positive, weight, self.max_bins, data.n_categories)
 
             def grow_program(noise: Noise, draw: Draw | None, report: Report) -> Program:
                 shards = OwnShards([LayerShard(table, self.n_rounds)])
@@ -306,14 +283,8 @@ class MartiRank(ProgramRanker):
         """Return None if the nodes are stumps, which need only sums over shards; else why not."""
         return self.reads_columns()
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
         losses: list[float] = []
 
         def report(t: int, nodes: npt.NDArray[np.void]) -> None:
@@ -323,7 +294,7 @@ class MartiRank(ProgramRanker):
         rows: Floats | StandIns = X
         program: Any
         if self.weak_ranker == "stump":
-            coding = self.max_bins, self._n_categories()
+            coding = self.max_bins, data.n_categories
             read: Floats | StoredCodes = X
             if isinstance(X, ColumnTable):
                 read = store_codes(X, weight, *coding)
@@ -331,95 +302,9 @@ class MartiRank(ProgramRanker):
             bins, shards = divide_rows(read, positive, weight, *coding, self.n_rounds)
             program = grow(shards, bins, self.n_rounds, report)
         else:
-            program = self._grower(X, positive, weight)(NO_NOISE, None, report)
+            program = self._grower(data)(NO_NOISE, None, report)
         self._take([program], 0.0, np.array(losses))
         self.intercept_ = -self._find_cut(rows, positive, weight)
 
     def _sizes(self) -> tuple[int, int]:
         return 1, self.n_rounds
-
-
-def draw_program(layers: Sequence[Sequence[dict[str, Any]]], title: str) -> str:
-    """Draw a program, given as `Program.describe` does, as an SVG document that refers to nothing outside it (Fig. 2).
-
-    A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
-    classes weighing the same; its tooltip holds its rule, its masses and its error.
-    """
-    shown = layers[:MAX_DRAWN_LAYERS]
-    width = 2 * _MARGIN + _ACROSS * max(len(shown), 5)
-    height = _HEAD + _DOWN * len(shown) + 96
-    note = f"{len(layers)} layers, {sum(map(len, layers))} nodes"
-    if len(shown) < len(layers):
-        note += f"; the first {len(shown)} layers are drawn"
-    parts = [
-        svg.start(width, height, title),
-        svg.text(_MARGIN / 2, 34, title, size=18, weight=600),
-        svg.text(_MARGIN / 2, 56, note, size=13, colour=svg.SOFT),
-    ]
-    for t, nodes in enumerate(shown):
-        parts += [_draw_edges(width, t, i) for i, node in enumerate(nodes) if not _is_end(node)]
-    for t, nodes in enumerate(shown):
-        parts += [
-            _draw_node(width, t, i, node) for i, node in enumerate(nodes) if _is_reached(node)
-        ]
-    below = _HEAD + _DOWN * len(shown) + 18
-    is_end = len(shown) == len(layers)
-    for position in range(len(shown) + 1):
-        x, _ = _position(width, len(shown), position)
-        words = f"{position}/{len(layers)}" if is_end else "⋮"
-        parts.append(svg.text(x, below, words, size=12, colour=svg.SOFT, anchor="middle"))
-    if is_end:
-        words = "what a row reaches on average is its score: left is low, right is high"
-        parts.append(
-            svg.text(width / 2, below + 20, words, size=12, colour=svg.SOFT, anchor="middle")
-        )
-    label = "share of positives, classes weighing the same"
-    parts += svg.scale(_MARGIN / 2, height - 34, "0 %", "50 %", "100 %", label)
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _is_reached(node: dict[str, Any]) -> bool:
-    return bool(node["positive"] + node["negative"] > 0.0)
-
-
-def _is_end(node: dict[str, Any]) -> bool:
-    return "ends here" in node["rule"] or not _is_reached(node)
-
-
-def _position(width: float, t: int, position: int) -> tuple[float, float]:
-    return width / 2 + _ACROSS * (position - t / 2), _HEAD + 24 + _DOWN * t
-
-
-def _draw_edges(width: float, t: int, position: int) -> str:
-    x, y = _position(width, t, position)
-    ways = [_position(width, t + 1, position + step) for step in (0, 1)]
-    lines = "".join(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y - 14:.1f}" for to_x, to_y in ways)
-    return f'<path d="{lines}" fill="none" stroke="{svg.FAINT}" stroke-width="1.2"/>'
-
-
-def _draw_node(width: float, t: int, position: int, node: dict[str, Any]) -> str:
-    """Return a circle with the condition of the node below it."""
-    x, y = _position(width, t, position)
-    positive, negative = node["positive"], node["negative"]
-    share = positive / (positive + negative)
-    radius = 4 + (_MAX_RADIUS - 4) * min((positive + negative) / 2, 1.0) ** 0.5
-    condition = node.get("condition", "ends" if _is_end(node) else "").removesuffix(" or missing")
-    lines = wrap(condition, _LINE_LENGTH, break_long_words=True)
-    if len(lines) > _LINES:
-        lines = [*lines[: _LINES - 1], lines[_LINES - 1][: _LINE_LENGTH - 2] + " …"]
-    tip = f"{node['rule']}\nreached by {positive:.1%} of the positives, {negative:.1%} of the negatives"
-    if "error" in node:
-        tip += f"\nerror {node['error']:.4f} on either class"
-    return "\n".join(
-        [
-            f"<g><title>{svg.escape(tip)}</title>",
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{svg.shade(share)}" '
-            f'stroke="{svg.SOFT}"/>',
-            '<g stroke="#ffffff" stroke-width="3" paint-order="stroke">',  # a white edge parts words from lines
-            *(
-                svg.text(x, y + radius + 12 + 12 * i, line, size=10.5, anchor="middle")
-                for i, line in enumerate(lines)
-            ),
-            "</g></g>",
-        ]
-    )

@@ -13,10 +13,11 @@ from annotated_types import Ge, Gt, Le, Lt
 from sklearn.utils import column_or_1d
 
 from core.base.parameters import check_values
-from core.base.ranker import Callback, FitCost, Floats, Groups
-from core.base.splits import hold_out, row_keys
+from core.base.ranker import Callback, FitCost, Floats
+from core.base.splits import row_keys
 from core.base.state import Value
 from core.base.target import check_weights
+from core.base.training import TrainingData
 from core.base.warning import warn
 from core.coding import Bins, effective_counts, fit_bins
 from core.coding.bins import code_columns
@@ -310,10 +311,11 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         """
         fresh = self._unfitted()
         if hasattr(self, "_stream"):
-            fresh.__dict__ |= {**vars(self), **fresh.get_params(deep=False)}
+            for name in self._fitted:
+                setattr(fresh, name, vars(self)[name])
             fresh._stream = deepcopy(self._stream)  # a batch that fails must not be in it
         fresh._learn_batch(X, y, classes, sample_weight, demand)
-        self._become(fresh)
+        self._take_state_of(fresh)
         return self
 
     def _learn_batch(
@@ -383,18 +385,12 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self._set_noise_rate(self.noise_rate or 0.0, stream.seen)
         self.is_complete_ = stream.is_complete
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        grow = self._bagged(X, positive, weight)
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        X, positive, weight = data.X, data.positive, data.weight
+        grow = self._bagged(data)
         mass = Mass.by_label(weight / weight.sum(), positive)
         if self.noise_rate is None:
-            self._guess_noise_rate(X, positive, weight, group, mass)
+            self._guess_noise_rate(data, mass)
         else:
             self._check_noise_rate(positive, weight)
             self._set_noise_rate(self.noise_rate, mass)
@@ -460,21 +456,15 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self._noise_rate_auc = tried
         self.class_prior_ = self.class_prior or mass.without_noise(rate).share
 
-    def _guess_noise_rate(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        mass: Mass,
-    ) -> None:
-        held_out = hold_out(X, positive, weight, CHECKED_FRACTION, self.random_state, group)
+    def _guess_noise_rate(self, data: TrainingData, mass: Mass) -> None:
+        positive, weight = data.positive, data.weight
+        held_out = data.hold_out(CHECKED_FRACTION, self.random_state)
         if held_out is None:  # too few rows to check a guess on
             self._set_noise_rate(0.0, mass, high=0.5)
             return
         rest = ~held_out
-        grow = self._bagged(X[rest], positive[rest], weight[rest])
-        checked = np.ascontiguousarray(X[held_out])
+        grow = self._bagged(data.take(rest))
+        checked = np.ascontiguousarray(data.X[held_out])
         labels, weights = positive[held_out], weight[held_out]
         plain = grow(0.0, 0).score(checked, self.output)
         bound = bound_noise_rate(plain, labels, weights)
@@ -496,11 +486,11 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _noise(self, rate: float) -> Noise:
         return Noise(rate, self._least_share, self.class_prior)
 
-    def _bagged(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Bagged:
+    def _bagged(self, data: TrainingData) -> Bagged:
         """Return a function that grows the program of a noise rate and a bag, each layer on rows of its own draw."""
-        grower = self._grower(X, positive, weight)
-        order, n_positives = positives_first(positive)
-        keys = row_keys(X, positive, weight)[order]
+        grower = self._grower(data)
+        order, n_positives = positives_first(data.positive)
+        keys = row_keys(data.X, data.positive, data.weight)[order]
 
         def program(noise_rate: float, bag: int) -> Any:
             def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:

@@ -60,13 +60,13 @@ from .leaderboard import (
 )
 from .planner import (
     CHOOSE_NOW,
-    CheckedRows,
     Chosen,
     LeaderboardRow,
     Member,
     Note,
     NoteKind,
     Searched,
+    SearchedRows,
     fit_chosen,
     read_rows,
     run_search,
@@ -862,20 +862,18 @@ def auto_ranker(
     planner = Auto(
         n_rows=n_rows,
         n_rare=min(n_positive, n_rows - n_positive),
-        n_features=rows.matrix.shape[1],
-        most_categories=max((len(known or ()) for known in rows.categories), default=0),
+        n_features=rows.X.shape[1],
+        most_categories=int(rows.n_categories.max(initial=0)),
         budget_seconds=budget_seconds,
         window=window,
         metric=metric,
-        at_once=count_at_once(*rows.matrix.shape),
+        at_once=count_at_once(*rows.X.shape),
         can_split=partial(_can_split, rows, random_state),
         monotone=monotone,
         max_score_microseconds=max_score_microseconds,
         random_state=random_state,
     )
-    n_categories = np.zeros(rows.matrix.shape[1], dtype=np.int64)
-    n_categories[: len(rows.categories)] = [len(known or ()) for known in rows.categories]
-    find_directions(monotone, rows.names, n_categories)
+    find_directions(monotone, rows.names, rows.n_categories)
     working = WorkClock(clock)
     start = working()
     with when_compiling(working.listen):
@@ -905,12 +903,12 @@ def _check_positive(name: str, value: Any) -> None:
         raise InvalidParameter(f"{name} must be a finite number greater than 0, got {value!r}")
 
 
-def _can_split(rows: CheckedRows, random_state: int, n_splits: int, fraction: float) -> bool:
+def _can_split(rows: SearchedRows, random_state: int, n_splits: int, fraction: float) -> bool:
     try:
         split_inner(rows, n_splits, fraction, random_state)
     except InvalidData:
         return False
-    return count_distinct(row_keys(rows.matrix, rows.positive, rows.weight)) > 1
+    return count_distinct(row_keys(rows.X, rows.positive, rows.weight)) > 1
 
 
 def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:

@@ -22,6 +22,7 @@ from core.base.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.base.splits import split_rows
 from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numbers
 from core.base.target import check_labels, check_weights, number_units
+from core.base.training import TrainingData
 from core.base.warning import warn
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
@@ -196,34 +197,20 @@ class Chosen:
     score_microseconds: float | None = None
 
 
-@dataclass(frozen=True)
-class CheckedRows:
-    """Checked rows of weight above 0."""
+@dataclass(frozen=True, eq=False)
+class SearchedRows(TrainingData):
+    """The rows that a search splits, with what makes them a table again."""
 
-    matrix: Floats
-    names: tuple[str, ...] | None
-    categories: Categories
-    positive: npt.NDArray[np.bool_]
-    weight: Floats
-    group: npt.NDArray[np.uint64] | None
+    names: tuple[str, ...] | None = None
+    """None: X was no table."""
+    categories: Categories = ()
 
     @property
     def table(self) -> Any:
         """The features as rankers take them."""
         if self.names is None:
-            return self.matrix
-        return CodedTable(self.matrix, self.names, self.categories)
-
-    def take(self, rows: npt.NDArray[Any]) -> "CheckedRows":
-        """Return the rows with these indices, or of a mask."""
-        return CheckedRows(
-            self.matrix[rows],
-            self.names,
-            self.categories,
-            self.positive[rows],
-            self.weight[rows],
-            None if self.group is None else self.group[rows],
-        )
+            return self.X
+        return CodedTable(self.X, self.names, self.categories)
 
 
 class Planner(Protocol):
@@ -442,7 +429,7 @@ def search_ranker(
 
 
 def run_search(
-    rows: CheckedRows,
+    rows: SearchedRows,
     planner: Planner,
     window: tuple[float, float],
     metric: Metric | None,
@@ -454,16 +441,16 @@ def run_search(
     if metric is not None:
         check_scale_free(metric)
     splits = split_inner(rows, planner.n_splits, planner.fraction, random_state)
-    at_once = count_at_once(*rows.matrix.shape)
+    at_once = count_at_once(*rows.X.shape)
 
     # A part is about as large as the table: keep only as many as are fitted at the same time.
     @lru_cache(at_once)
-    def training_part(split: int, fraction: float) -> CheckedRows:
+    def training_part(split: int, fraction: float) -> SearchedRows:
         training = np.flatnonzero(~splits[split])
         return rows.take(training[draw_rows(rows.positive[training], fraction, random_state)])
 
     @lru_cache(at_once)
-    def validation_part(split: int) -> CheckedRows:
+    def validation_part(split: int) -> SearchedRows:
         return rows.take(splits[split])
 
     def fit(trial: Trial, progress: Callback) -> TrialResult:
@@ -502,13 +489,13 @@ def run_search(
 
 
 def split_inner(
-    rows: CheckedRows, n_splits: int, fraction: float, random_state: int
+    rows: SearchedRows, n_splits: int, fraction: float, random_state: int
 ) -> list[npt.NDArray[np.bool_]]:
     """Return the validation masks of all splits; InvalidData as `split_rows`."""
     if not n_splits:
         return []
     return split_rows(
-        rows.matrix,
+        rows.X,
         rows.positive,
         rows.weight,
         n_splits,
@@ -608,7 +595,7 @@ def make_ranker(chosen: Chosen) -> Ranker:
     return RankAverage(members=rankers, weights=[member.weight for member in chosen.members])
 
 
-def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> CheckedRows:
+def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> SearchedRows:
     """Return the rows of weight above 0, checked as a fit does."""
     import narwhals.stable.v2 as nw
 
@@ -623,4 +610,9 @@ def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> CheckedRows:
     classes, positive = check_labels(y, len(matrix))
     weight = check_weights(sample_weight, positive, classes)
     unit = None if group is None else number_units("group", group, len(matrix)).astype(np.uint64)
-    return CheckedRows(matrix, names, categories, positive, weight, unit).take(weight > 0)
+    n_categories = np.zeros(matrix.shape[1], dtype=np.int64)
+    n_categories[: len(categories)] = [len(known or ()) for known in categories]
+    rows = SearchedRows(
+        matrix, positive, weight, n_categories, unit, names=names, categories=categories
+    )
+    return rows.take(weight > 0)

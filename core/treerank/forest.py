@@ -21,12 +21,12 @@ from core.base.ranker import (
     ContributionRanker,
     FitCost,
     Floats,
-    Groups,
     StopFit,
     ignore,
     warn_stopped,
 )
 from core.base.state import Array, Indices, Nested, State, Totals, Value, pieces
+from core.base.training import TrainingData
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
 from core.coding.categories import effective_counts
@@ -406,7 +406,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             As for `fit`.
         """
         own = self._unfitted()
-        sample = own._sample(*own._take_rows(X, y, sample_weight)[:3])
+        sample = TreeRows(**vars(own._training_data(X, y, sample_weight)))
         if not 0 <= first < last <= self.n_trees:
             raise InvalidParameter(
                 f"first and last must be 0 <= first < last <= n_trees ({self.n_trees}), "
@@ -417,7 +417,9 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             grown.append(each)
             (callback or ignore)(len(grown), last - first, {})
         arrays = TreeShare.join(grown).arrays()
-        return write_share(identify_fit(own, *sample[:3]), first, last, arrays)
+        return write_share(
+            identify_fit(own, sample.X, sample.positive, sample.weight), first, last, arrays
+        )
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
@@ -441,10 +443,10 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         ArtifactError
             A share is damaged or belongs to another fit, or a tree is missing or occurs twice.
         """
-        with self._fitting() as fresh:
-            sample = fresh._sample(*fresh._take_rows(X, y, sample_weight)[:3])
+        with self._refitting() as fresh:
+            sample = TreeRows(**vars(fresh._training_data(X, y, sample_weight)))
             trees: list[tuple[RankingTree, Integers]] = []
-            fit = identify_fit(fresh, *sample[:3])
+            fit = identify_fit(fresh, sample.X, sample.positive, sample.weight)
             for n_trees, arrays in read_shares(shares, fit, fresh.n_trees):
                 trees += TreeShare.from_arrays(
                     arrays, fresh._known_sizes() | {"n_trees": n_trees}
@@ -452,20 +454,10 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
             fresh._gather(sample, fresh._bag(sample).recall(trees), ignore)
         return self
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        sample = self._sample(X, positive, weight)
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        sample = TreeRows(**vars(data))
         with closing(self._grow(sample, range(self.n_trees))) as grown:
             self._gather(sample, grown, callback)
-
-    def _sample(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> TreeRows:
-        return TreeRows(X, positive, weight, self._n_categories())
 
     def _bag(self, sample: TreeRows) -> BaggedGrower:
         return BaggedGrower(sample, self.random_state)

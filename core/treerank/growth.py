@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from core.base.ranker import Callback, Floats, StopFit
+from core.base.training import TrainingData
 from core.coding.stored import StoredCodes
 
 from .tree import Booleans, Integers, RankingTree, Rules
@@ -22,37 +23,12 @@ from .tree import Booleans, Integers, RankingTree, Rules
 EPS_GAIN = 1e-11
 
 
-class TreeRows(NamedTuple):
-    """The rows that a tree is grown on.
+@dataclass(frozen=True, eq=False)
+class TreeRows(TrainingData):
+    """The rows that a tree is grown on."""
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_rows, n_features), float64; or ColumnTable
-        NaN is missing; a category is its position, 0 to n_categories - 1.
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
-    n_categories : ndarray of shape (n_features,), int64
-        0 where the feature is numeric.
-    stored : StoredCodes or None
-        The codes of a `ColumnTable`.
-    """
-
-    X: Any
-    positive: Booleans
-    weight: Floats
-    n_categories: Integers
     stored: StoredCodes | None = None
-
-    def take(self, rows: Integers) -> "TreeRows":
-        """Return the sample of some of the rows, ascending."""
-        if self.stored is None:
-            X = self.X[rows]
-        else:
-            mask = np.zeros(len(self.positive), dtype=np.bool_)
-            mask[rows] = True
-            X = self.X.take(mask)
-        return self._replace(X=X, positive=self.positive[rows], weight=self.weight[rows])
+    """The codes of X if it is a `ColumnTable`."""
 
     def find_leaves(self, find: Callable[[Floats], Integers]) -> Integers:
         """Return what `find` returns for its rows, which are C-contiguous there: leaves, as with their own values."""

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from annotated_types import Ge, Le
 
-from core.base.ranker import Floats, Groups
-from core.base.splits import draw_folds, draw_part, number_inseparable
+from core.base.ranker import Floats
+from core.base.splits import draw_folds, draw_part
 from core.base.state import Array, Constraint, read_state
 from core.classifiers import count_columns
 from core.errors import ArtifactError, InvalidData, InvalidParameter
@@ -217,9 +217,7 @@ def validation_auc(chosen: PrunedTree) -> float:
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
 
-def choose_by_folds(
-    sample: TreeRows, group: Groups | None, grow: Grow, n_folds: int, seed: int
-) -> PrunedTree:
+def choose_by_folds(sample: TreeRows, grow: Grow, n_folds: int, seed: int) -> PrunedTree:
     """Return the subtree for the penalty per leaf that cross-validation finds best (§4.1); grows n_folds + 1 trees.
 
     If a class has fewer rows (or groups) than n_folds, there are as many folds; with one only, InvalidData is raised.
@@ -227,7 +225,7 @@ def choose_by_folds(
     AUC the greatest penalty wins, so the smallest tree.
     """
     n_rows = len(sample.positive)
-    part = _draw_folds(sample, group, n_folds, seed)
+    part = _draw_folds(sample, n_folds, seed)
     n_folds = int(part.max()) + 1
     tree = grow(np.arange(n_rows), 0)
     critical = critical_penalties(tree)
@@ -250,15 +248,13 @@ def choose_by_folds(
     return PrunedTree(kept, path._replace(validation_auc=means), better_order(pruned))
 
 
-def choose_on_held_out(
-    sample: TreeRows, group: Groups | None, grow: Grow, fraction: float, seed: int
-) -> PrunedTree:
+def choose_on_held_out(sample: TreeRows, grow: Grow, fraction: float, seed: int) -> PrunedTree:
     """Return the subtree that ranks a validation part best (eq. 12, Remark 10); the tree is grown on the other rows.
 
     The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
     only one row, or one group.
     """
-    validation_mask = draw_part(sample.positive, fraction, seed, _units(sample, group))
+    validation_mask = draw_part(sample.positive, fraction, seed, sample.number_inseparable())
     if validation_mask is None:
         raise InvalidData(
             "pruning='holdout' requires at least 2 different rows of positive weight in each class (in "
@@ -268,9 +264,9 @@ def choose_on_held_out(
     return choose_on(tree, reweigh(tree, sample.take(np.flatnonzero(validation_mask))))
 
 
-def _draw_folds(sample: TreeRows, group: Groups | None, n_folds: int, seed: int) -> Integers:
+def _draw_folds(sample: TreeRows, n_folds: int, seed: int) -> Integers:
     """Return the fold of each row. There are n_folds, or fewer, so that each has rows of both classes."""
-    unit = _units(sample, group)
+    unit = sample.number_inseparable()
     classes = sample.positive, ~sample.positive
     for k in range(min(n_folds, *(int(own.sum()) for own in classes)), 1, -1):
         part = draw_folds(sample.positive, k, seed, unit)
@@ -280,10 +276,6 @@ def _draw_folds(sample: TreeRows, group: Groups | None, n_folds: int, seed: int)
         "pruning='cv' requires at least 2 different rows of positive weight in each class (in two "
         "groups, if there are groups)"
     )
-
-
-def _units(sample: TreeRows, group: Groups | None) -> Integers | None:
-    return number_inseparable(sample.X, sample.positive, sample.weight, group)
 
 
 def choose_on(tree: RankingTree, validated: RankingTree) -> PrunedTree:

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from core.base.columns import ColumnTable
@@ -15,13 +14,13 @@ from core.base.ranker import (
     ContributionRanker,
     FitCost,
     Floats,
-    Groups,
     PathEstimator,
     StopFit,
     warn_stopped,
 )
 from core.base.state import Nested, Value
 from core.base.target import check_labels, check_weights
+from core.base.training import TrainingData
 from core.classifiers import STACKS
 from core.coding import youden_threshold
 from core.coding.bins import MaxNarrowBins
@@ -263,7 +262,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         list of dict
             One entry per leaf, from the top of the list to its bottom; see `core.treerank.description.list_rules`.
         """
-        return description.list_rules(self._named())
+        return description.list_rules(self.named_tree())
 
     def to_text(self) -> str:
         """Draw the tree as indented lines of text.
@@ -273,22 +272,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         str
             One line per node.
         """
-        return description.to_text(self._named())
-
-    def to_svg(self, title: str = "Ranking tree") -> str:
-        """Draw the tree and its ROC curve as an SVG image.
-
-        Parameters
-        ----------
-        title : str
-            Title above the drawing.
-
-        Returns
-        -------
-        str
-            An SVG document.
-        """
-        return description.to_svg(self._named(), title)
+        return description.to_text(self.named_tree())
 
     def structure(self) -> dict[str, Any]:
         """Describe the tree: its nodes in preorder with their rules in words, and the path of pruned subtrees."""
@@ -326,7 +310,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         gain = {"auc_gain": float(tree.gain[node] / 2.0)}
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
-    def _named(self) -> description.NamedTree:
+    def named_tree(self) -> description.NamedTree:
+        """Return the tree with the names of its features and categories."""
         check_is_fitted(self)
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 
@@ -371,18 +356,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                 "order must be 'tree' or 'concave' unless pruning holds out rows, got 'validation'"
             )
 
-    def _fit(
-        self,
-        X: Floats,
-        positive: npt.NDArray[np.bool_],
-        weight: Floats,
-        group: Groups | None,
-        callback: Callback,
-    ) -> None:
-        sample = TreeRows(X, positive, weight, self._n_categories())
-        if isinstance(X, ColumnTable):
+    def _fit(self, data: TrainingData, callback: Callback) -> None:
+        stored = None
+        if isinstance(data.X, ColumnTable):
             most = self.max_bins, self.max_bins
-            sample = sample._replace(stored=store_table(X, weight, most, sample.n_categories))
+            stored = store_table(data.X, data.weight, most, data.n_categories)
+        sample = TreeRows(**vars(data), stored=stored)
         grower = self._grower(sample)
         limits = TreeLimits(self.max_depth, self.max_leaves, self._shape(sample).min_mass)
         growers: Sequence[RankingTreeGrower] = [grower]
@@ -413,7 +392,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                     raise StopFit
                 return tree
 
-            return self._choose(sample, group, grow)
+            return self._choose(sample, grow)
 
         choices: list[PrunedTree] = []
         try:
@@ -431,12 +410,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             if path_penalties:
                 self._add_to_path()
 
-    def _choose(self, sample: TreeRows, group: Groups | None, grow: pruning.Grow) -> PrunedTree:
+    def _choose(self, sample: TreeRows, grow: pruning.Grow) -> PrunedTree:
         if self.pruning == "cv":
-            return pruning.choose_by_folds(sample, group, grow, self.n_folds, self.random_state)
+            return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
             return pruning.choose_on_held_out(
-                sample, group, grow, self.validation_fraction, self.random_state
+                sample, grow, self.validation_fraction, self.random_state
             )
         tree = grow(np.arange(len(sample.positive)), 0)
         if self.pruning == "structural":

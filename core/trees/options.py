@@ -56,12 +56,6 @@ Subsample = Annotated[
         "Leaf values still use all rows."
     ),
 ]
-MaxFeatures = Annotated[
-    float,
-    Gt(0),
-    Le(1),
-    Doc("Trees: fraction of the features that each tree may split on, drawn at random."),
-]
 MaxFeaturesOrChosen = Annotated[
     float | None,
     Gt(0),

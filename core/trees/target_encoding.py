@@ -11,13 +11,15 @@ prediction problems", SIGKDD Explorations 3(1), 2001.
 """
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from core.base.ranker import Floats, Groups
+from core.base.ranker import Floats
 from core.base.state import Integers
+from core.base.training import TrainingData
 from core.coding.folds import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 
 
@@ -68,37 +70,25 @@ class Encoded(NamedTuple):
         )
 
 
-def encode(
-    X: Floats,
-    positive: npt.NDArray[np.bool_],
-    weight: Floats,
-    n_categories: Integers,
-    more_than: int | None,
-    seed: int,
-    group: Groups | None = None,
-) -> Encoded:
+def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
     """Encode the features of more than `more_than` categories.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_features), float64
-    positive : ndarray of shape (n_rows,), bool
-    weight : ndarray of shape (n_rows,), float64
-        Above 0.
-    n_categories : ndarray of shape (n_features,), int64
+    data : TrainingData
+        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
+        `core.coding.folds`.
     more_than : int or None
         None: encode no feature.
     seed : int
         Of the folds: the fraction of positives of a row is computed from the rows of the other folds.
-    group : ndarray of shape (n_rows,), uint64, optional
-        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
-        `core.coding.folds`.
 
     Returns
     -------
     Encoded
         With X itself if there is nothing to encode.
     """
+    X, positive, n_categories = data.X, data.positive, data.n_categories
     n_features = X.shape[1]
     limit = math.inf if more_than is None else more_than
     many = np.flatnonzero(n_categories > limit)
@@ -106,8 +96,8 @@ def encode(
     feature = np.concatenate([np.arange(n_features), many])
     if not len(many):
         return Encoded(X, n_categories, feature, numbers)
-    weight = weight / min(float(weight.mean()), 1.0)  # a weight of 2 is two rows
-    folds = Folds.of(X, positive, weight, seed, group)
+    weight = data.weight / min(float(data.weight.mean()), 1.0)  # a weight of 2 is two rows
+    folds = Folds.of(replace(data, weight=weight), seed)
     encoded = np.empty((len(X), n_features + len(many)), order="F")
     encoded[:, :n_features] = X
     mean = float(weight[positive].sum() / weight.sum())

@@ -34,7 +34,7 @@ from app.training import cluster
 from app.training.cluster import DaskHosts, read_security
 from core import LogitBoost, MartiRank, RankBoost, save
 from core.base.checkpoint import Checkpoints
-from core.base.columns import ArrayColumns, ColumnTable
+from core.base.columns import ColumnTable
 from core.base.ranker import Ranker
 from core.base.shards import Piece
 from core.base.table import CodedTable
@@ -42,6 +42,7 @@ from core.coding import stored
 from core.errors import ShardsLost
 from tests.core.boosting.row_losses import HingeBoost
 from tests.core.coding.test_stored import make_rows
+from tests.core.column_sources import ArrayColumns
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
 from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences

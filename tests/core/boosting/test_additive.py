@@ -11,6 +11,7 @@ from sklearn.base import clone
 from core import Additive, load, save
 from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
+from core.base.training import TrainingData
 from core.boosting.additive_rounds import LEVEL_SMOOTHING, Bags
 from core.boosting.additive_shapes import CELLS, purify
 from core.errors import ArtifactError
@@ -38,7 +39,7 @@ def test_a_round_is_a_short_newton_step_along_each_column_in_turn(
 ) -> None:
     """By brute force over all thresholds: with a step for the missing, and one for each word."""
     monkeypatch.setattr(
-        "core.boosting.additive_rounds.leave_out", lambda X, *_: np.zeros(len(X), bool)
+        "core.boosting.additive_rounds.leave_out", lambda data, _: np.zeros(len(data.X), bool)
     )
     table, y = make_table(60)
     weight = np.random.default_rng(1).uniform(1.0, 3.0, 60)
@@ -186,10 +187,13 @@ def test_few_positives_and_groups() -> None:
     group = np.arange(90) // 9
     bags = Bags(
         Additive(n_bags=4).fit(table, y),
-        np.zeros((90, 6)),
-        np.arange(90) % 2 == 0,
-        np.ones(90),
-        group.astype(np.uint64),
+        TrainingData(
+            np.zeros((90, 6)),
+            np.arange(90) % 2 == 0,
+            np.ones(90),
+            ranker._n_categories(),
+            group.astype(np.uint64),
+        ),
     )
     for held in bags.held:
         assert 0 < held.sum() < 45

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, save
+from core.base.training import TrainingData
 from core.boosting import data
 from core.errors import InvalidData
 from core.metrics import auc
@@ -193,13 +194,13 @@ def test_a_sample_stands_for_rows_with_and_without_labels(
     X = np.arange(2000.0)[:, np.newaxis]
     y = np.full((2000, 3), rare == "without")
     y[::200] = rare == "with a label", False, False
-    rows = data.ClassRows(X, y, np.ones(2000), np.zeros(1, dtype=np.int64))
-    sample = rows.sample()
+    rows = TrainingData(X, y, np.ones(2000), np.zeros(1, dtype=np.int64))
+    sample = data.evaluate(data.draw_sample(rows))
     places = sample.X[:, 0].astype(int)
     assert (places % 200 == 0).sum() == 10
     assert len(places) == 100
     scores = np.random.default_rng(0).normal(size=(2000, 3)) + y
-    told, whole = sample.metric(scores[places]), rows.evaluation().metric(scores)
+    told, whole = sample.metric(scores[places]), data.evaluate(rows).metric(scores)
     weight = np.where(places % 200 == 0, 1.0, 1990 / 90)
     expected = auc(y[places].ravel(), scores[places].ravel(), np.repeat(weight, 3))
     assert told == pytest.approx(expected, abs=1e-12)

@@ -21,7 +21,7 @@ from core import (
 )
 from core.base.checkpoint import Checkpoints
 from core.base.ranker import StopFit
-from core.boosting.queries import QueryRows
+from core.base.training import TrainingData
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import ListAuc, ListNdcg, list_values, measure_lists
 from core.registry import ALGORITHMS
@@ -228,15 +228,16 @@ def test_a_validation_part_never_parts_a_query_nor_a_group() -> None:
     for seed in range(30):
         query = rng.integers(0, 12, 80)
         group = query // 3 if seed % 2 else np.arange(80)
-        data = QueryRows.of(
-            rng.normal(size=(80, 2)),
-            rng.integers(0, 3, 80),
+        X, grade = rng.normal(size=(80, 2)), rng.integers(0, 3, 80)
+        data = TrainingData(
+            X,
+            grade > 0,
             np.ones(80),
             np.zeros(2, dtype=np.int64),
+            None if seed % 2 == 0 else group.astype(np.uint64),
             query,
-            np.array(True),
-            (query if seed % 2 == 0 else group).astype(np.uint64),
-        )
+            grade,
+        ).within_queries()
         parts = data.split_off(0.3, seed)
         values = [np.isin(data.X[:, 0], part.X[:, 0]) for part in parts]
         assert not (values[0] & values[1]).any()

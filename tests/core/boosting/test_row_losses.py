@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.base.columns import ArrayColumns, ColumnTable
-from core.base.shards import LocalHosts
+from core.base.columns import ColumnTable
 from core.base.table import CodedTable
 from core.coding import stored
 from core.metrics import auc
@@ -19,6 +18,7 @@ from tests.core.boosting.row_losses import (
     UndefinedBoost,
 )
 from tests.core.coding.test_stored import make_rows
+from tests.core.column_sources import ArrayColumns, LocalHosts
 
 STUMPS: dict[str, Any] = {"n_rounds": 12, "max_depth": 1, "max_leaves": None}
 TREES: dict[str, Any] = {"n_rounds": 8, "max_leaves": 6, "subsample": 0.8}

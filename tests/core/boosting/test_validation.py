@@ -13,9 +13,9 @@ from core import RankBoost
 from core.base.checkpoint import Checkpoints
 from core.base.parameters import list_parameters
 from core.base.ranker import StopFit
+from core.base.training import TrainingData
 from core.boosting import data, loop
 from core.boosting.algorithms import RankingAlgorithm
-from core.boosting.data import ClassRows
 from core.boosting.stumps import StumpLearner
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
@@ -32,8 +32,8 @@ BOOSTERS = {
 EACH = pytest.mark.parametrize("algorithm", BOOSTERS.values(), ids=BOOSTERS)
 
 
-def rows_of(X: np.ndarray, y: np.ndarray) -> ClassRows:
-    return ClassRows(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
+def rows_of(X: np.ndarray, y: np.ndarray) -> TrainingData:
+    return TrainingData(X, y == 1, np.ones(len(y)), np.zeros(X.shape[1], dtype=np.int64))
 
 
 def noisy_table(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -217,7 +217,7 @@ def test_the_training_auc_is_a_samples(
     monkeypatch.setattr(data, "SAMPLE_ROWS", 50)
     X, y = noisy_table()
     y[np.flatnonzero(y)[n_positives:]] = 0
-    sample = rows_of(X, y).sample()
+    sample = data.evaluate(data.draw_sample(rows_of(X, y)))
     positive = y[[int(np.flatnonzero((row == X).all(axis=1))[0]) for row in sample.X]]
     assert positive.sum() == kept
     assert len(sample.X) == sample.size == 50

@@ -16,9 +16,7 @@ from core.bounds import (
     bound_misranking,
     column_rankers,
     corollary_4_epsilon,
-    corollary_4_failure,
     corollary_5_epsilon,
-    corollary_5_failure,
     equation_2_epsilon,
     equation_2_least_rows,
     log_sloppy_cover,
@@ -37,6 +35,17 @@ thetas = st.floats(0.01, 1)
 deltas = st.floats(1e-6, 0.5)
 rows = st.integers(10, 10**9)
 shares = st.floats(0.01, 0.5)
+
+
+def corollary_5_failure(log_cover: float, epsilon: float, m: int, E: float) -> float:
+    """2 N exp(-m(εE)²/8)."""
+    return math.exp(min(math.log(2) + log_cover - m * (epsilon * E) ** 2 / 8, 700.0))
+
+
+def corollary_4_failure(size: int, theta: float, epsilon: float, m: int, E: float) -> float:
+    """2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8)."""
+    return corollary_5_failure(log_sloppy_cover(size, theta / 4, epsilon / 8), epsilon, m, E)
+
 
 SPREAD = margin_distribution(roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0]), 4.0)
 

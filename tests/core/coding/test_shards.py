@@ -24,15 +24,16 @@ from core import (
     save,
 )
 from core.base.checkpoint import Checkpoints
-from core.base.columns import ArrayColumns, ColumnTable
+from core.base.columns import ColumnTable
 from core.base.ranker import Ranker
-from core.base.shards import CodeFile, LocalHosts, Node, Packed, ShardHost, add_along_tree
+from core.base.shards import CodeFile, Node, Packed, ShardHost, add_along_tree
 from core.base.table import CodedTable
 from core.boosting import stumps
 from core.boosting.stumps import MIN_SURE_MASS
 from core.coding import stored
 from core.errors import InvalidData, ShardsLost
 from tests.core.coding.test_stored import copy_of, make_rows
+from tests.core.column_sources import ArrayColumns, LocalHosts
 from tests.long_form import LONG_FORM, long_form, one_in
 from tests.sentences import Sentences
 

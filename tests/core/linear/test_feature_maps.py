@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from core import AUCSVM, PAUCSVM
+from core.base.training import TrainingData
 from core.errors import InvalidData
 from core.linear import feature_maps
 from core.linear.design import fit_design
@@ -76,7 +77,7 @@ def test_waves_come_near_the_kernel() -> None:
         squares = []
         for seed in range(20):
             asked = settings("fourier", n_components, seed=seed)
-            found, _ = fit_map(asked, X, positive, weight, N_CATEGORIES)
+            found, _ = fit_map(asked, TrainingData(X, positive, weight, N_CATEGORIES))
             Z = found.features(X)
             assert (Z * Z).sum(axis=1) == pytest.approx(np.ones(60), abs=1e-12)
             squares.append(((Z @ Z.T - K) ** 2).mean())
@@ -87,7 +88,7 @@ def test_waves_come_near_the_kernel() -> None:
 def test_all_rows_as_landmarks_give_the_kernel_itself() -> None:
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
-    _, rows = fit_map(settings("nystroem", 60), X, positive, weight, N_CATEGORIES)
+    _, rows = fit_map(settings("nystroem", 60), TrainingData(X, positive, weight, N_CATEGORIES))
     Z = points(rows)
     assert abs(Z @ Z.T - K).max() < 1e-6
 
@@ -95,7 +96,7 @@ def test_all_rows_as_landmarks_give_the_kernel_itself() -> None:
 def test_few_landmarks_give_the_kernel_between_themselves() -> None:
     X, positive, weight = mixed_table()
     K = exact_kernel(X, weight, 2.0)
-    found, rows = fit_map(settings("nystroem", 10), X, positive, weight, N_CATEGORIES)
+    found, rows = fit_map(settings("nystroem", 10), TrainingData(X, positive, weight, N_CATEGORIES))
     known = np.nan_to_num(X)
     own = [np.flatnonzero((known == row).all(axis=1))[0] for row in np.nan_to_num(found.landmarks)]
     assert len(set(own)) == 10
@@ -148,7 +149,7 @@ def test_bins_are_a_sparse_matrix_of_ones() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_scores_and_sums_are_transposes(name: str) -> None:
     X, positive, weight = mixed_table()
-    _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
+    _, rows = fit_map(settings(name), TrainingData(X, positive, weight, N_CATEGORIES))
     rng = np.random.default_rng(0)
     w, share = rng.normal(size=rows.size), rng.normal(size=60)
     share[::3] = 0.0
@@ -164,7 +165,7 @@ def test_features_kept_or_made_anew(name: str, monkeypatch: pytest.MonkeyPatch) 
     found = []
     for most in (2**29, 0):
         monkeypatch.setattr(feature_maps, "MAX_BYTES", most)
-        _, rows = fit_map(settings(name), X, positive, weight, N_CATEGORIES)
+        _, rows = fit_map(settings(name), TrainingData(X, positive, weight, N_CATEGORIES))
         found.append((rows.scores(w[: rows.size]), rows.weighted_sum(share)))
     assert (found[0][0] == found[1][0]).all()
     assert (found[0][1] == found[1][1]).all()

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from core.base.training import TrainingData
 from core.linear import AUCSVM, PAUCSVM, cutting_planes
 from core.linear.cutting_planes import CuttingPlanes, draw_by_mass, find_axes
 from core.linear.design import fit_design
@@ -45,7 +46,7 @@ def all_rows() -> Iterator[Any]:
         settings = SupportVectorParameters(
             feature_map=name, n_components=12, bandwidth=1.0, max_bins=8
         )
-        yield name, fit_map(settings, X, positive, weight, of_words)[1]
+        yield name, fit_map(settings, TrainingData(X, positive, weight, of_words))[1]
 
 
 def test_rows_taken_are_those_rows() -> None:

@@ -1,5 +1,6 @@
 """Splits by classifiers: the node's own cost, any estimator, and rules that are arrays."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,9 +191,9 @@ def test_what_cannot_split_is_refused(sentences: Sentences) -> None:
         EstimatorSplitter(KNeighborsClassifier(), sample)
     with pytest.raises(InvalidParameter, match="LinearDiscriminantAnalysis"):
         EstimatorSplitter(LinearDiscriminantAnalysis(), sample)
-    coded = TreeRows(*sample[:3], np.array([0, 0, 2]))
+    coded = replace(sample, n_categories=np.array([0, 0, 2]))
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), coded)
-    holed = TreeRows(np.where(sample.X > 1, np.nan, sample.X), *sample[1:])
+    holed = replace(sample, X=np.where(sample.X > 1, np.nan, sample.X))
     with sentences.raises(InvalidData):
         EstimatorSplitter(LogisticRegression(), holed).split(cell_of(holed))

@@ -20,6 +20,7 @@ from core.artifact import ArtifactError
 from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
 from core.base.ranker import StopFit
+from core.base.training import TrainingData
 from core.boosting import LogitBoost
 from core.boosting.booster import LOSSES_ENCODED
 from core.boosting.tree_sum import CrossedTreeSum
@@ -81,7 +82,7 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
         found, columns = find_crosses(
-            X, positive, weight, sizes, 5, np.ones(3, dtype=bool), seed, group
+            TrainingData(X, positive, weight, sizes, group), 5, np.ones(3, dtype=bool), seed
         )
     values = np.unique(X[~np.isnan(X[:, 1]), 1])
     edges = (values[1:] + values[:-1]) / 2.0
@@ -93,7 +94,7 @@ def test_numbers_are_those_of_a_plain_loop(seed: int, grouped: bool) -> None:
     sizes = np.array([3, len(values), 4])
     weight /= weight.mean()
     mean = weight[positive].sum() / weight.sum()
-    folds = Folds.of(X, positive, weight, seed, group)
+    folds = Folds.of(TrainingData(X, positive, weight, sizes, group), seed)
 
     def code(x: Any) -> list[int]:
         """Words by their index, numbers by the midpoints that they reach; the missing last."""
@@ -146,7 +147,9 @@ def test_a_number_has_one_code_in_both_precisions_and_neighbours_have_two() -> N
         X = np.column_stack([np.arange(len(column)) % 4, column])
         positive = (np.arange(len(column)) % 4 < 2) == (np.repeat(np.arange(len(values)), 40) % 2)
         sizes, free = np.array([4, 0]), np.ones(2, dtype=bool)
-        crosses = find_crosses(X, positive, np.ones(len(X)), sizes, 1, free, 0).crosses
+        crosses = find_crosses(
+            TrainingData(X, positive, np.ones(len(X)), sizes), 1, free, 0
+        ).crosses
         assert crosses.n_columns
         crosses.check()
         rows, written = (
@@ -170,7 +173,9 @@ def test_rows_of_a_group_and_copies_tell_nothing_of_each_other() -> None:
         n = X.shape[1]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
-            columns = find_crosses(X, positive, np.ones(600), sizes[:n], 1, free[:n], 0, group).X
+            columns = find_crosses(
+                TrainingData(X, positive, np.ones(600), sizes[:n], group), 1, free[:n], 0
+            ).X
         return auc(positive, columns[:, 0])
 
     assert area(unlike, None) > 0.9  # rows of their own
@@ -187,7 +192,7 @@ def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(crosses_module, "MIN_GAIN", -math.inf)
         columns = find_crosses(
-            words, positive, weight, np.array([40, 40]), 1, np.ones(2, dtype=bool), 0
+            TrainingData(words, positive, weight, np.array([40, 40])), 1, np.ones(2, dtype=bool), 0
         ).X
     assert abs(auc(positive, columns[:, 1]) - 0.5) < 0.1
 
@@ -204,10 +209,7 @@ def test_which_pairs_have_a_number_does_not_depend_on_weights(
     positive = rng.random(1200) < 0.3
     equal, by_class = (
         find_crosses(
-            words,
-            positive,
-            np.where(positive, weight, 1.0),
-            np.array([20, 20]),
+            TrainingData(words, positive, np.where(positive, weight, 1.0), np.array([20, 20])),
             1,
             np.ones(2, dtype=bool),
             0,
@@ -231,7 +233,11 @@ def test_each_piece_of_the_search_is_reported() -> None:
     seen: list[int] = []
     sizes = np.array([9, 7, 0, 0, 0])
     find_crosses(
-        X, y, np.ones(300), sizes, 5, np.ones(5, dtype=bool), 0, None, lambda: seen.append(0)
+        TrainingData(X, y, np.ones(300), sizes),
+        5,
+        np.ones(5, dtype=bool),
+        0,
+        lambda: seen.append(0),
     )
     assert len(seen) == 3 + 1 + 2 + 1 + 1
 
@@ -242,10 +248,10 @@ def test_crosses_do_not_depend_on_the_unit_of_the_weights() -> None:
     positive = rng.random(800) < np.where((words @ [3.0, 5.0]) % 4 < 2, 0.7, 0.3)
     weight = rng.integers(1, 4, 800) / 2.0
     sizes, free = np.array([12, 12]), np.ones(2, dtype=bool)
-    plain, columns = find_crosses(words, positive, weight, sizes, 1, free, 0)
+    plain, columns = find_crosses(TrainingData(words, positive, weight, sizes), 1, free, 0)
     assert plain.feature.tolist() == [[0, 1]]
     for unit in (2.0**-20, 2.0**10, 2.0**1000):
-        found = find_crosses(words, positive, weight * unit, sizes, 1, free, 0)
+        found = find_crosses(TrainingData(words, positive, weight * unit, sizes), 1, free, 0)
         assert np.array_equal(found.X, columns)
         assert np.array_equal(found.crosses.mass, plain.mass)
 
@@ -422,7 +428,7 @@ def test_features_that_tell_the_same_twice_are_no_cross() -> None:
     positive = rng.random(4000) < 1.0 / (1.0 + np.exp(-log_odds_of_rows))
     X = np.column_stack([z, z // 2, z // 4, p, q]).astype(float)
     sizes, free = np.array([40, 20, 10, 8, 8]), np.ones(5, dtype=bool)
-    found = find_crosses(X, positive, np.ones(4000), sizes, 5, free, 0).crosses
+    found = find_crosses(TrainingData(X, positive, np.ones(4000), sizes), 5, free, 0).crosses
     assert found.feature[0].tolist() == [3, 4]
     assert len(found.feature) <= 2
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from core import RankBoost, load, save
 from core.base.splits import draw_folds
+from core.base.training import TrainingData
 from core.boosting import LogitBoost
 from core.coding.folds import N_FOLDS, PRIOR_ROWS
 from core.metrics import auc
@@ -45,7 +46,7 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     X = np.column_stack([rng.normal(size=n), rng.integers(0, n_names, n)])
     X[rng.random(n) < 0.2, 1] = np.nan
     positive, weight = rng.random(n) < 0.4, rng.integers(1, 4, n).astype(float)
-    encoded = encode(X, positive, weight, np.array([0, n_names]), 5, seed)
+    encoded = encode(TrainingData(X, positive, weight, np.array([0, n_names])), 5, seed)
     assert encoded.feature.tolist() == [0, 1, 1]
     assert encoded.n_categories.tolist() == [0, 0, 0]
     assert np.array_equal(encoded.X[:, 0], X[:, 0])
@@ -77,8 +78,10 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
             assert np.isnan([encoded.numbers[1][k], encoded.numbers[2][k]]).all()
     assert encoded.numbers[1][-1] == pytest.approx(mean)
     assert encoded.numbers[2][-1] == 0.0
-    small = encode(X, positive, weight / 1e6, np.array([0, n_names]), 5, seed)
-    least = encode(X, positive, weight / weight.mean(), np.array([0, n_names]), 5, seed)
+    small = encode(TrainingData(X, positive, weight / 1e6, np.array([0, n_names])), 5, seed)
+    least = encode(
+        TrainingData(X, positive, weight / weight.mean(), np.array([0, n_names])), 5, seed
+    )
     np.testing.assert_allclose(small.X, least.X)
 
 
@@ -88,7 +91,7 @@ def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
     X = rng.integers(0, 1000, (1500, 1)).astype(float)
     positive = rng.random(1500) < 0.3
     weight = np.where(positive, 10.0, 1.0)
-    encoded = encode(X, positive, weight, np.array([1000]), 255, 0)
+    encoded = encode(TrainingData(X, positive, weight, np.array([1000])), 255, 0)
     assert abs(auc(positive, encoded.X[:, 1]) - 0.5) < 0.1
 
 

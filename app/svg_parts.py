@@ -1,4 +1,4 @@
-"""Text and colours of self-contained SVG pictures."""
+"""Text, colours and frame of self-contained SVG pictures."""
 
 import html
 import re
