@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from app.models.objectives import metric_of, window_of
 from app.platform.documents import (
@@ -37,8 +37,11 @@ from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from core.base.ranker import Floats
     from core.metrics import Comparison, Difference, MetricComparison
+    from core.metrics.estimates import Adjustment
     from core.metrics.functionals.base import Metric
 
 
@@ -172,8 +175,8 @@ def compare_with(
     A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 
     The size of a list in the objective is a share. p-values are adjusted by Holm over all baselines and windows, and
-    the figure of the objective. The ranker beats a baseline if its area in the
-    objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
+    the metric of the objective. The ranker beats a baseline if its area in the objective's window is greater, or the
+    metric that the objective names, with an adjusted p-value below 1 - level.
     Without any baseline there is nothing to compare.
     """
     from core.metrics.estimates import adjust_present
@@ -244,6 +247,33 @@ def _area_of(area: Interval, difference: Difference, adjusted: float | None) -> 
     }
 
 
+class _Options(TypedDict):
+    """What comparisons by areas and by other metrics have in common."""
+
+    fold: ArrayLike | None
+    repeat: ArrayLike | None
+    row: ArrayLike | None
+    level: float
+    sample_weight: ArrayLike | None
+    group: ArrayLike | None
+    names: list[str]
+    adjust: Adjustment
+
+
+def _options(held_out: HeldOutRows, names: list[str]) -> _Options:
+    folds = held_out.folds
+    return {
+        "fold": None if folds is None else folds.fold,
+        "repeat": None if folds is None else folds.repeat,
+        "row": None if folds is None else folds.row,
+        "level": LEVEL,
+        "sample_weight": held_out.weight,
+        "group": held_out.group,
+        "names": names,
+        "adjust": "none",
+    }
+
+
 def _compare(
     held_out: HeldOutRows,
     scores: Sequence[Floats],
@@ -251,41 +281,17 @@ def _compare(
     names: list[str],
     folder: Path | None,
 ) -> Comparison:
-    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
-    if folder is not None:
-        from core.metrics.runs import compare_stored
+    if folder is None:
+        return metrics.compare(held_out.y, scores, windows, **_options(held_out, names))
+    from core.metrics.runs import compare_stored
 
-        return compare_stored(
-            y == 1,
-            scores,
-            windows,
-            folder=folder,
-            level=LEVEL,
-            sample_weight=weight,
-            names=names,
-            adjust="none",
-        )
-    if folds is None:
-        return metrics.compare(
-            y,
-            scores,
-            windows,
-            level=LEVEL,
-            sample_weight=weight,
-            group=group,
-            names=names,
-            adjust="none",
-        )
-    return metrics.cross_validated_compare(
-        y,
+    return compare_stored(
+        held_out.y == 1,
         scores,
-        folds.fold,
         windows,
-        repeat=folds.repeat,
-        row=folds.row,
+        folder=folder,
         level=LEVEL,
-        sample_weight=weight,
-        group=group,
+        sample_weight=held_out.weight,
         names=names,
         adjust="none",
     )
@@ -294,31 +300,7 @@ def _compare(
 def _compare_metrics(
     held_out: HeldOutRows, scores: Sequence[Floats], metric: Metric | None, names: list[str]
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison by one figure; nothing without one."""
+    """Return the comparison by one metric; nothing without one."""
     if metric is None:
         return ()
-    y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds
-    if folds is None:
-        return metrics.compare_metrics(
-            y,
-            scores,
-            [metric],
-            level=LEVEL,
-            sample_weight=weight,
-            group=group,
-            names=names,
-            adjust="none",
-        )
-    return metrics.cross_validated_compare_metrics(
-        y,
-        scores,
-        folds.fold,
-        [metric],
-        repeat=folds.repeat,
-        row=folds.row,
-        level=LEVEL,
-        sample_weight=weight,
-        group=group,
-        names=names,
-        adjust="none",
-    )
+    return metrics.compare_metrics(held_out.y, scores, [metric], **_options(held_out, names))

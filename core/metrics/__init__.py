@@ -44,10 +44,7 @@ if TYPE_CHECKING:
         Comparison,
         WindowComparison,
         compare,
-        compare_auc,
-        compare_partial_auc,
         cross_validated_areas,
-        cross_validated_compare,
     )
     from .curve import (
         ClassTotals,
@@ -122,7 +119,6 @@ if TYPE_CHECKING:
         MetricComparison,
         MetricEstimate,
         compare_metrics,
-        cross_validated_compare_metrics,
         measure,
         measure_on_curve,
         metric_named,

@@ -183,8 +183,6 @@ class Estimates:
     is a unit."""
     parts: float = 1.0
     """Number of parts that the units are divided into, each with a value of its own; of folds, those of a repeat."""
-    contributions: FloatArray | None = None
-    """What the units contribute, if `influence` has replicates instead: shape as `influence`."""
     units: tuple[int, int] | None = None
     """Numbers of units with positives and with negatives; None if they are not known: weights then count as equal."""
 
@@ -589,7 +587,7 @@ def variance_degrees(first: FloatArray, second: FloatArray) -> float:
 
 def pair_degrees(estimates: Estimates, first: int, second: int, metric: int) -> float:
     """Return ν of the difference of two scorers by a metric."""
-    parts = estimates.influence if estimates.contributions is None else estimates.contributions
+    parts = estimates.influence
     if parts is None:
         return estimates.degrees
     return min(variance_degrees(parts[first, metric], parts[second, metric]), estimates.degrees)

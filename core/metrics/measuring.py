@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.comparison import average_over_folds
+from core.metrics.comparison import Folds, estimate
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
     EPSILON,
@@ -506,6 +506,9 @@ def compare_metrics(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    fold: ArrayLike | None = None,
+    repeat: ArrayLike | None = None,
+    row: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
@@ -521,13 +524,16 @@ def compare_metrics(
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
     metrics : sequence of Metric
-        As for `measure`.
+        As for `measure`. With folds, a share refers to the rows of each fold, and a count is rejected, because folds
+        have fewer rows.
     level : float in (0, 1)
         Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    fold, repeat, row : array_like, shape (n_samples,), optional
+        As for `compare`.
     names : sequence of str, optional
         Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     adjust : {"holm", "none"}
@@ -556,91 +562,42 @@ def compare_metrics(
     """
     level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
-    rows = check_rows(y, columns, sample_weight, group)
+    folds = Folds.given(fold, repeat, row)
+    if folds is not None:
+        for metric in metrics:
+            check_scale_free(metric)
     plain = [metric.plain() for metric in metrics]
-    every, masses = estimate_metrics(rows, plain, fixed_prevalence=fixed_prevalence)
-    scales = [[scale_of(metric, [own]) for metric in plain] for own in masses]
-    missing = [_missing_test(metric, masses, every) for metric in metrics]
-    units = [metric.unit(masses[0]) for metric in metrics]
-    compared = []
-    for found in _compared(every, scales, units, missing, metrics, named, level, adjust):
-        own = (found.metric.own_interval(of_scorer, level) for of_scorer in masses)
-        values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
-        compared.append(replace(found, values=values))
-    return tuple(compared)
+    of_parts: list[list[Masses]] = []
 
-
-def cross_validated_compare_metrics(
-    y: ArrayLike,
-    scores: Sequence[ArrayLike],
-    fold: ArrayLike,
-    metrics: Sequence[Metric],
-    *,
-    repeat: ArrayLike | None = None,
-    row: ArrayLike | None = None,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
-    adjust: Adjustment = "holm",
-    fixed_prevalence: bool = False,
-) -> tuple[MetricComparison, ...]:
-    """Compare scorers that were cross-validated on the same folds, by the mean of a metric over folds.
-
-    Parameters
-    ----------
-    y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
-        As for `cross_validated_compare`.
-    metrics : sequence of Metric
-        As for `measure`. A share refers to the rows of each fold. A count is rejected, because folds have fewer rows.
-    fixed_prevalence : bool
-        As for `measure`.
-
-    Returns
-    -------
-    tuple of MetricComparison
-        In the order of the metrics.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `cross_validated_compare` and `compare_metrics`.
-
-    Examples
-    --------
-    >>> from core.metrics import AveragePrecision, cross_validated_compare_metrics
-    >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
-    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> found, = cross_validated_compare_metrics(y, [first, second], fold, [AveragePrecision()])
-    >>> [round(each.value, 4) for each in found.values]
-    [0.875, 0.9167]
-    """
-    level, metrics = check_level(level), check_metrics(metrics)
-    columns, named = check_scorers(scores, names, adjust)
-    for metric in metrics:
-        check_scale_free(metric)
-    plain = [metric.plain() for metric in metrics]
-    of_folds: list[list[Masses]] = []
-
-    def estimate(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
+    def estimator(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
         values, influence, masses = metric_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )
-        of_folds.append(masses)
+        of_parts.append(masses)
         return values, influence
 
-    every = average_over_folds(y, columns, fold, estimate, repeat, row, sample_weight, group)
+    every = estimate(y, columns, estimator, folds, sample_weight, group)
     repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
     scales = [
-        [scale_of(metric, [of_fold[k] for of_fold in of_folds], repeats) for metric in plain]
+        [scale_of(metric, [part[k] for part in of_parts], repeats) for metric in plain]
         for k in range(len(named))
     ]
-    units = [
-        float(np.mean([metric.unit(of_fold[0]) for of_fold in of_folds])) for metric in metrics
-    ]
-    evaluated = [own for fold in of_folds for own in fold]
+    units = [float(np.mean([metric.unit(part[0]) for part in of_parts])) for metric in metrics]
+    evaluated = [own for part in of_parts for own in part]
     missing = [_missing_test(metric, evaluated, every) for metric in metrics]
-    return _compared(every, scales, units, missing, metrics, named, level, adjust)
+    compared = _compared(every, scales, units, missing, metrics, named, level, adjust)
+    if folds is not None:
+        return compared
+    return tuple(
+        replace(
+            found,
+            values=tuple(
+                found.metric.own_interval(own, level) or shown
+                for own, shown in zip(evaluated, found.values, strict=True)
+            ),
+        )
+        for found in compared
+    )
 
 
 class Scale(NamedTuple):

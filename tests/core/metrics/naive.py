@@ -13,8 +13,6 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from core.metrics.bootstrap import philox
-
 
 @st.composite
 def rankings(draw: Any, weighted: Any = False, max_rows: Any = 12) -> Any:
@@ -152,25 +150,6 @@ def pair_margins(
     pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
     margins = np.array([(scores[i] - scores[k]) / l1_norm for i, k in pairs])
     return margins, np.array([weights[i] * weights[k] for i, k in pairs])
-
-
-def bootstrap_draws(seed: int, replicate: int, sizes: list[int]) -> list[list[int]]:
-    """The indices drawn in each stratum, from the generator's words one by one."""
-    key = np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
-    words: list[Any] = []
-    block, drawn = 0, []
-    for size in sizes:
-        indices: list[int] = []
-        while len(indices) < size:
-            if not words:
-                four = np.empty(4, dtype=np.uint64)
-                philox(key, np.uint64(replicate), np.uint64(block), four)
-                words, block = four.tolist(), block + 1
-            product = words.pop(0) * size
-            if product % 2**32 >= 2**32 % size:
-                indices.append(product >> 32)
-        drawn.append(indices)
-    return drawn
 
 
 def binormal_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:

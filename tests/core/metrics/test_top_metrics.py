@@ -28,11 +28,9 @@ from core.metrics import (
     WindowArea,
     auc,
     auc_interval,
-    compare_auc,
+    compare,
     compare_metrics,
     cost_curve,
-    cross_validated_compare,
-    cross_validated_compare_metrics,
     gains_curve,
     gains_on_curve,
     gains_table,
@@ -253,7 +251,7 @@ def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
     other = rng.normal(size=200) + y
     mine, theirs = (
         compare_metrics(y, [scores, other], [WindowArea()])[0],
-        compare_auc(y, [scores, other]).windows[0],
+        compare(y, [scores, other]).windows[0],
     )
     assert mine.differences[0].p_value == pytest.approx(theirs.differences[0].p_value)
     assert mine.joint_p_value == pytest.approx(theirs.joint_p_value)
@@ -302,8 +300,8 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
     y, fold = np.repeat([1, 0], [80, 320]), np.arange(400) % 4
     one, other = (rng.normal(size=400).round(1) + y for _ in range(2))
     metrics = [WindowArea(), AveragePrecision(), Lift(share=0.1)]
-    area, precision, lift = cross_validated_compare_metrics(y, [one, other], fold, metrics)
-    expected = cross_validated_compare(y, [one, other], fold).windows[0]
+    area, precision, lift = compare_metrics(y, [one, other], metrics, fold=fold)
+    expected = compare(y, [one, other], fold=fold).windows[0]
     np.testing.assert_allclose(area.values, expected.values)
     np.testing.assert_allclose(spread(area), spread(expected))
     for compared, metric in ((precision, AveragePrecision()), (lift, Lift(share=0.1))):
@@ -313,12 +311,10 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
         ]
         np.testing.assert_allclose([interval.value for interval in compared.values], mean)
         assert compared.differences[0].value == pytest.approx(mean[0] - mean[1])
-    base = cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
+    base = compare_metrics(y, [one, other], [PrecisionAt(share=0.1)], fold=fold)[0]
     # the prevalence of each fold is .2: fixed, it makes the lift a multiple of the precision
     pair = [PrecisionAt(share=0.1), Lift(share=0.1)]
-    known, multiple = cross_validated_compare_metrics(
-        y, [one, other], fold, pair, fixed_prevalence=True
-    )
+    known, multiple = compare_metrics(y, [one, other], pair, fold=fold, fixed_prevalence=True)
     np.testing.assert_allclose(multiple.values, 5.0 * np.array(known.values))
     np.testing.assert_allclose(spread(multiple)[:3], 5.0 * spread(known)[:3])
     assert spread(multiple)[3] == pytest.approx(spread(known)[3])
@@ -326,18 +322,18 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
         assert free.value == fixed.value
         assert free.high - free.low > fixed.high - fixed.low
     row = np.tile(np.arange(400), 2)
-    twice = cross_validated_compare_metrics(
+    twice = compare_metrics(
         y[row],
         [one[row], other[row]],
-        fold[row],
         metrics,
+        fold=fold[row],
         repeat=np.repeat([0, 1], 400),
         row=row,
     )
     for single, repeated in zip((area, precision, lift), twice, strict=True):
         np.testing.assert_allclose(repeated.values, single.values)
     with sentences.raises(InvalidParameter):
-        cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(count=5)])
+        compare_metrics(y, [one, other], [PrecisionAt(count=5)], fold=fold)
 
 
 def test_intervals_cover_and_tests_keep_their_level() -> None:
@@ -875,7 +871,7 @@ def test_a_comparison_by_a_figure_without_p_values_says_how_many_rows_it_needs(
     assert whole.warning is None
     assert whole.joint_p_value is not None
     fold = np.arange(y.size) % 2
-    (split,) = cross_validated_compare_metrics(y, scores, fold, [metric_named(name)])
+    (split,) = compare_metrics(y, scores, [metric_named(name)], fold=fold)
     assert split.joint_p_value is None
     assert split.warning is not None
     assert "in each fold" in split.warning
