@@ -407,14 +407,16 @@ def estimate(
     rows = check_rows(y, columns, sample_weight)
     size = np.shape(y)[0]
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-    folds = number_units("fold", fold, size)[kept]
-    repeats = np.zeros_like(folds) if repeat is None else number_units("repeat", repeat, size)[kept]
+    number = number_units("fold", fold, size)[kept]
+    repeats = np.zeros_like(number)
+    if repeat is not None:
+        repeats = number_units("repeat", repeat, size)[kept]
     name, labels = ("row", row) if group is None else ("group", group)
     if labels is not None:
         rows = rows._replace(unit=number_units(name, labels, size)[kept])
     elif repeats.any():
         raise InvalidParameter("row must give the row of each score, because there are repeats")
-    usable = _usable_folds(rows.positive, repeats * (folds.max() + 1) + folds)
+    usable = _usable_folds(rows.positive, repeats * (number.max() + 1) + number)
     if not usable:
         raise InvalidData("fold must include a fold with rows of both classes, got none")
     of_repeat = repeats[[rows_of_fold[0] for rows_of_fold in usable]]
