@@ -201,7 +201,6 @@ def drawn(seed: int) -> dict[str, Any]:
 
 OWN: dict[str, dict[str, Any]] = {
     "roc_band": {"fpr": np.array([0.05, 0.2])},
-    "roc_band_on_curve": {"fpr": np.array([0.05, 0.2])},
     "operating_points_on_curve": {"points": np.array([0, 1])},
     "list_curve": {"kind": "gains"},
     "compare_lists": {"metrics": [metrics.list_metric_named("ndcg@3")]},

@@ -57,7 +57,7 @@ def plot_of(
     limits, highest = None, max(view[1], *tpr)
     if band is not None:
         rates = np.linspace(*view, BAND_POINTS)
-        found = core_metrics.roc_band_on_curve(
+        found = core_metrics.roc_band(
             curve, curve_part.totals, rates, kind=band, level=curve_part.level
         )
         of = "pointwise" if band == "pointwise" else "simultaneous"

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         RocBand,
         fpr_at_tpr_interval,
         roc_band,
-        roc_band_on_curve,
         tpr_at_fpr_interval,
     )
     from .comparison import (
@@ -74,7 +73,6 @@ if TYPE_CHECKING:
         ScoreHistogram,
         cost_curve,
         gains_curve,
-        gains_on_curve,
         gains_table,
         list_curve,
         precision_recall_curve,

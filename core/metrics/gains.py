@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
+from core.metrics.curve import ClassTotals, RocCurve, upper_hull
 from core.metrics.estimates import EPSILON, Interval
 from core.metrics.functionals.base import Masses, check_size, masses_on_curve, size_of
 from core.metrics.functionals.top import (
@@ -32,7 +32,7 @@ from core.metrics.functionals.top import (
     positives_near,
     precision_slope,
 )
-from core.metrics.groups import FloatArray, check_rows, tie_groups
+from core.metrics.groups import FloatArray
 from core.metrics.measuring import scale_of, scaled_interval, with_prevalence_variance
 from core.metrics.operating import check_prevalence, share_of_list
 from core.metrics.window import MIN_WIDTH, check_level
@@ -65,8 +65,9 @@ class Gain:
 
     Examples
     --------
-    >>> from core.metrics import gains_table
-    >>> (gain,) = gains_table([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], counts=[2])
+    >>> from core.metrics import ClassTotals, gains_table, roc_curve
+    >>> curve = roc_curve([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6])
+    >>> (gain,) = gains_table(curve, ClassTotals.of_counts(3, 3), counts=[2])
     >>> gain.positives, round(gain.recall.value, 3), round(gain.lift.value, 3)
     (2.0, 0.667, 2.0)
     """
@@ -83,15 +84,13 @@ class Gain:
 
 
 def gains_table(
-    y: ArrayLike,
-    scores: ArrayLike,
+    curve: RocCurve,
+    totals: ClassTotals,
     *,
     shares: Sequence[float] = (),
     counts: Sequence[float] = (),
     level: float = 0.95,
     prevalence: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
 ) -> tuple[Gain, ...]:
     """Compute precision, recall and lift of the first rows of a list, for several sizes.
 
@@ -99,10 +98,10 @@ def gains_table(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
     shares : sequence of float in [1e-9, 1]
         Sizes as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
     counts : sequence of float > 0
@@ -112,74 +111,24 @@ def gains_table(
     prevalence : float in [1e-9, 1 − 1e-9], optional
         Fraction of positives among future rows, taken as known. Default: that of the sample; the intervals then include
         its variance.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     tuple of Gain
-        The shares, then the counts, in the given order. O(n log n).
+        The shares, then the counts, in the given order. O(n_points + n_sizes · log n_points).
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         A size is out of range, counts are given with a prevalence, or a parameter is out of range.
 
     Examples
     --------
-    >>> from core.metrics import gains_table
-    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2]
-    >>> gain, = gains_table(y, scores, counts=[2])
+    >>> from core.metrics import gains_table, summarise
+    >>> found = summarise([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2])
+    >>> gain, = gains_table(found.curve, found.totals, counts=[2])
     >>> round(gain.positives, 4), gain.tied, gain.taken, round(gain.precision.value, 4), round(gain.lift.value, 4)
     (1.6667, 3.0, 1.0, 0.8333, 1.6667)
-    """
-    rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    groups = tie_groups(rows)
-    return gains_on_curve(
-        curve_of(groups),
-        totals_of(rows, groups),
-        shares=shares,
-        counts=counts,
-        level=level,
-        prevalence=prevalence,
-    )
-
-
-def gains_on_curve(
-    curve: RocCurve,
-    totals: ClassTotals,
-    *,
-    shares: Sequence[float] = (),
-    counts: Sequence[float] = (),
-    level: float = 0.95,
-    prevalence: float | None = None,
-) -> tuple[Gain, ...]:
-    """Compute `gains_table` from a stored full curve and the totals of its data.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
-    shares, counts, level, prevalence
-        As for `gains_table`.
-
-    Returns
-    -------
-    tuple of Gain
-        The shares, then the counts. O(n_points + n_sizes · log n_points).
-
-    Examples
-    --------
-    >>> from core.metrics import ClassTotals, gains_on_curve, roc_curve
-    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
-    >>> [gain.recall.value for gain in gains_on_curve(curve, ClassTotals.of_counts(2, 2), shares=[0.25, 0.5])]
-    [0.5, 0.75]
     """
     level = check_level(level)
     masses = masses_on_curve(curve, totals)

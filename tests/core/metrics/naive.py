@@ -13,6 +13,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from core.metrics import ClassTotals, RocCurve, summarise
+
 
 @st.composite
 def rankings(draw: Any, weighted: Any = False, max_rows: Any = 12) -> Any:
@@ -150,6 +152,14 @@ def pair_margins(
     pairs = [(i, k) for i in np.flatnonzero(y == 1) for k in np.flatnonzero(y == 0)]
     margins = np.array([(scores[i] - scores[k]) / l1_norm for i, k in pairs])
     return margins, np.array([weights[i] * weights[k] for i, k in pairs])
+
+
+def curve_and_totals(
+    y: Any, scores: Any, sample_weight: Any = None
+) -> tuple[RocCurve, ClassTotals]:
+    """Return what functions need that start from a stored curve."""
+    found = summarise(y, scores, sample_weight)
+    return found.curve, found.totals
 
 
 def binormal_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:

@@ -37,7 +37,7 @@ from core.metrics.amounts import (
     rows_with,
     unskewed,
 )
-from tests.core.metrics.naive import rankings
+from tests.core.metrics.naive import curve_and_totals, rankings
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
@@ -110,7 +110,7 @@ def test_equal_amounts_are_the_ordinary_curves() -> None:
     assert found.area.value == pytest.approx(auc(y, scores))
     assert found.recalls[0].recall.value == pytest.approx(float(np.interp(0.2, *curve_axes(curve))))
     by_rows = value_caught(y, scores, np.full(300, 7.0), at=[0.1])
-    (gain,) = gains_table(y, scores, shares=[0.1])
+    (gain,) = gains_table(*curve_and_totals(y, scores), shares=[0.1])
     assert by_rows.recalls[0].recall.value == pytest.approx(gain.recall.value)
     assert by_rows.recalls[0].threshold == gain.threshold
     weighted = value_curve(y, scores, 1.0 + np.abs(scores), over="amount_of_negatives")

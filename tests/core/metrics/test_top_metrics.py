@@ -32,7 +32,6 @@ from core.metrics import (
     compare_metrics,
     cost_curve,
     gains_curve,
-    gains_on_curve,
     gains_table,
     list_curve,
     measure,
@@ -48,7 +47,7 @@ from core.metrics import (
 from core.metrics.estimates import wilson_interval
 from core.metrics.functionals.base import Masses
 from core.metrics.window import window_counts
-from tests.core.metrics.naive import rankings, repeat_rows
+from tests.core.metrics.naive import curve_and_totals, rankings, repeat_rows
 from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 
@@ -374,7 +373,7 @@ def test_intervals_cover_in_new_samples_whose_prevalence_varies() -> None:
             covered[j] += metric.interval.low <= truth[j] <= metric.interval.high
         for j, metric in enumerate(measure(y, scores, metrics, fixed_prevalence=True)):
             at_fixed[j] += metric.interval.low <= truth[j] <= metric.interval.high
-        (gain,) = gains_table(y, scores, shares=[0.5])
+        (gain,) = gains_table(*curve_and_totals(y, scores), shares=[0.5])
         precision = truth[VARYING.index("precision@50%")]
         targets = precision, precision * 0.5 / share, precision / share
         shown = gain.precision, gain.recall, gain.lift
@@ -484,7 +483,7 @@ ALL_TIED = (np.array([1, 1, 0, 0]), np.zeros(4), np.array([1.0, 1.0, 1.0, 2.0]))
 @example(ALL_TIED, 0.9797706330220531)
 def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, share: float) -> None:
     y, scores, weights = ranking
-    (gain,) = gains_table(y, scores, shares=[share], sample_weight=weights)
+    (gain,) = gains_table(*curve_and_totals(y, scores, weights), shares=[share])
     curve = summarise(y, scores, weights)
     (metric,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
     np.testing.assert_allclose(gain.precision, metric.interval, atol=1e-9)
@@ -494,7 +493,9 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     (lift,) = measure_on_curve(curve.curve, curve.totals, [Lift(share=share)])
     np.testing.assert_allclose(gain.lift, lift.interval, atol=1e-9)
     np.testing.assert_allclose(gain.recall, np.array(gain.lift) * gain.share, atol=1e-9)
-    (known,) = gains_table(y, scores, shares=[share], prevalence=prevalence, sample_weight=weights)
+    (known,) = gains_table(
+        *curve_and_totals(y, scores, weights), shares=[share], prevalence=prevalence
+    )
     (metric,) = measure_on_curve(
         curve.curve, curve.totals, [PrecisionAt(share=share)], fixed_prevalence=True
     )
@@ -514,16 +515,18 @@ def test_a_gains_table_of_another_population(sentences: Sentences) -> None:
     scores = rng.normal(size=200) + y
     # negatives nine times as many
     weights = np.where(y == 1, 1.0, 9.0)
-    expected = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1, sample_weight=weights)
-    found = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1)
+    expected = gains_table(
+        *curve_and_totals(y, scores, weights), shares=[0.05, 0.5], prevalence=0.1
+    )
+    found = gains_table(*curve_and_totals(y, scores), shares=[0.05, 0.5], prevalence=0.1)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.precision, other.precision)
         np.testing.assert_allclose(one.recall, other.recall)
-    whole = gains_table(y, scores)
+    whole = gains_table(*curve_and_totals(y, scores))
     assert [gain.share for gain in whole][:4] == [0.01, 0.02, 0.05, 0.1]
     assert (whole[-1].recall.value, whole[-1].lift.value, whole[-1].size) == (1.0, 1.0, 200.0)
     with sentences.raises(InvalidParameter):
-        gains_table(y, scores, counts=[5], prevalence=0.1)
+        gains_table(*curve_and_totals(y, scores), counts=[5], prevalence=0.1)
 
 
 def test_curves_of_a_list() -> None:
@@ -534,7 +537,7 @@ def test_curves_of_a_list() -> None:
     gains = gains_curve(curve, 0.2)
     area = np.trapezoid(gains.recalls, gains.shares) - 0.5
     assert 2 * area / 0.8 == pytest.approx(2 * auc(y, scores) - 1)
-    for gain in gains_on_curve(curve, summarise(y, scores).totals, shares=[0.1, 0.35]):
+    for gain in gains_table(*curve_and_totals(y, scores), shares=[0.1, 0.35]):
         assert np.interp(gain.share, gains.shares, gains.recalls) == pytest.approx(
             gain.recall.value
         )
@@ -811,7 +814,7 @@ def test_bad_input_is_refused(sentences: Sentences) -> None:
     with pytest.raises(InvalidParameter, match="at least two scorers"):
         compare_metrics(y, [scores], METRICS)
     with pytest.raises(InvalidParameter, match="level"):
-        gains_table(y, scores, level=1.0)
+        gains_table(*curve_and_totals(y, scores), level=1.0)
 
 
 @pytest.mark.parametrize(
@@ -841,9 +844,11 @@ def test_a_test_against_chance_needs_ten_effective_rows_of_each_class(
 def test_gains_of_a_share_or_prevalence_near_0_are_refused(terms: Any) -> None:
     y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
     with pytest.raises(InvalidParameter, match="1e-09"):
-        gains_table(y, scores, **terms)
+        gains_table(*curve_and_totals(y, scores), **terms)
     for prevalence in (1e-9, 1.0 - 1e-9):
-        for gain in gains_table(y, scores, shares=[1e-9, 1.0], prevalence=prevalence):
+        for gain in gains_table(
+            *curve_and_totals(y, scores), shares=[1e-9, 1.0], prevalence=prevalence
+        ):
             for found in (gain.precision, gain.recall, gain.lift):
                 assert found.low <= found.value <= found.high
 
