@@ -136,9 +136,7 @@ if TYPE_CHECKING:
     )
     from .pairs import (
         PairSummary,
-        pair_misrank_fraction,
         pair_order,
-        pair_order_interval,
         summarise_pairs,
     )
     from .window import froc_window, window_counts

@@ -80,11 +80,13 @@ from core.metrics.functionals.top import NEAR_THE_CUTOFF
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
+    check_probabilities,
     check_rows,
-    effective_rows,
+    effective_number,
     finite_vector,
     inner,
     prefix_sums,
+    sum_by_unit,
 )
 from core.metrics.operating import COST_ROUNDING, check_threshold
 from core.metrics.window import check_level, check_rate
@@ -428,12 +430,6 @@ class CostComparison:
     level: float
 
 
-def _sums_of(unit: NDArray[np.intp] | None, parts: FloatArray) -> FloatArray:
-    if unit is None:
-        return parts
-    return np.bincount(unit, parts).astype(np.float64, copy=False)
-
-
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
     """Weights and units of rows; the weights are divided by the greatest."""
@@ -447,11 +443,10 @@ class WeightedRows:
     def of(cls, rows: EvaluatedRows) -> WeightedRows:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
-        sums = _sums_of(rows.unit, weight)
-        return cls(weight, rows.unit, effective_rows(sums, sums**2))
+        return cls(weight, rows.unit, effective_number(sum_by_unit(weight, rows.unit)))
 
     def by_unit(self, parts: FloatArray) -> FloatArray:
-        return _sums_of(self.unit, parts)
+        return sum_by_unit(parts, self.unit)
 
     def mean(self, values: FloatArray) -> float:
         scale = float(np.abs(values).max()) or 1.0
@@ -530,7 +525,7 @@ class WeightedRows:
             return self._without_variance(mean, greatest, level), p_value
         error *= math.sqrt(1.0 + parts / (parts - 1.0))
         apart = np.abs(self.by_unit(self.weight * values / np.abs(values).max()))
-        degrees = max(1.0, effective_rows(apart, apart**2) - 1.0)
+        degrees = max(1.0, effective_number(apart) - 1.0)
         half_width = quantile(level, degrees) * error
         interval = _within(mean, mean - half_width, mean + half_width, losses.possible_difference)
         return interval, two_sided(mean / error, degrees)
@@ -735,10 +730,7 @@ def value_caught(
     along, up = along / along[-1], up / up[-1]
     ties = ranked.tie_of_row()
     of_value, of_flagged = value / value.sum(), flagged / flagged.sum()
-    effective, of_axis = (
-        effective_rows(parts, parts**2)
-        for parts in (sample.by_unit(value), sample.by_unit(flagged))
-    )
+    effective, of_axis = (effective_number(sample.by_unit(parts)) for parts in (value, flagged))
     trials = min(effective, of_axis)
     # all rows are on the axis of rows, the negatives alone on the others
     worth = (effective, effective) if over == "rows" else (effective, of_axis)
@@ -764,7 +756,7 @@ def value_caught(
             last, part = int(np.searchsorted(along, share * (1.0 + EPSILON), side="right")) - 1, 1.0
         recall = float(up[last - 1] + part * (up[last] - up[last - 1]))
         inside = np.where(ties < last - 1, 1.0, np.where(ties == last - 1, part, 0.0))
-        slope = _slope(along, up, share, effective_rows(flagged, flagged**2))
+        slope = _slope(along, up, share, effective_number(flagged))
         moved = of_value * (inside - recall) - slope * of_flagged * (inside - share)
         limits = interval(recall, moved, min(worth))
         recalls.append(ValueRecall(share, float(ranked.scores[last - 1]), limits))
@@ -981,7 +973,8 @@ def cost_report(
     check_seed(random_state)
     columns = _columns(np.size(np.asarray(y)), costs, amount)
     if probability is not None:
-        columns["probability"] = _check_probability(probability, np.size(np.asarray(y)))
+        columns["probability"] = finite_vector("probability", probability, np.size(np.asarray(y)))
+        check_probabilities(columns["probability"])
     if threshold is not None:
         threshold = check_threshold(threshold)
     rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
@@ -1101,15 +1094,6 @@ def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[
     if amount is None and costs.need_amounts:
         raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}
-
-
-def _check_probability(probability: ArrayLike, length: int) -> FloatArray:
-    vector = finite_vector("probability", probability, length)
-    outside = (vector < 0.0) | (vector > 1.0)
-    if outside.any():
-        index = int(np.argmax(outside))
-        raise InvalidData(f"probability must be in [0, 1], got {vector[index]} at index {index}")
-    return vector
 
 
 def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:

@@ -85,6 +85,7 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     check_scorers,
+    combine,
     compare_scorers,
     enough_for_tests,
     estimates_of_units,
@@ -510,9 +511,7 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     for name, (value, low, high) in (("before", before), ("after", after)):
         if not low <= value <= high:
             raise InvalidData(f"{name} must be in its interval [{low}, {high}], got {value}")
-    value = after.value - before.value
-    down = math.hypot(after.value - after.low, before.high - before.value)
-    up = math.hypot(after.high - after.value, before.value - before.low)
+    value, down, up = combine(after, before, 1.0, -1.0)
     towards_zero = down if value > 0.0 else up
     if value == 0.0:
         p_value = 1.0

@@ -66,9 +66,9 @@ from core.metrics.estimates import (
     Interval,
     adjust_present,
     effective_trials,
-    normal_quantile,
     proportion_interval,
     quantile,
+    student_shrinkage,
 )
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
@@ -76,10 +76,11 @@ from core.metrics.groups import (
     FloatArray,
     check_probabilities,
     check_rows,
-    effective_rows,
+    effective_number,
     effective_units,
     has_enough,
     inner,
+    sum_by_unit,
     tie_groups,
 )
 from core.metrics.intervals import classes_of, estimate_areas, worst_case_trials
@@ -282,7 +283,7 @@ class _GroupEstimate(NamedTuple):
     def interval(self, level: float) -> Interval:
         trials = self.trials
         if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
-            trials *= (normal_quantile(level) / quantile(level, self.degrees)) ** 2
+            trials *= student_shrinkage(level, self.degrees)
         return proportion_interval(
             self.value, self.variance, trials, level, self.degrees, self.classes
         )
@@ -492,14 +493,14 @@ def _target_rate(
     """Return the rate of the groups' own cuts; None if there are none."""
     if cutoffs is None:
         if rate is not None:
-            raise InvalidParameter(f"rate requires cuts, got rate={rate!r} without cuts")
+            raise InvalidParameter(f"rate requires cutoffs, got rate={rate!r} without cutoffs")
         return None
     if cutoffs not in CUTOFFS:
-        raise InvalidParameter(f"cuts must be one of {CUTOFFS}, got {cutoffs!r}")
+        raise InvalidParameter(f"cutoffs must be one of {CUTOFFS}, got {cutoffs!r}")
     if rate is not None:
         return check_rate("rate", rate)
     if threshold is None:
-        raise InvalidParameter("cuts requires a rate or a threshold, got neither")
+        raise InvalidParameter("cutoffs requires a rate or a threshold, got neither")
     of_class = rows.positive if cutoffs == "equal_tpr" else ~rows.positive
     return _flagged_share(rows, of_class, threshold)
 
@@ -562,12 +563,17 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
                 (one.rows.positive, ~one.rows.positive), one.effective, strict=True
             )
         ]
-        below = sum(part**2 / spare for part, spare in own)
-        degrees = sum(part for part, _ in own) ** 2 / below if below > 0.0 else math.inf
+        degrees = _degrees_of_sum(own)
     trials = worst_case_trials(one.effective, window)
     classes = classes_of(one.effective, window)
     value = float(areas.values[0, j])
     return _GroupEstimate(value, variance, trials, areas.degrees, degrees, classes)
+
+
+def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
+    """Return Satterthwaite's degrees of freedom of a sum of variances, each given with its own."""
+    below = sum(variance**2 / degrees for variance, degrees in parts)
+    return sum(variance for variance, _ in parts) ** 2 / below if below > 0.0 else math.inf
 
 
 def _rates(
@@ -610,14 +616,14 @@ def _share(
     share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
     if unit is not None:
-        parts = counted - share
+        parts: FloatArray = counted - share
         if weight is not None:
             parts *= weight
         total = float(parts.size if weight is None else weight.sum())
-        of_unit = np.bincount(unit, parts / total).astype(np.float64, copy=False)
+        of_unit = sum_by_unit(parts / total, unit)
         variance = inner(of_unit, of_unit) * effective / (effective - 1.0)
         if variance > EPSILON**2:
-            most = parts.size if weight is None else effective_rows(weight, weight**2)
+            most = parts.size if weight is None else effective_number(weight)
             trials = max(effective, min(share * (1.0 - share) / variance, most))
             degrees = effective - 1.0
     return _GroupEstimate(share, None, trials, degrees, degrees)
@@ -654,13 +660,10 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
 
 def _effective_of_all(rows: EvaluatedRows) -> float:
     """Return the effective number of units of the rows of both classes."""
-    if rows.weight is None and rows.unit is None:
-        return float(rows.positive.size)
-    mass = rows.weight
+    weight = rows.weight
     if rows.unit is not None:
-        mass = np.bincount(rows.unit, mass).astype(np.float64, copy=False)
-    assert mass is not None
-    return effective_rows(mass, mass**2)
+        weight = sum_by_unit(weight, rows.unit)
+    return float(rows.positive.size) if weight is None else effective_number(weight)
 
 
 def _shift_of(one: _Group) -> _Shift | str:
@@ -687,19 +690,16 @@ def _shift_of(one: _Group) -> _Shift | str:
     if information <= EPSILON * float(weight.sum()):
         return "all probabilities are 0 or 1"
     influence = weight * (rows.positive - moved) / information
+    worth = _effective_of_all(rows)
     if rows.unit is None:
         squares = influence**2
         own = [
-            (float(squares[of_class].sum()), max(worth - 1.0, 1.0))
-            for of_class, worth in zip((rows.positive, ~rows.positive), one.effective, strict=True)
+            (float(squares[of_class].sum()), max(of_own - 1.0, 1.0))
+            for of_class, of_own in zip((rows.positive, ~rows.positive), one.effective, strict=True)
         ]
-        below = sum(part**2 / spare for part, spare in own)
-        variance = sum(part for part, _ in own)
-        degrees = variance**2 / below if below > 0.0 else math.inf
-        worth = _effective_of_all(rows)
+        variance, degrees = sum(part for part, _ in own), _degrees_of_sum(own)
     else:
-        influence = np.bincount(rows.unit, influence).astype(np.float64, copy=False)
-        worth = _effective_of_all(rows)
+        influence = sum_by_unit(influence, rows.unit)
         variance, degrees = inner(influence, influence), max(worth - 1.0, 1.0)
     scale = worth / max(worth - 1.0, 1.0)
     if variance <= 0.0:

@@ -34,8 +34,8 @@ from core.metrics.functionals.top import (
 )
 from core.metrics.groups import FloatArray
 from core.metrics.measuring import scale_of, scaled_interval, with_prevalence_variance
-from core.metrics.operating import check_prevalence, share_of_list
-from core.metrics.window import MIN_WIDTH, check_level
+from core.metrics.operating import share_of_list
+from core.metrics.window import MIN_WIDTH, check_level, check_prevalence
 
 SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
 """The sizes of a gains table, as fractions of the list."""

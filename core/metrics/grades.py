@@ -55,10 +55,17 @@ from core.metrics.estimates import (
     check_scorers,
     compare_scorers,
     logit_interval,
-    sum_by_unit,
+    sum_influences,
     weigh_by_others,
 )
-from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
+from core.metrics.groups import (
+    FloatArray,
+    check_weights,
+    effective_number,
+    finite_vector,
+    inner,
+    sum_by_unit,
+)
 from core.metrics.window import check_level
 
 GradedMetric = Literal["c_index", "mean_auc", "volume"]
@@ -348,12 +355,16 @@ def _estimate(
     # The weight of the pairs in which a row is the better, and the worse one, as a share of all.
     below, above = np.tril(np.outer(mass, mass), -1).sum(axis=1), pairs.sum(axis=1)
     roles = [
-        _effective(weight / mass[grade] * (each / total)[grade], unit) for each in (below, above)
+        effective_number(sum_by_unit(weight / mass[grade] * (each / total)[grade], unit))
+        for each in (below, above)
     ]
-    of_grade = [_effective(np.where(grade == g, weight, 0.0), unit) for g in range(n_grades)]
+    of_grade = [
+        effective_number(sum_by_unit(np.where(grade == g, weight, 0.0), unit))
+        for g in range(n_grades)
+    ]
     smallest = min(of_grade)
     factor = np.array([math.sqrt(e / (e - 1.0)) if e > 1.0 + EPSILON else 1.0 for e in of_grade])
-    whole = _effective(weight, unit)
+    whole = effective_number(sum_by_unit(weight, unit))
     degrees = min(roles) - 1.0 if unit is not None else math.inf
     values = np.empty((len(metrics), len(scores)))
     influence = np.empty((len(metrics), len(scores), len(grade)))
@@ -382,7 +393,7 @@ def _estimate(
         # a grade of one row shows no variance of its areas; of the C-index it is one part among many
         shows = smallest > 1.0 + EPSILON or (name == "c_index" and n_grades > 2)
         shows &= min(roles) > 1.0 + EPSILON
-        parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
+        parts = sum_influences(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
         of_metric = Estimates(values[j][:, None], parts, effective, degrees)
@@ -392,11 +403,6 @@ def _estimate(
 
 def _small_sample(effective: float) -> float:
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
-
-
-def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
-    mass = share if unit is None else np.bincount(unit, share).astype(np.float64, copy=False)
-    return effective_rows(mass, mass**2)
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:

@@ -56,6 +56,7 @@ from core.metrics.estimates import (
     Difference,
     Estimates,
     Interval,
+    check_metrics,
     check_scorers,
     compare_scorers,
 )
@@ -63,7 +64,7 @@ from core.metrics.functionals.names import MetricNames
 from core.metrics.groups import (
     FloatArray,
     check_weights,
-    effective_rows,
+    effective_number,
     finite_vector,
     inner,
     prefix_sums,
@@ -485,7 +486,7 @@ def measure_lists(
     >>> found.interval.value, found.queries
     (0.5, 2)
     """
-    level, metrics = check_level(level), _check_metrics(metrics)
+    level, metrics = check_level(level), check_metrics(metrics)
     values, weight = _values(y, {"scores": scores}, query, metrics, graded, relevant, sample_weight)
     found = []
     for j, metric in enumerate(metrics):
@@ -546,7 +547,7 @@ def compare_lists(
     >>> round(found.differences[0].value, 4)
     0.6667
     """
-    level, metrics = check_level(level), _check_metrics(metrics)
+    level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
     values, weight = _values(y, columns, query, metrics, graded, relevant, sample_weight)
     means = [_means(metric, values[:, j], weight) for j, metric in enumerate(metrics)]
@@ -598,7 +599,7 @@ def list_values(
     >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
     [[1.0, 1.0, nan]]
     """
-    metrics = _check_metrics(metrics)
+    metrics = check_metrics(metrics)
     columns = {"scores": scores}
     found, _ = _values(y, columns, query, metrics, graded, relevant, sample_weight)
     return np.asarray(found[0])
@@ -615,12 +616,6 @@ def take_lists(
     order = np.lexsort((-scores, query))
     starts = prefix_sums(np.bincount(query).astype(np.float64)).astype(np.int64)
     return Lists(scores[order], grade[order], weight[order], starts, relevant)
-
-
-def _check_metrics(metrics: Sequence[ListMetric]) -> Sequence[ListMetric]:
-    if len(metrics) == 0:
-        raise InvalidParameter("metrics must contain at least one metric, got none")
-    return metrics
 
 
 def _values(
@@ -671,7 +666,7 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
     values, weight = np.ascontiguousarray(values[:, has]), weight[has]
     total = float(weight.sum())
     means = np.array([[min(1.0, inner(weight, one) / total)] for one in values])
-    effective = effective_rows(weight, weight**2)
+    effective = effective_number(weight)
     influence = None
     if effective > 1.0 + EPSILON:
         scale = math.sqrt(effective / (effective - 1.0)) / total

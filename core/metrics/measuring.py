@@ -40,7 +40,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import InvalidParameter
 from core.metrics.comparison import Folds, estimate
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
@@ -52,6 +51,7 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     adjust_present,
+    check_metrics,
     check_scorers,
     compare_scorers,
     enough_for_tests,
@@ -677,13 +677,6 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
     return missing_test_warning(
         metric.name, (float(inside[0]), float(inside[1])), every.effective_for_tests, every.parts
     )
-
-
-def check_metrics(metrics: Sequence[Metric]) -> Sequence[Metric]:
-    """Return the figures; InvalidParameter if there is none."""
-    if len(metrics) == 0:
-        raise InvalidParameter("metrics must contain at least one metric, got none")
-    return metrics
 
 
 def metric_influences(
