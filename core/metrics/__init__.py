@@ -65,17 +65,11 @@ if TYPE_CHECKING:
     )
     from .functionals.top import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
     from .gains import (
-        CostCurve,
         Gain,
-        GainsCurve,
         ListCurve,
-        PrecisionRecallCurve,
         ScoreHistogram,
-        cost_curve,
-        gains_curve,
         gains_table,
         list_curve,
-        precision_recall_curve,
         score_histogram,
     )
     from .grades import (

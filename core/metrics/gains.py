@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve, upper_hull
@@ -210,170 +209,6 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
     )
 
 
-class GainsCurve(NamedTuple):
-    """Cumulative gains curve: recall by the share of the list, from its top.
-
-    Attributes
-    ----------
-    shares, recalls : ndarray of shape (n_points,), float64
-        From (0, 0) to (1, 1), joined by straight lines (a tie is taken in random order).
-
-    Examples
-    --------
-    >>> from core.metrics import gains_curve, roc_curve
-    >>> curve = gains_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
-    >>> curve.shares.tolist(), curve.recalls.tolist()
-    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
-    """
-
-    shares: FloatArray
-    recalls: FloatArray
-
-
-def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
-    """Compute the cumulative gains curve of a ROC curve at a prevalence.
-
-    Twice the area between it and the diagonal, divided by 1 − prevalence, is the accuracy ratio 2 AUC − 1.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    GainsCurve
-        The curve. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not in (0, 1).
-
-    Examples
-    --------
-    >>> from core.metrics import gains_curve, roc_curve
-    >>> gains_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
-    GainsCurve(shares=array([0.  , 0.25, 0.75, 1.  ]), recalls=array([0. , 0.5, 1. , 1. ]))
-    """
-    share = check_prevalence(prevalence)
-    return GainsCurve(share * curve.tpr + (1.0 - share) * curve.fpr, curve.tpr)
-
-
-class PrecisionRecallCurve(NamedTuple):
-    """Precision and recall of every threshold, from the highest score on.
-
-    Between two points the curve is not a straight line: read it at its points, or interpolate the ROC curve.
-
-    Attributes
-    ----------
-    recalls, precisions : ndarray of shape (n_points,), float64
-        Values at each threshold.
-    thresholds : ndarray of shape (n_points,), float64
-        Rows with score ≥ threshold are flagged.
-
-    Examples
-    --------
-    >>> from core.metrics import precision_recall_curve, roc_curve
-    >>> curve = precision_recall_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
-    >>> curve.recalls.tolist(), curve.precisions.round(2).tolist()
-    ([0.5, 0.5, 1.0, 1.0], [1.0, 0.5, 0.67, 0.5])
-    """
-
-    recalls: FloatArray
-    precisions: FloatArray
-    thresholds: FloatArray
-
-
-def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecallCurve:
-    """Compute the precision–recall curve of a ROC curve at a prevalence.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    PrecisionRecallCurve
-        One point per threshold. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not in (0, 1).
-
-    Examples
-    --------
-    >>> from core.metrics import precision_recall_curve, roc_curve
-    >>> precision_recall_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5).precisions
-    array([1.        , 0.66666667, 0.5       ])
-    """
-    share = check_prevalence(prevalence)
-    caught, wrong = share * curve.tpr[1:], (1.0 - share) * curve.fpr[1:]
-    return PrecisionRecallCurve(curve.tpr[1:], caught / (caught + wrong), curve.thresholds[1:])
-
-
-class CostCurve(NamedTuple):
-    """Cost curve: the lowest expected cost of a ranking by the weight of a missed positive.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,), float64
-        π c₊ / (π c₊ + (1 − π) c₋): 0 if only flagged negatives cost, 1 if only missed positives do.
-    costs : ndarray of shape (n_weights,), float64
-        Cost of the best threshold as a fraction of the worst. A constant decision costs min(w, 1 − w).
-
-    Examples
-    --------
-    >>> from core.metrics import cost_curve, roc_curve
-    >>> cost_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), weights=[0.25, 0.5]).costs.round(3)
-    array([0.125, 0.25 ])
-    """
-
-    weights: FloatArray
-    costs: FloatArray
-
-
-def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
-    """Compute the cost curve: the lower envelope of the costs of all thresholds.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    weights : array_like of float in [0, 1], shape (n_weights,), optional
-        Weights of a missed positive. Default: 0, 0.01, …, 1.
-
-    Returns
-    -------
-    CostCurve
-        The lowest cost at each weight. O(n_points + n_weights · n_hull).
-
-    Raises
-    ------
-    InvalidParameter
-        A weight is not in [0, 1].
-
-    Examples
-    --------
-    >>> from core.metrics import cost_curve, roc_curve
-    >>> cost_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), [0.25, 0.5]).costs
-    array([0.125, 0.25 ])
-    """
-    at = np.linspace(0.0, 1.0, 101) if weights is None else np.asarray(weights, dtype=np.float64)
-    if at.ndim != 1 or not np.all((at >= 0.0) & (at <= 1.0)):
-        raise InvalidParameter("weights must be a vector of numbers in [0, 1]")
-    hull = upper_hull(curve.fpr, curve.tpr)
-    missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
-    costs = np.array([float((w * missed + (1.0 - w) * wrong).min()) for w in at.tolist()])
-    return CostCurve(at, costs)
-
-
 ListCurveKind = Literal["precision_recall", "gains", "cost"]
 
 
@@ -448,7 +283,8 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     kind : {"precision_recall", "gains", "cost"}
         "precision_recall": recall and precision of every threshold, as points that no straight line joins. "gains":
         share of the list and recall from (0, 0) on, joined by straight lines. "cost": the corners of the cost curve,
-        joined by straight lines; its thresholds are the best ones from the corner on.
+        joined by straight lines; its thresholds are the best ones from the corner on. Its x is the weight of a missed
+        positive, π c₊ / (π c₊ + (1 − π) c₋), and its y the lowest cost as a fraction of the greatest possible one.
     curve : RocCurve
         A ROC curve with one point per distinct score.
     prevalence : float in (0, 1)
@@ -476,16 +312,11 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     """
     share = share_of_list(curve, prevalence)
     if kind == "gains":
-        gains = gains_curve(curve, prevalence)
-        return ListCurve(
-            gains.shares,
-            gains.recalls,
-            curve.thresholds,
-            (gains.shares + gains.recalls, _log(share)),
-        )
+        return ListCurve(share, curve.tpr, curve.thresholds, (share + curve.tpr, _log(share)))
     if kind == "precision_recall":
-        points = precision_recall_curve(curve, prevalence)
-        return ListCurve(*points, (points.recalls, _log(share[1:])))
+        recall, flagged = curve.tpr[1:], share[1:]
+        precision = prevalence * recall / flagged
+        return ListCurve(recall, precision, curve.thresholds[1:], (recall, _log(flagged)))
     hull = upper_hull(curve.fpr, curve.tpr)
     missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
     # Two neighbours on the hull cost alike at one weight; before it the cut that flags less is the better one.

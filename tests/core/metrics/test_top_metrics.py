@@ -30,8 +30,6 @@ from core.metrics import (
     auc_interval,
     compare,
     compare_metrics,
-    cost_curve,
-    gains_curve,
     gains_table,
     list_curve,
     measure,
@@ -39,7 +37,6 @@ from core.metrics import (
     metric_named,
     partial_auc,
     partial_auc_interval,
-    precision_recall_curve,
     roc_curve,
     score_histogram,
     summarise,
@@ -143,10 +140,10 @@ def test_ndcg_and_the_points_of_the_curve_are_scikit_learns(digits: int) -> None
     for size in (None, 1, 7, 60, 300):
         expected = ndcg_score([y], [scores], k=size)
         assert value(Ndcg(size), y, scores) == pytest.approx(expected, rel=0, abs=1e-12)
-    curve = precision_recall_curve(roc_curve(y, scores), float(y.mean()))
+    curve = list_curve("precision_recall", roc_curve(y, scores), float(y.mean()))
     precision, recall, thresholds = sklearn_curve(y, scores)
-    np.testing.assert_allclose(curve.precisions, precision[-2::-1], atol=1e-12)
-    np.testing.assert_allclose(curve.recalls, recall[-2::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.y, precision[-2::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.x, recall[-2::-1], atol=1e-12)
     np.testing.assert_array_equal(curve.thresholds, thresholds[::-1])
 
 
@@ -534,19 +531,11 @@ def test_curves_of_a_list() -> None:
     y = np.repeat([1, 0], [40, 160])
     scores = (rng.normal(size=200) + y).round(1)
     curve = roc_curve(y, scores)
-    gains = gains_curve(curve, 0.2)
-    area = np.trapezoid(gains.recalls, gains.shares) - 0.5
+    gains = list_curve("gains", curve, 0.2)
+    area = np.trapezoid(gains.y, gains.x) - 0.5
     assert 2 * area / 0.8 == pytest.approx(2 * auc(y, scores) - 1)
     for gain in gains_table(*curve_and_totals(y, scores), shares=[0.1, 0.35]):
-        assert np.interp(gain.share, gains.shares, gains.recalls) == pytest.approx(
-            gain.recall.value
-        )
-    costs = cost_curve(curve)
-    for weight, cost in zip(costs.weights, costs.costs, strict=True):
-        every = weight * (1 - curve.tpr) + (1 - weight) * curve.fpr
-        assert cost == pytest.approx(every.min())
-    with pytest.raises(InvalidParameter, match="weights must be"):
-        cost_curve(curve, [1.5])
+        assert np.interp(gain.share, gains.x, gains.y) == pytest.approx(gain.recall.value)
 
 
 @given(rankings(weighted=True), st.floats(1e-9, 1.0 - 1e-9))
@@ -572,9 +561,9 @@ def test_curves_of_a_list_have_the_points_of_their_definitions(
     costs = list_curve("cost", curve, prevalence)
     assert (costs.x[0], costs.x[-1]) == (0.0, 1.0)
     at = np.linspace(0.0, 1.0, 41)
-    np.testing.assert_allclose(
-        np.interp(at, costs.x, costs.y), cost_curve(curve, at).costs, atol=1e-12
-    )
+    of_every_threshold = np.outer(at, 1 - curve.tpr) + np.outer(1 - at, curve.fpr)
+    least = of_every_threshold.min(axis=1)
+    np.testing.assert_allclose(np.interp(at, costs.x, costs.y), least, atol=1e-12)
     for weight, cost, cutoff in zip(*costs[:3], strict=True):
         place = int(np.flatnonzero(curve.thresholds == cutoff)[0])
         own = weight * (1 - curve.tpr[place]) + (1 - weight) * curve.fpr[place]
