@@ -304,8 +304,7 @@ def bound_misranking(
     Examples
     --------
     >>> from core.bounds import WeakRankers, bound_misranking, two_classes
-    >>> from core.metrics import roc_curve
-    >>> from core.metrics.margins import margin_distribution
+    >>> from core.metrics import margin_distribution, roc_curve
     >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
     >>> bounds = bound_misranking(margins, two_classes(2, 2), WeakRankers(10), theta=0.1, delta=0.05)
     >>> [bound.vacuous for bound in bounds]  # four rows prove nothing

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         roc_curve,
         tpr_at_fpr,
     )
+    from .equivalence import rows_factor
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .functionals.area import (
@@ -107,6 +108,7 @@ if TYPE_CHECKING:
         list_values,
         measure_lists,
     )
+    from .margins import MarginDistribution, margin_distribution
     from .measuring import (
         MetricComparison,
         MetricEstimate,

@@ -616,7 +616,7 @@ def _share(
     share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
     if unit is not None:
-        parts: FloatArray = counted - share
+        parts = np.asarray(counted - share, dtype=np.float64)
         if weight is not None:
             parts *= weight
         total = float(parts.size if weight is None else weight.sum())
