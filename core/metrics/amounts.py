@@ -1,4 +1,4 @@
-"""A column of amounts: what share of the money a ranking catches, and the cut at which its errors cost least.
+"""A column of amounts: what share of the money a ranking catches, and the threshold at which its errors cost least.
 
 **Shares of the value.** Row i has the amount a_i ≥ 0 and the weight w_i. The value curve is the share of the positives'
 amount, Σ w a over the positives at or above a score, against what is flagged for it: a share x of all rows, of the
@@ -9,12 +9,12 @@ tie, changes to first order by
     φ_i = v_i (P_i − A) / V + x_i (H_i − A) / X
 
 if row i is left out: P_i is the share of x below row i, and H_i the share of v above it, half of the tie counted. The
-height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the cut, 0 below and a
-fraction in a tie at the cut, and η is the slope of the curve near the cut. The interval is that of a proportion on the
-logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts say
-little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis, they
-have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees of
-freedom. If an e, also that of all rows, is below 2, one unit has most of the mass: the interval is Wilson's for e
+height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the threshold, 0 below and a
+fraction in a tie at the threshold, and η is the slope of the curve near the threshold. The interval is that of a
+proportion on the logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts
+say little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis,
+they have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees
+of freedom. If an e, also that of all rows, is below 2, one unit has most of the mass: the interval is Wilson's for e
 trials. Sums over units replace v and x in e.
 
 **Costs.** A flagged row costs its review; if it is negative, a false positive, too; if it is positive, its benefit is
@@ -30,16 +30,17 @@ is compared with Student's t. g rises everywhere and has an inverse. Plain T has
 has a rate, the interval ends at the least and the greatest cost of a row. With fewer than two effective units, where
 one has most of the weight, the interval is from the least to the greatest cost that a row here can have.
 
-**The cut of least cost.** Within a tie the cost is linear in the part that is flagged, so no cut through a tie costs
-less than both of its ends. The least of many costs on the rows that chose the cut is too low. So the rows are dealt
-into ten parts, whole units at a time; each row is judged by the cut of least cost on the other nine parts; and the
-interval is that of the mean of these held-out losses. It estimates what a cut that is chosen on nine tenths of the rows
-costs on other rows, which is a little more than what the cut of all rows costs there.
+**The threshold of least cost.** Within a tie the cost is linear in the part that is flagged, so no threshold within a
+tie costs less than both of its ends. The least of many costs on the rows that chose the threshold is too low. So the
+rows are split at random into ten parts, whole units at a time; each row is evaluated at the threshold of least cost on
+the other nine parts; and the interval is that of the mean of these held-out losses. It estimates what a threshold that
+is chosen on nine tenths of the rows costs on other rows, which is a little more than what the threshold of all rows
+costs there.
 
-**Two ways to decide on the same rows**, one or both by cuts that were chosen so: the variance of the mean difference is
-multiplied by 1 + K / (K − 1) for K parts, Nadeau and Bengio's correction, since a row also moves the cuts that judge
-the others. Without it the paired test errs in 6 to 14 % of samples in place of 5 %, with it in 1 to 3 %. Student's t
-has one degree of freedom less than the effective number of rows by their difference.
+**Two ways to decide on the same rows**, one or both by thresholds that were chosen so: the variance of the mean
+difference is multiplied by 1 + K / (K − 1) for K parts, Nadeau and Bengio's correction, since a row also moves the
+thresholds at which the others are evaluated. Without it the paired test errs in 6 to 14 % of samples in place of 5 %,
+with it in 1 to 3 %. Student's t has one degree of freedom less than the effective number of rows by their difference.
 
 References
 ----------
@@ -105,7 +106,7 @@ MIN_EFFECTIVE = 2.0
 """Effective units below which a sample shows no variance: one unit has most of the weight."""
 
 MAX_PARTS = 10
-"""Parts of the rows: each is judged by the cut that the others choose."""
+"""Parts of the rows: each is evaluated at the threshold that the others choose."""
 
 
 class Price(NamedTuple):
@@ -515,7 +516,7 @@ class WeightedRows:
     ) -> tuple[Interval, float]:
         """Return the mean of first − second with its interval, and the p-value of H₀: it is 0.
 
-        At least one of the two is judged by the cuts of `parts` parts.
+        At least one of the two uses the thresholds that `parts` parts chose.
         """
         values, greatest = first - second, losses.widest
         mean, error, _ = self.moments(values)
@@ -784,7 +785,7 @@ def _masses(
 
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:
-    """Return the slope of a curve near a point of its axis, over the rows among which the cut lies."""
+    """Return the slope of a curve near a point of its axis, over the rows among which the threshold lies."""
     reach = NEAR_THE_CUTOFF * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
     low, high = max(0.0, share - reach), min(1.0, share + reach)
     ends = np.interp([low, high], along, up)
@@ -843,7 +844,7 @@ def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The cut of least cost, and the decision on each row by the cuts of the other parts."""
+    """The threshold of least cost, and the decision on each row by the thresholds of the other parts."""
 
     threshold: float
     decided: NDArray[np.bool_]
@@ -852,10 +853,10 @@ class _Choice:
     ends: tuple[float, float]
 
 
-def choose(
+def choose_threshold(
     scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
-    """Choose the cut of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
+    """Choose the threshold of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
     ranked = Ranked.of(scores)
     ties = ranked.tie_of_row()
     steps = sample.weight * (losses.flagged - losses.unflagged)
@@ -885,8 +886,11 @@ def choose(
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
 
 
-def deal(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
-    """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
+def random_parts(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
+    """Return the number of the part of each row, shape (n_rows,), intp; None if there is one unit only.
+
+    The parts are random. They have about equal numbers of rows of each class, or of whole units.
+    """
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
         # in the order of their first rows, whatever the units are called
@@ -979,7 +983,7 @@ def cost_report(
         threshold = check_threshold(threshold)
     rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
     sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, found[0])
-    choice = choose(rows.scores[0], losses, sample, deal(rows, random_state))
+    choice = choose_threshold(rows.scores[0], losses, sample, random_parts(rows, random_state))
     at = None
     if threshold is not None:
         at = _decision(rows.scores[0] >= threshold, losses, sample, level)
@@ -1073,11 +1077,11 @@ def compare_costs(
     scorers, named = check_scorers(scores, names, adjust)
     columns = _columns(np.size(np.asarray(y)), costs, amount)
     rows, (amounts,) = rows_with(y, scorers, columns, sample_weight, group)
-    parts = deal(rows, random_state)
+    parts = random_parts(rows, random_state)
     if parts is None:
         raise InvalidData("group must have at least two values to compare costs, got one")
     sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, amounts)
-    choices = [choose(column, losses, sample, parts) for column in rows.scores]
+    choices = [choose_threshold(column, losses, sample, parts) for column in rows.scores]
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts

@@ -1,10 +1,10 @@
 """Curves and tables of a list that is worked off from its top: gains, precision and recall, and costs.
 
-A list that is cut at a size flags its first rows. If the cut goes through a tie, the rows of the tie are taken at
+A list of a given size flags its first rows. If the cutoff lies within a tie, the rows of the tie are taken at
 random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
-hypergeometric distribution). Recall and lift at a size are one figure with two scales. Precision is a third one if the
+hypergeometric distribution). Recall and lift at a size are one metric with two scales. Precision is a third one if the
 prevalence is given; otherwise the prevalence varies from sample to sample, which moves the precision in another way.
-The intervals are those of `metrics.PrecisionAt` and `metrics.Lift`: they include that the cut itself is not known.
+The intervals are those of `metrics.PrecisionAt` and `metrics.Lift`: they include that the cutoff itself is not known.
 
 References
 ----------
@@ -153,7 +153,7 @@ def gains_table(
 
 
 def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
-    """Return the figures down to one size. O(log n_points)."""
+    """Return the metrics down to one size. O(log n_points)."""
     total = float(masses.above[-1])
     positive, negative = masses.totals
     index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))
@@ -164,7 +164,7 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
     part = taken / tied if tied > 0.0 else 1.0
     caught = positives_above(masses, size)
     near = positives_near(masses, size)
-    # The variance of `PrecisionAt`: U and D are constant above the cut, 0 below, and a part of that in the tie.
+    # The variance of `PrecisionAt`: U and D are constant above the cutoff, 0 below, and a part of that in the tie.
     variance: float | None = 0.0
     for mass, above, of_tie, weight, effective in (
         (positive, masses.above_positive, masses.positive, 1.0 - near, masses.effective[0]),
@@ -319,7 +319,7 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
         return ListCurve(recall, precision, curve.thresholds[1:], (recall, _log(flagged)))
     hull = upper_hull(curve.fpr, curve.tpr)
     missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
-    # Two neighbours on the hull cost alike at one weight; before it the cut that flags less is the better one.
+    # Two neighbours on the hull cost alike at one weight; before it the threshold that flags less is the better one.
     falls, rises = -np.diff(missed), np.diff(wrong)
     corners = rises / (rises + falls)
     x = np.concatenate(([0.0], corners, [1.0]))

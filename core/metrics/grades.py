@@ -13,11 +13,11 @@ which the higher grade has the higher score, ties counted half.
 
 For two grades all three are the AUC.
 
-**Intervals.** To first order each figure is a sum over rows, as an area is (see `intervals`): a row counts with the
+**Intervals.** To first order each metric is a sum over rows, as an area is (see `intervals`): a row counts with the
 difference of its own fraction from the mean of its grade. For the C-index also the number of rows of a grade varies:
 a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
 by e / (e − 1), e being the effective number of rows of a grade. A few rows of a rare grade may have most of the
-variance of a figure, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
+variance of a metric, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
 an interval, as in `metrics`.
 Groups, degrees of freedom, the logit scale and differences of scorers are as for areas.
 
@@ -153,7 +153,7 @@ class _GradedRows(NamedTuple):
 
 
 class _GradedEstimate(NamedTuple):
-    """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
+    """One metric of every scorer, n of `proportion_interval`, and the number of grades."""
 
     metric: GradedMetric
     estimates: Estimates
@@ -343,7 +343,7 @@ def _check(
 def _estimate(
     rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
 ) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the figures of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
+    """Return the metrics of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
     if n_grades > MAX_VOLUME_GRADES:

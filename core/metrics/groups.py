@@ -23,10 +23,10 @@ from core.kernels import kernel
 FloatArray = NDArray[np.float64]
 
 AT_ONCE = 1 << 18
-"""Tie groups, or rows, of which a figure takes a sum at once: two megabytes a column."""
+"""Tie groups, or rows, of which a metric takes a sum at once: two megabytes a column."""
 
 MIN_CLASS_ROWS = 10
-"""Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
+"""Effective rows of a class, for a group's metrics and tests against chance: variances of fewer say next to nothing."""
 
 
 class EvaluatedRows(NamedTuple):

@@ -243,7 +243,7 @@ def summarise_groups(
 ) -> Summary:
     """Return the same as `summarise` of tie groups, which may be in files; the curve is thinned by `RocCurve.thin`.
 
-    InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The figures are those of
+    InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The metrics are those of
     `summarise` bit for bit where rows have no weights; with weights, sums are taken in another order.
 
     Parameters

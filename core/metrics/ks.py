@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
-from core.metrics.amounts import Ranked, deal
+from core.metrics.amounts import Ranked, random_parts
 from core.metrics.estimates import Interval, combine, wilson_interval
 from core.metrics.groups import FloatArray, check_rows, effective_units, inner
 from core.metrics.window import check_level
@@ -97,7 +97,7 @@ def ks_interval(
 
     n_flagged, flags_top = _greatest_difference(tpr, fpr)
     at_best = difference((ties < n_flagged) == flags_top)
-    parts = deal(rows, seed)
+    parts = random_parts(rows, seed)
     low = 0.0
     if parts is not None:
         flagged = np.empty(ties.size, dtype=np.bool_)

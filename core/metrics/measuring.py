@@ -1,6 +1,6 @@
 """Metrics of a ranking besides its areas: precision at the top, average precision, NDCG and two-way partial areas.
 
-Each figure θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
+Each metric θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
 order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
 U and D are the derivatives of θ in the direction of one row of its class, and S is that by the log odds of π. Variance,
 intervals, groups, covariance of several scorers and paired tests follow: see `estimates`.
@@ -9,20 +9,20 @@ So the intervals are for a new sample, whose rows are drawn one by one: its prev
 `fixed_prevalence` S is left out: the interval is then for a population with the prevalence of these rows, such as one
 of which a given number of rows of each class was drawn. Areas do not depend on the prevalence: their S is 0.
 
-`functionals` has the figures, each with its formulas.
+`functionals` has the metrics, each with its formulas.
 
 The influences do not have the variance of the first ranks of a list, which matters to average precision with few
 positives (`Metric.hidden_variance`). Its distribution is skewed, so only the lower end of the interval has that
 variance and Student's t for the number of positives.
 
-A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all figures of one call. The
+A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all metrics of one call. The
 value of chance moves with the prevalence as θ then does, so the prevalence is fixed in the test.
 
 * **Areas**: under H₀ all orders of the rows are equally likely, which gives θ a mean μ and a variance σ². The p-value
   is that of the Beta distribution on [0, 1] with these two: it is skewed as θ is near 0, and normal for many rows. For
   the AUC this is the test of Mann & Whitney. With units of several rows, σ² is multiplied by what the units add to the
   variance of θ, and Student's t replaces the normal distribution.
-* **Other figures**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
+* **Other metrics**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
   both p-values: with few positives its null distribution has a heavier tail than either.
 
 With fewer than `MIN_CLASS_ROWS` effective rows of a class, or three in the window of an area, there is none: the test
@@ -258,7 +258,7 @@ def measure_on_curve(
 
 
 class _Found(NamedTuple):
-    """A figure with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
+    """A metric with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
 
     value: float
     fixed: float | None
@@ -268,7 +268,7 @@ class _Found(NamedTuple):
 def measure_masses(
     masses: Masses, metrics: Sequence[Metric], level: float
 ) -> tuple[MetricEstimate, ...]:
-    """Return figures of checked masses."""
+    """Return metrics of checked masses."""
     found = []
     for metric in _bases(metrics):
         value, up, down, slope = metric.of(masses)
@@ -290,7 +290,7 @@ def measure_masses(
 
 
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
-    """Return the variance of a figure with that of the log odds of the prevalence, unless it is fixed."""
+    """Return the variance of a metric with that of the log odds of the prevalence, unless it is fixed."""
     if variance is None or masses.fixed_prevalence:
         return variance
     return variance + slope**2 * sum(1.0 / (each - 1.0) for each in masses.effective)
@@ -304,7 +304,7 @@ def _measured(
     degrees: float,
     alone: EvaluatedRows | None = None,
 ) -> tuple[MetricEstimate, ...]:
-    """Return the estimates of figures, given what was found of their `_bases`; `alone` are the rows without units."""
+    """Return the estimates of metrics, given what was found of their `_bases`; `alone` are the rows without units."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
@@ -315,7 +315,7 @@ def _measured(
             interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
         chance = base.chance(masses)
         top, trials, *_ = scale_of(base, [at_fixed])
-        # a list of all rows has the figure of chance by its definition
+        # a list of all rows has the metric of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         shown = chance
         if metric is not base:
@@ -344,7 +344,7 @@ def _measured(
 def _null_moments(
     metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
 ) -> tuple[float, float] | None:
-    """Return the figure's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
+    """Return the metric's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
     if alone is None:
         return metric.null_moments(masses)
     moments = metric.null_moments(replace(masses, effective=effective_units(alone)))
@@ -370,7 +370,7 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
 
 
 def _bases(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the figures that are measured: for one with a `shift` its plain figure."""
+    """Return the metrics that are measured: for one with a `shift` its plain metric."""
     return [metric.plain() if metric.shift else metric for metric in metrics]
 
 
@@ -385,9 +385,9 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a figure, on the logit scale of its fraction of the greatest value.
+    """Return the interval of a metric, on the logit scale of its fraction of the greatest value.
 
-    With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a figure
+    With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a metric
     is skewed, and its interval would miss above in up to 11 % with 10 positives.
     """
     top, trials, hidden, degrees_below, classes = scale
@@ -449,7 +449,7 @@ def _above_chance(
     trials: float,
     degrees: float,
 ) -> float:
-    """Return the one-sided p-value of H₀: the figure is at most that of chance; both are fractions of `top`."""
+    """Return the one-sided p-value of H₀: the metric is at most that of chance; both are fractions of `top`."""
     inside = EPSILON < value < 1.0 - EPSILON
     if variance is None or variance <= EPSILON**2 or not inside:
         # Wilson's test: the variance under H₀
@@ -601,20 +601,20 @@ def compare_metrics(
 
 
 class Scale(NamedTuple):
-    """What an interval of a figure needs beside its variance."""
+    """What an interval of a metric needs beside its variance."""
 
     top: float
     trials: float
     hidden: float = 0.0
     """`Metric.hidden_variance`."""
     degrees: float = math.inf
-    """Degrees of freedom of the positives' variance, for the lower end of a figure with a hidden variance."""
+    """Degrees of freedom of the positives' variance, for the lower end of a metric with a hidden variance."""
     classes: tuple[float, float] | None = None
     """As `proportion_interval`."""
 
 
 def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scale:
-    """Return the scale of the mean of a figure over parts with these masses; each row is in `repeats` parts."""
+    """Return the scale of the mean of a metric over parts with these masses; each row is in `repeats` parts."""
     top = float(np.mean([metric.top(own) for own in masses]))
     trials = sum(metric.trials(own) for own in masses) / repeats
     n_parts = len(masses) / repeats
@@ -634,9 +634,9 @@ def _compared(
     level: float,
     adjust: Adjustment,
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure.
+    """Return the comparison of plain metrics, in the units of the metrics; `scales` are by scorer and metric.
 
-    `missing` says why a figure has no p-values; None where it has.
+    `missing` says why a metric has no p-values; None where it has.
     """
     compared = [
         ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
@@ -671,7 +671,7 @@ def _compared(
 
 
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
-    """Return why differences by a figure have no p-values, given the masses of each scorer in each part."""
+    """Return why differences by a metric have no p-values, given the masses of each scorer in each part."""
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
@@ -682,7 +682,7 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
 def metric_influences(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
-    """Return the figures, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
+    """Return the metrics, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
     masses of every scorer.
     """
     effective = effective_units(rows)
@@ -717,7 +717,7 @@ def metric_influences(
 def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
-    """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
+    """Return the metrics of every scorer with the influence of each unit, and the masses of every scorer."""
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

@@ -13,14 +13,14 @@ All slopes are at least 0: a calibration that would turn the order round is cons
 probability may be equal, never in another order.
 
 The method is the one with the least log loss on held-out folds: the rows are divided into five parts, stratified by
-class, units undivided, and each part is judged by the fit on the others. Rows of a unit count as fewer rows as far as
-their residuals are alike. Log loss is a proper score: no method gains by
-probabilities that it does not believe. Isotonic regression takes part from 100 effective rows of the rarer class, beta
-from 30; below 10 it is Platt's without a choice.
+class, units undivided, and each part is evaluated by the fit on the others. Rows of a unit count as fewer rows as far
+as their residuals are alike. Log loss is a proper score: no method gains by probabilities that it does not believe.
+Isotonic regression takes part from 100 effective rows of the rarer class, beta from 30; below 10 it is Platt's without
+a choice.
 
 Where rows come in **periods**, their level may move. Then the rows of all periods give the shape, and the level is that
 expected next, an average in which recent periods count more if the levels differ (see `periods`). The calibration is
-judged by the rows of the last period, with the calibration that is fitted on those before it.
+evaluated on the rows of the last period, with the calibration that is fitted on those before it.
 
 Another **prevalence** π' multiplies the odds by (π' / (1 − π')) · ((1 − π) / π): the densities of the score within each
 class are the same, as long as only the share of the classes changes (Saerens, Latinne & Decaestecker).
@@ -445,7 +445,7 @@ def choose_calibration(
     levelled, periods = _at_next_level(rows, number)
     chosen = _choose(levelled, seed, None)._replace(periods=periods)
     if periods is not None and chosen.held_out is not None:
-        latest = _judge_latest(rows, number, chosen.calibration.method)
+        latest = _evaluate_on_latest(rows, number, chosen.calibration.method)
         chosen = chosen._replace(held_out=latest or chosen.held_out)
     return chosen
 
@@ -492,7 +492,7 @@ def _at_next_level(
     return at_forecast(rows, period, np.array([level.value for level in levels])), relative
 
 
-def _judge_latest(
+def _evaluate_on_latest(
     rows: EvaluatedRows, period: NDArray[np.intp], method: Method
 ) -> HeldOutProbabilities | None:
     """Return the rows of the last period with their probabilities by a calibration of the periods before; None if
