@@ -57,7 +57,7 @@ import rankwright
 from rankwright.resources import FINAL_STATES
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
-from core.metrics import auc, cross_validated_compare, partial_auc
+from core.metrics import auc, compare, partial_auc
 
 ROOT = Path(__file__).parents[1]
 OURS: dict[str, str] = {
@@ -542,11 +542,11 @@ class Scores:
 
 def worse_than_best(data: Record, systems: list[str], window: tuple[float, float]) -> Record:
     """For each system the p-value of no difference from the best of the others, and whether that is ahead."""
-    compared = cross_validated_compare(
+    compared = compare(
         data["y"],
         [data[system] for system in systems],
-        data["fold"],
         [window],
+        fold=data["fold"],
         repeat=data["repeat"],
         row=data["row"],
         names=systems,

@@ -103,7 +103,6 @@ from core.metrics import (
     compare_metrics,
     cost_report,
     cross_validated_areas,
-    cross_validated_compare,
     decision_curve,
     guaranteed_point,
     ks_interval,
@@ -112,7 +111,6 @@ from core.metrics import (
     measure_graded,
     metric_named,
     operating_point,
-    partial_auc_interval,
     value_caught,
 )
 from core.metrics import measure as measure_list
@@ -124,6 +122,7 @@ from core.metrics.groups import check_rows
 from core.metrics.intervals import area_interval, area_warnings, estimate_areas
 from core.metrics.serial import serial_dependence
 from core.probability import brier_score, log_score, reliability
+from tests.core.metrics.bootstrap import bootstrap_interval
 
 N_FOLDS = 5
 WINDOWS = ((0.0, 1.0), (0.0, 0.1), (0.1, 0.3))
@@ -253,7 +252,7 @@ def draw(kind: Kind, rng: np.random.Generator) -> Sample:
 
 
 def judge(kind: Kind, sample: Sample, rng: np.random.Generator) -> Comparison:
-    """Compare the two scorers by the analytic method."""
+    """Compare the two scorers."""
     if kind.n_folds == 1:
         return compare(sample.y, sample.scores, WINDOWS, level=LEVEL, **sample.options)
     n_rows = sample.y.size
@@ -268,11 +267,11 @@ def judge(kind: Kind, sample: Sample, rng: np.random.Generator) -> Comparison:
             entries[place].append(scale[fold] * scores + 3.0 * shift[fold])
         entries[2].append(fold)
     one, two, folds = (np.concatenate(each) for each in entries)
-    return cross_validated_compare(
+    return compare(
         np.tile(sample.y, 2),
         [one, two],
-        folds,
         WINDOWS,
+        fold=folds,
         repeat=np.repeat([0, 1], n_rows),
         row=np.tile(np.arange(n_rows), 2),
         level=LEVEL,
@@ -293,17 +292,10 @@ def measure(kind: Kind, n_trials: int, n_bootstrapped: int, n_draws: int) -> str
             if (p_value := found.differences[0].p_value) is not None:
                 rejected[j].append(p_value < 1.0 - LEVEL)
             if trial < n_bootstrapped and kind.n_folds == 1:
-                of_draws = partial_auc_interval(
-                    sample.y,
-                    sample.scores[0],
-                    *WINDOWS[j],
-                    level=LEVEL,
-                    method="bootstrap",
-                    n_bootstrap=n_draws,
-                    random_state=trial,
-                    **sample.options,
+                low, high = bootstrap_interval(
+                    sample.y, sample.scores[0], WINDOWS[j], LEVEL, n_draws, trial, **sample.options
                 )
-                drawn[j] += of_draws.low <= truth[j] <= of_draws.high
+                drawn[j] += low <= truth[j] <= high
     by_draws = shares(drawn, n_bootstrapped) if kind.n_folds == 1 else "–"
     return (
         f"| {kind.label} | {shares(covered, n_trials)} | {by_draws} "
@@ -929,9 +921,8 @@ def measure_level(level: Level, n_trials: int) -> str:
             options["sample_weight"] = rng.lognormal(sigma=level.weight_spread, size=y.size)
         if level.n_folds > 1:
             fold = np.concatenate([rng.permutation(np.arange(n) % level.n_folds) for n in sizes])
-            found = cross_validated_compare(y, scores, fold, LEVEL_WINDOWS, **options)
-        else:
-            found = compare(y, scores, LEVEL_WINDOWS, **options)
+            options["fold"] = fold
+        found = compare(y, scores, LEVEL_WINDOWS, **options)
         for outcomes, window in zip(rejected, found.windows, strict=True):
             if (p_value := window.differences[0].p_value) is not None:
                 outcomes.append(p_value < 1.0 - LEVEL)

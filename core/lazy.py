@@ -21,10 +21,12 @@ def lazy_names(
         The package's `globals()`. A name that was asked for is stored there.
     """
     name, source = package["__name__"], Path(package["__file__"]).read_text(encoding="utf-8")
+    guarded = [each for each in ast.parse(source).body if isinstance(each, ast.If)]
     homes = {
-        alias.name: f"{name}.{statement.module}"
-        for statement in ast.walk(ast.parse(source))
-        if isinstance(statement, ast.ImportFrom) and statement.level == 1
+        alias.name: f"{name}.{statement.module}" if statement.level else f"{statement.module}"
+        for block in guarded
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
 

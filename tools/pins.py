@@ -197,10 +197,8 @@ def drawn(seed: int) -> dict[str, Any]:
     return arguments
 
 
-SEVERAL = ("compare", "cross_validated_compare")  # whose scores are of several rankers
 OWN: dict[str, dict[str, Any]] = {
     "roc_band": {"fpr": np.array([0.05, 0.2])},
-    "roc_band_on_curve": {"fpr": np.array([0.05, 0.2])},
     "operating_points_on_curve": {"points": np.array([0, 1])},
     "list_curve": {"kind": "gains"},
     "compare_lists": {"metrics": [metrics.list_metric_named("ndcg@3")]},
@@ -241,7 +239,7 @@ def chosen(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]
     if name.startswith(("operating_point", "guarantee", "rows_to")):
         for key in ONE_OF[1:]:
             given.pop(key, None)
-    if name.startswith(("compare_", *SEVERAL)) and name != "compare_groups":
+    if name.startswith("compare") and name != "compare_groups":
         given["scores"] = [given["scores"], -given["scores"], np.round(given["scores"])]
     if name.startswith(("cost_report", "compare_costs")):
         given["costs"] = metrics.AmountCosts(metrics.Price(2.0), metrics.Price(0.0, 1.0))

@@ -91,7 +91,7 @@ def _columns(
 ) -> dict[str, Floats]:
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
     if band is not None:
-        limits = metrics.roc_band_on_curve(curve, totals, shown.fpr, kind=band, level=level)
+        limits = metrics.roc_band(curve, totals, shown.fpr, kind=band, level=level)
         columns |= {"low": limits.low, "high": limits.high}
     return columns
 

@@ -320,7 +320,7 @@ def gains_on(
 ) -> tuple[core_metrics.Gain, ...]:
     """Return the gains table of a stored curve; raises Invalid."""
     try:
-        return core_metrics.gains_on_curve(
+        return core_metrics.gains_table(
             curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence
         )
     except InvalidParameter as error:

@@ -57,7 +57,7 @@ def plot_of(
     limits, highest = None, max(view[1], *tpr)
     if band is not None:
         rates = np.linspace(*view, BAND_POINTS)
-        found = core_metrics.roc_band_on_curve(
+        found = core_metrics.roc_band(
             curve, curve_part.totals, rates, kind=band, level=curve_part.level
         )
         of = "pointwise" if band == "pointwise" else "simultaneous"
@@ -81,12 +81,11 @@ def plot_of(
 
 def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
     """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
-
-    found = core_metrics.gains_curve(
-        curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence
+    found = core_metrics.list_curve(
+        "gains", curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence
     )
     return plots.gains(
-        list(zip(found.shares.tolist(), found.recalls.tolist(), strict=True)),
+        list(zip(found.x.tolist(), found.y.tolist(), strict=True)),
         _title("Gains", curve_part.model),
         "fraction of positives found by fraction of the list reviewed",
         notes=_notes(curve_part, metrics),

@@ -114,9 +114,7 @@ class Facts:
         """Return the gains table of the curve; none without a curve."""
 
         of = self.curve_part
-        return (
-            () if of is None else core_metrics.gains_on_curve(of.curve, of.totals, level=of.level)
-        )
+        return () if of is None else core_metrics.gains_table(of.curve, of.totals, level=of.level)
 
 
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:

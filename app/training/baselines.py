@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from app.models.objectives import metric_of, window_of
 from app.platform.documents import (
@@ -36,8 +36,11 @@ from core.metrics.window import WHOLE
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from core.base.ranker import Floats
     from core.metrics import Comparison, Difference, MetricComparison, WindowComparison
+    from core.metrics.estimates import Adjustment
     from core.metrics.functionals.base import Metric
 
 
@@ -239,6 +242,33 @@ def _compared_by(
     }
 
 
+class _Options(TypedDict):
+    """What comparisons by areas and by other metrics have in common."""
+
+    fold: ArrayLike | None
+    repeat: ArrayLike | None
+    row: ArrayLike | None
+    level: float
+    sample_weight: ArrayLike | None
+    group: ArrayLike | None
+    names: list[str]
+    adjust: Adjustment
+
+
+def _options(held_out: HeldOutRows, names: list[str]) -> _Options:
+    folds = held_out.folds
+    return {
+        "fold": None if folds is None else folds.fold,
+        "repeat": None if folds is None else folds.repeat,
+        "row": None if folds is None else folds.row,
+        "level": LEVEL,
+        "sample_weight": held_out.weight,
+        "group": held_out.group,
+        "names": names,
+        "adjust": "none",
+    }
+
+
 def _compare(
     held_out: HeldOutRows,
     scores: Sequence[Floats],
@@ -246,24 +276,19 @@ def _compare(
     names: list[str],
     folder: Path | None,
 ) -> Comparison:
-    if folder is not None:
-        from core.metrics.runs import compare_stored
+    if folder is None:
+        return metrics.compare(held_out.y, scores, windows, **_options(held_out, names))
+    from core.metrics.runs import compare_stored
 
-        return compare_stored(
-            held_out.y == 1,
-            scores,
-            windows,
-            folder=folder,
-            level=LEVEL,
-            sample_weight=held_out.weight,
-            names=names,
-            adjust="none",
-        )
-    how = _how_compared(held_out, names)
-    if (folds := held_out.folds) is None:
-        return metrics.compare(held_out.y, scores, windows, **how)
-    return metrics.cross_validated_compare(
-        held_out.y, scores, folds.fold, windows, repeat=folds.repeat, row=folds.row, **how
+    return compare_stored(
+        held_out.y == 1,
+        scores,
+        windows,
+        folder=folder,
+        level=LEVEL,
+        sample_weight=held_out.weight,
+        names=names,
+        adjust="none",
     )
 
 
@@ -273,19 +298,4 @@ def _compare_metrics(
     """Return the comparison by one metric; nothing without one."""
     if metric is None:
         return ()
-    how = _how_compared(held_out, names)
-    if (folds := held_out.folds) is None:
-        return metrics.compare_metrics(held_out.y, scores, [metric], **how)
-    return metrics.cross_validated_compare_metrics(
-        held_out.y, scores, folds.fold, [metric], repeat=folds.repeat, row=folds.row, **how
-    )
-
-
-def _how_compared(held_out: HeldOutRows, names: list[str]) -> dict[str, Any]:
-    return {
-        "level": LEVEL,
-        "sample_weight": held_out.weight,
-        "group": held_out.group,
-        "names": names,
-        "adjust": "none",
-    }
+    return metrics.compare_metrics(held_out.y, scores, [metric], **_options(held_out, names))

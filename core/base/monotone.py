@@ -124,19 +124,42 @@ class FittedRanker(Protocol):
 
 @dataclass(frozen=True)
 class MonotoneCheck:
-    """Whether a fitted ranker keeps its monotone constraints."""
+    """Whether a fitted ranker keeps monotone constraints.
+
+    Attributes
+    ----------
+    verdict : {"proven", "violated", "not_proven"}
+        "proven": it keeps them for all rows. "violated": `violation` is an example. "not_proven": a part of the ranker
+        breaks one, and no rows were found whose scores do.
+    columns : dict of str to "increasing" or "decreasing"
+        The constraints, by column.
+    compared : int
+        Number of comparisons of the proof: of neighbouring steps, coefficients with 0, or pairs of leaves.
+    violation : dict or None
+        Of the first violation: column, lower and higher value, the scores of both rows, and the rows.
+
+    Examples
+    --------
+    >>> from core import LogitBoost
+    >>> from core.explain import check_monotone
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
+    >>> check_monotone(LogitBoost(n_rounds=5, monotone={0: "increasing"}).fit(X, y)).columns
+    {'0': 'increasing'}
+    """
 
     verdict: Literal["proven", "violated", "not_proven"]
-    """proven: it keeps them for all rows. violated: `violation` is an example. not_proven: a part of the ranker breaks
-    one, and no rows were found whose scores do."""
     columns: Mapping[str, Direction]
     compared: int
-    """Number of comparisons of the proof: of neighbouring steps, coefficients with 0, or pairs of leaves."""
     violation: Mapping[str, Any] | None = None
-    """Of the first violation: column, lower and higher, the scores of both rows, and the rows."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
+        """Return the result as JSON values.
+
+        Returns
+        -------
+        dict
+            With the keys verdict, columns, compared, missing (the rule for missing values) and violation.
+        """
         return {
             "verdict": self.verdict,
             "columns": dict(self.columns),
@@ -216,14 +239,22 @@ def check_monotone(
 ) -> MonotoneCheck:
     """Prove that a fitted ranker keeps monotone constraints, or find rows that show that it does not.
 
-    InvalidParameter: a constraint names no column, or one of categories; or nothing is known of the ranker's parts.
-
     Parameters
     ----------
     ranker : Ranker
         Fitted.
     monotone : mapping of str or int to "increasing" or "decreasing", optional
         The constraints to prove; None: those that the ranker was fitted with.
+
+    Returns
+    -------
+    MonotoneCheck
+        The verdict, and an example if the ranker breaks a constraint.
+
+    Raises
+    ------
+    InvalidParameter
+        A constraint names no column, or a categorical one; or the algorithm of the ranker supports no proof.
 
     Notes
     -----
@@ -237,7 +268,7 @@ def check_monotone(
     Examples
     --------
     >>> from core import RankBoost
-    >>> from core.base.monotone import check_monotone
+    >>> from core.explain import check_monotone
     >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
     >>> ranker = RankBoost(n_rounds=20, monotone={0: "increasing"}).fit(X, y)
     >>> check_monotone(ranker).verdict

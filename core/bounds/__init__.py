@@ -33,22 +33,14 @@ if TYPE_CHECKING:
         bound_held_out,
         bound_misranking,
         column_rankers,
-        corollary_4_epsilon,
-        corollary_5_epsilon,
-        equation_2_epsilon,
-        equation_2_least_rows,
         listed_pairs,
-        log_sloppy_cover,
-        log_uniform_cover,
         stump_rankers,
         two_classes,
     )
     from .partial_auc import (
         PartialAucBound,
         bound_partial_auc,
-        dkw_deviation,
         step_risk,
-        vc_deviation,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -304,8 +304,7 @@ def bound_misranking(
     Examples
     --------
     >>> from core.bounds import WeakRankers, bound_misranking, two_classes
-    >>> from core.metrics import roc_curve
-    >>> from core.metrics.margins import margin_distribution
+    >>> from core.metrics import margin_distribution, roc_curve
     >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
     >>> bounds = bound_misranking(margins, two_classes(2, 2), WeakRankers(10), theta=0.1, delta=0.05)
     >>> [bound.vacuous for bound in bounds]  # four rows prove nothing
@@ -397,29 +396,9 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Compute Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number.
+    """Return Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number: ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2.
 
-    It is ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2. F are the convex combinations of H.
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-    epsilon : float
-        ε.
-
-    Returns
-    -------
-    float
-        The bound.
-
-    Examples
-    --------
-    >>> from core.bounds import log_sloppy_cover
-    >>> round(log_sloppy_cover(10, theta=0.1, epsilon=0.01), 1)
-    610.0
+    F are the convex combinations of H.
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -429,21 +408,9 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
-    """Compute a bound of ln N∞(F, θ), the covering number of the convex combinations of H in L∞.
+    """Return a bound of ln N∞(F, θ), the covering number of the convex combinations of H in L∞.
 
     It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1, for open balls of radius θ.
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-
-    Returns
-    -------
-    float
-        The bound.
 
     Notes
     -----
@@ -452,12 +419,6 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
     that, |H|/(4N), which is below θ. There are C(N + |H| - 1, N) such λ'. It grows with |H|, not
     with its logarithm, but not with 1/θ²: for few weak rankers and small margins it is by far the
     smaller of the two covers.
-
-    Examples
-    --------
-    >>> from core.bounds import log_uniform_cover
-    >>> round(log_uniform_cover(10, theta=0.1), 1)
-    18.1
     """
     from scipy.special import betaln
 
@@ -474,34 +435,10 @@ def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
 def corollary_4_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Compute the smallest ε at which Corollary 4 holds with probability 1 - δ.
+    """Return the smallest ε at which Corollary 4 holds with probability 1 - δ.
 
-    It fails with a probability of at most 2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8), from Theorem 2 with the cover of
-    Lemma 3. Eq. 2 is a closed form that is never below it.
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-    delta : float
-        δ.
-    rows : int
-        m.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        ε.
-
-    Examples
-    --------
-    >>> from core.bounds import corollary_4_epsilon
-    >>> round(corollary_4_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
-    0.249
+    It is the root of 2 N exp(-m(εE)²/8) = δ with N = N(F, θ/4, ε/8), Lemma 3's. Eq. 2 is a closed form that is never
+    below it.
     """
     from scipy.optimize import brentq
 
@@ -524,33 +461,10 @@ def corollary_4_epsilon(
 def equation_2_epsilon(
     n_weak_rankers: int, theta: float, delta: float, rows: int, crucial_share: float
 ) -> float:
-    """Compute ε in closed form (eq. 2), an upper bound of `corollary_4_epsilon`.
+    """Return ε in closed form (eq. 2), an upper bound of `corollary_4_epsilon`.
 
-    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]).
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-    delta : float
-        δ.
-    rows : int
-        m.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        ε. It is valid only if m is at least `equation_2_least_rows`. Far below, the logarithm is negative and ε is NaN.
-
-    Examples
-    --------
-    >>> from core.bounds import equation_2_epsilon
-    >>> round(equation_2_epsilon(10, theta=0.5, delta=0.05, rows=1_000_000, crucial_share=0.2), 3)
-    0.27
+    It is √(4/(mE²) [8 ln|H|/θ² · ln(4mE²θ²/ln|H|) + 2 ln(2/δ)]). It is valid only if m is at least
+    `equation_2_least_rows`. Far below, the logarithm is negative and ε is NaN.
     """
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
@@ -568,57 +482,17 @@ def equation_2_epsilon(
 
 
 def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: float) -> float:
-    """Compute the smallest m for which eq. 2 holds: 64 ln|H|/(E²θ²).
-
-    Parameters
-    ----------
-    n_weak_rankers : int
-        |H|.
-    theta : float
-        θ.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        m.
-
-    Examples
-    --------
-    >>> from core.bounds import equation_2_least_rows
-    >>> round(equation_2_least_rows(10, theta=0.5, crucial_share=0.2))
-    14737
-    """
+    """Return the smallest m for which eq. 2 holds: 64 ln|H|/(E²θ²)."""
     _check_size(n_weak_rankers)
     _check_positive("theta", theta)
     return _ratio(64 * math.log(n_weak_rankers), (crucial_share * theta) ** 2)
 
 
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
-    """Compute ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
+    """Return ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
 
-    Parameters
-    ----------
-    log_cover : float
-        ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the rows.
-    delta : float
-        δ.
-    rows : int
-        m.
-    crucial_share : float
-        E.
-
-    Returns
-    -------
-    float
-        ε.
-
-    Examples
-    --------
-    >>> from core.bounds import corollary_5_epsilon
-    >>> round(corollary_5_epsilon(0.0, delta=0.05, rows=1_000_000, crucial_share=0.2), 4)
-    0.0272
+    `log_cover` is ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the
+    rows.
     """
     _check_delta(delta)
     _check_sample(rows, crucial_share)

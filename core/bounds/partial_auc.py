@@ -119,30 +119,10 @@ def bound_partial_auc(
 
 
 def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
-    """Compute the uniform deviation ε of a class of sets with a VC dimension.
+    """Return the uniform deviation ε of a class of sets with the VC dimension d.
 
-    With probability 1 - δ, the observed fraction of every set is within ε of its probability. ε is √(8 (ln Π + ln(4/δ))
-    / n), where Π is the growth function at 2n: (2en/d)^d, or 2^2n if 2n is at most d.
-
-    Parameters
-    ----------
-    n_rows : int
-        n, at least 1.
-    vc_dimension : int
-        d, at least 1.
-    delta : float in (0, 1)
-        δ.
-
-    Returns
-    -------
-    float
-        ε.
-
-    Examples
-    --------
-    >>> from core.bounds import vc_deviation
-    >>> round(vc_deviation(100_000, 5, 0.05), 3)
-    0.071
+    With probability 1 - δ, the fraction that n rows show of every set is within ε of its probability. ε is √(8 (ln Π +
+    ln(4/δ)) / n), where Π is the growth function at 2n: (2en/d)^d, or 2^2n if 2n is at most d.
     """
     if vc_dimension < 1:
         raise InvalidParameter(f"vc_dimension must be at least 1, got {vc_dimension}")
@@ -153,28 +133,7 @@ def vc_deviation(n_rows: int, vc_dimension: int, delta: float) -> float:
 
 
 def dkw_deviation(n_rows: int, delta: float) -> float:
-    """Compute the deviation ε of the sets {f > t} of one ranker that was fixed in advance (DKW).
-
-    It is √(ln(2/δ) / (2n)); see `vc_deviation`.
-
-    Parameters
-    ----------
-    n_rows : int
-        n, at least 1.
-    delta : float in (0, 1)
-        δ.
-
-    Returns
-    -------
-    float
-        ε.
-
-    Examples
-    --------
-    >>> from core.bounds import dkw_deviation
-    >>> round(dkw_deviation(5000, 0.05), 4)
-    0.0192
-    """
+    """Return the deviation ε of the sets {f > t} of one ranker fixed before n rows (DKW): √(ln(2/δ) / (2n))."""
     return math.sqrt((math.log(2.0) - math.log(delta)) / (2.0 * n_rows))
 
 

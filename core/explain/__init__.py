@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from core.base.monotone import MonotoneCheck, check_monotone
+
     from .dependence import (
         Axis,
         PartialDependence,

@@ -37,17 +37,13 @@ if TYPE_CHECKING:
         RocBand,
         fpr_at_tpr_interval,
         roc_band,
-        roc_band_on_curve,
         tpr_at_fpr_interval,
     )
     from .comparison import (
         Comparison,
         WindowComparison,
         compare,
-        compare_auc,
-        compare_partial_auc,
         cross_validated_areas,
-        cross_validated_compare,
     )
     from .curve import (
         ClassTotals,
@@ -59,6 +55,7 @@ if TYPE_CHECKING:
         roc_curve,
         tpr_at_fpr,
     )
+    from .equivalence import rows_factor
     from .estimates import Difference, Interval, wilson_interval
     from .fairness import GroupComparison, compare_groups
     from .functionals.area import (
@@ -69,18 +66,11 @@ if TYPE_CHECKING:
     )
     from .functionals.top import AveragePrecision, Lift, Ndcg, PrecisionAt, PrecisionAtRecall
     from .gains import (
-        CostCurve,
         Gain,
-        GainsCurve,
         ListCurve,
-        PrecisionRecallCurve,
         ScoreHistogram,
-        cost_curve,
-        gains_curve,
-        gains_on_curve,
         gains_table,
         list_curve,
-        precision_recall_curve,
         score_histogram,
     )
     from .grades import (
@@ -118,11 +108,11 @@ if TYPE_CHECKING:
         list_values,
         measure_lists,
     )
+    from .margins import MarginDistribution, margin_distribution
     from .measuring import (
         MetricComparison,
         MetricEstimate,
         compare_metrics,
-        cross_validated_compare_metrics,
         measure,
         measure_on_curve,
         metric_named,
@@ -142,9 +132,7 @@ if TYPE_CHECKING:
     )
     from .pairs import (
         PairSummary,
-        pair_misrank_fraction,
         pair_order,
-        pair_order_interval,
         summarise_pairs,
     )
     from .window import froc_window, window_counts

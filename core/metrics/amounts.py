@@ -1,4 +1,4 @@
-"""A column of amounts: what share of the money a ranking catches, and the cut at which its errors cost least.
+"""A column of amounts: what share of the money a ranking catches, and the threshold at which its errors cost least.
 
 **Shares of the value.** Row i has the amount a_i ≥ 0 and the weight w_i. The value curve is the share of the positives'
 amount, Σ w a over the positives at or above a score, against what is flagged for it: a share x of all rows, of the
@@ -9,12 +9,12 @@ tie, changes to first order by
     φ_i = v_i (P_i − A) / V + x_i (H_i − A) / X
 
 if row i is left out: P_i is the share of x below row i, and H_i the share of v above it, half of the tie counted. The
-height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the cut, 0 below and a
-fraction in a tie at the cut, and η is the slope of the curve near the cut. The interval is that of a proportion on the
-logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts say
-little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis, they
-have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees of
-freedom. If an e, also that of all rows, is below 2, one unit has most of the mass: the interval is Wilson's for e
+height R at u changes by φ_i = v_i (I_i − R) / V − η x_i (I_i − u) / X: I_i is 1 above the threshold, 0 below and a
+fraction in a tie at the threshold, and η is the slope of the curve near the threshold. The interval is that of a
+proportion on the logit scale, with Student's t for e − 1 degrees of freedom, where e = (Σv)² / Σv²: a few great amounts
+say little, however many rows there are. The variance is multiplied by e / (e − 1). If only negatives are on the axis,
+they have their own e, (Σx)² / Σx²: each class's φ is multiplied by √(e / (e − 1)), and the smaller e sets the degrees
+of freedom. If an e, also that of all rows, is below 2, one unit has most of the mass: the interval is Wilson's for e
 trials. Sums over units replace v and x in e.
 
 **Costs.** A flagged row costs its review; if it is negative, a false positive, too; if it is positive, its benefit is
@@ -30,16 +30,17 @@ is compared with Student's t. g rises everywhere and has an inverse. Plain T has
 has a rate, the interval ends at the least and the greatest cost of a row. With fewer than two effective units, where
 one has most of the weight, the interval is from the least to the greatest cost that a row here can have.
 
-**The cut of least cost.** Within a tie the cost is linear in the part that is flagged, so no cut through a tie costs
-less than both of its ends. The least of many costs on the rows that chose the cut is too low. So the rows are dealt
-into ten parts, whole units at a time; each row is judged by the cut of least cost on the other nine parts; and the
-interval is that of the mean of these held-out losses. It estimates what a cut that is chosen on nine tenths of the rows
-costs on other rows, which is a little more than what the cut of all rows costs there.
+**The threshold of least cost.** Within a tie the cost is linear in the part that is flagged, so no threshold within a
+tie costs less than both of its ends. The least of many costs on the rows that chose the threshold is too low. So the
+rows are split at random into ten parts, whole units at a time; each row is evaluated at the threshold of least cost on
+the other nine parts; and the interval is that of the mean of these held-out losses. It estimates what a threshold that
+is chosen on nine tenths of the rows costs on other rows, which is a little more than what the threshold of all rows
+costs there.
 
-**Two ways to decide on the same rows**, one or both by cuts that were chosen so: the variance of the mean difference is
-multiplied by 1 + K / (K − 1) for K parts, Nadeau and Bengio's correction, since a row also moves the cuts that judge
-the others. Without it the paired test errs in 6 to 14 % of samples in place of 5 %, with it in 1 to 3 %. Student's t
-has one degree of freedom less than the effective number of rows by their difference.
+**Two ways to decide on the same rows**, one or both by thresholds that were chosen so: the variance of the mean
+difference is multiplied by 1 + K / (K − 1) for K parts, Nadeau and Bengio's correction, since a row also moves the
+thresholds at which the others are evaluated. Without it the paired test errs in 6 to 14 % of samples in place of 5 %,
+with it in 1 to 3 %. Student's t has one degree of freedom less than the effective number of rows by their difference.
 
 References
 ----------
@@ -80,11 +81,13 @@ from core.metrics.functionals.top import NEAR_THE_CUTOFF
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
+    check_probabilities,
     check_rows,
-    effective_rows,
+    effective_number,
     finite_vector,
     inner,
     prefix_sums,
+    sum_by_unit,
 )
 from core.metrics.operating import COST_ROUNDING, check_threshold
 from core.metrics.window import check_level, check_rate
@@ -103,7 +106,7 @@ MIN_EFFECTIVE = 2.0
 """Effective units below which a sample shows no variance: one unit has most of the weight."""
 
 MAX_PARTS = 10
-"""Parts of the rows: each is judged by the cut that the others choose."""
+"""Parts of the rows: each is evaluated at the threshold that the others choose."""
 
 
 class Price(NamedTuple):
@@ -428,12 +431,6 @@ class CostComparison:
     level: float
 
 
-def _sums_of(unit: NDArray[np.intp] | None, parts: FloatArray) -> FloatArray:
-    if unit is None:
-        return parts
-    return np.bincount(unit, parts).astype(np.float64, copy=False)
-
-
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
     """Weights and units of rows; the weights are divided by the greatest."""
@@ -447,11 +444,10 @@ class WeightedRows:
     def of(cls, rows: EvaluatedRows) -> WeightedRows:
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
-        sums = _sums_of(rows.unit, weight)
-        return cls(weight, rows.unit, effective_rows(sums, sums**2))
+        return cls(weight, rows.unit, effective_number(sum_by_unit(weight, rows.unit)))
 
     def by_unit(self, parts: FloatArray) -> FloatArray:
-        return _sums_of(self.unit, parts)
+        return sum_by_unit(parts, self.unit)
 
     def mean(self, values: FloatArray) -> float:
         scale = float(np.abs(values).max()) or 1.0
@@ -520,7 +516,7 @@ class WeightedRows:
     ) -> tuple[Interval, float]:
         """Return the mean of first − second with its interval, and the p-value of H₀: it is 0.
 
-        At least one of the two is judged by the cuts of `parts` parts.
+        At least one of the two uses the thresholds that `parts` parts chose.
         """
         values, greatest = first - second, losses.widest
         mean, error, _ = self.moments(values)
@@ -530,7 +526,7 @@ class WeightedRows:
             return self._without_variance(mean, greatest, level), p_value
         error *= math.sqrt(1.0 + parts / (parts - 1.0))
         apart = np.abs(self.by_unit(self.weight * values / np.abs(values).max()))
-        degrees = max(1.0, effective_rows(apart, apart**2) - 1.0)
+        degrees = max(1.0, effective_number(apart) - 1.0)
         half_width = quantile(level, degrees) * error
         interval = _within(mean, mean - half_width, mean + half_width, losses.possible_difference)
         return interval, two_sided(mean / error, degrees)
@@ -735,10 +731,7 @@ def value_caught(
     along, up = along / along[-1], up / up[-1]
     ties = ranked.tie_of_row()
     of_value, of_flagged = value / value.sum(), flagged / flagged.sum()
-    effective, of_axis = (
-        effective_rows(parts, parts**2)
-        for parts in (sample.by_unit(value), sample.by_unit(flagged))
-    )
+    effective, of_axis = (effective_number(sample.by_unit(parts)) for parts in (value, flagged))
     trials = min(effective, of_axis)
     # all rows are on the axis of rows, the negatives alone on the others
     worth = (effective, effective) if over == "rows" else (effective, of_axis)
@@ -764,7 +757,7 @@ def value_caught(
             last, part = int(np.searchsorted(along, share * (1.0 + EPSILON), side="right")) - 1, 1.0
         recall = float(up[last - 1] + part * (up[last] - up[last - 1]))
         inside = np.where(ties < last - 1, 1.0, np.where(ties == last - 1, part, 0.0))
-        slope = _slope(along, up, share, effective_rows(flagged, flagged**2))
+        slope = _slope(along, up, share, effective_number(flagged))
         moved = of_value * (inside - recall) - slope * of_flagged * (inside - share)
         limits = interval(recall, moved, min(worth))
         recalls.append(ValueRecall(share, float(ranked.scores[last - 1]), limits))
@@ -792,7 +785,7 @@ def _masses(
 
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:
-    """Return the slope of a curve near a point of its axis, over the rows among which the cut lies."""
+    """Return the slope of a curve near a point of its axis, over the rows among which the threshold lies."""
     reach = NEAR_THE_CUTOFF * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
     low, high = max(0.0, share - reach), min(1.0, share + reach)
     ends = np.interp([low, high], along, up)
@@ -851,7 +844,7 @@ def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The cut of least cost, and the decision on each row by the cuts of the other parts."""
+    """The threshold of least cost, and the decision on each row by the thresholds of the other parts."""
 
     threshold: float
     decided: NDArray[np.bool_]
@@ -860,10 +853,10 @@ class _Choice:
     ends: tuple[float, float]
 
 
-def choose(
+def choose_threshold(
     scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
-    """Choose the cut of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
+    """Choose the threshold of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
     ranked = Ranked.of(scores)
     ties = ranked.tie_of_row()
     steps = sample.weight * (losses.flagged - losses.unflagged)
@@ -893,8 +886,11 @@ def choose(
     return _Choice(float(thresholds[best]), ties < best, ties < chosen[parts], number, ends)
 
 
-def deal(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
-    """Return the part of each row: units are dealt at random, rows of either class by turns; None for one unit."""
+def random_parts(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
+    """Return the number of the part of each row, shape (n_rows,), intp; None if there is one unit only.
+
+    The parts are random. They have about equal numbers of rows of each class, or of whole units.
+    """
     rng = np.random.default_rng(random_state)
     if rows.unit is not None:
         # in the order of their first rows, whatever the units are called
@@ -981,12 +977,13 @@ def cost_report(
     check_seed(random_state)
     columns = _columns(np.size(np.asarray(y)), costs, amount)
     if probability is not None:
-        columns["probability"] = _check_probability(probability, np.size(np.asarray(y)))
+        columns["probability"] = finite_vector("probability", probability, np.size(np.asarray(y)))
+        check_probabilities(columns["probability"])
     if threshold is not None:
         threshold = check_threshold(threshold)
     rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
     sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, found[0])
-    choice = choose(rows.scores[0], losses, sample, deal(rows, random_state))
+    choice = choose_threshold(rows.scores[0], losses, sample, random_parts(rows, random_state))
     at = None
     if threshold is not None:
         at = _decision(rows.scores[0] >= threshold, losses, sample, level)
@@ -1080,11 +1077,11 @@ def compare_costs(
     scorers, named = check_scorers(scores, names, adjust)
     columns = _columns(np.size(np.asarray(y)), costs, amount)
     rows, (amounts,) = rows_with(y, scorers, columns, sample_weight, group)
-    parts = deal(rows, random_state)
+    parts = random_parts(rows, random_state)
     if parts is None:
         raise InvalidData("group must have at least two values to compare costs, got one")
     sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, amounts)
-    choices = [choose(column, losses, sample, parts) for column in rows.scores]
+    choices = [choose_threshold(column, losses, sample, parts) for column in rows.scores]
     lost = [losses.of(choice.held_out) for choice in choices if choice.held_out is not None]
     pairs = list(combinations(range(len(lost)), 2))
     number = choices[0].parts
@@ -1101,15 +1098,6 @@ def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[
     if amount is None and costs.need_amounts:
         raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}
-
-
-def _check_probability(probability: ArrayLike, length: int) -> FloatArray:
-    vector = finite_vector("probability", probability, length)
-    outside = (vector < 0.0) | (vector > 1.0)
-    if outside.any():
-        index = int(np.argmax(outside))
-        raise InvalidData(f"probability must be in [0, 1], got {vector[index]} at index {index}")
-    return vector
 
 
 def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:

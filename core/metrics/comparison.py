@@ -7,8 +7,6 @@ there is a joint test for each window and for all.
 test of DeLong et al., for windows that of He & Escobar, for units Obuchowski's. The joint test is for each window, and
 for all windows at once.
 
-**Bootstrap.** The same formulas with the covariance of replicates, all scorers and windows on the same draws.
-
 **Few negatives in the window.** A window that holds fewer than three effective negatives, in each fold, has no p-values
 (see `estimates`); `Comparison.warnings` says how many are needed.
 
@@ -70,7 +68,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypedDict, Unpack
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +85,7 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     check_scorers,
+    combine,
     compare_scorers,
     enough_for_tests,
     estimates_of_units,
@@ -102,12 +102,8 @@ from core.metrics.groups import (
     inner,
 )
 from core.metrics.intervals import (
-    Method,
     area_interval,
     area_name,
-    bootstrap_areas,
-    check_method,
-    estimate_areas,
     missing_test_warning,
     row_influences,
     rows_inside,
@@ -192,10 +188,10 @@ def compare(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    fold: ArrayLike | None = None,
+    repeat: ArrayLike | None = None,
+    row: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-    method: Method = "analytic",
-    n_bootstrap: int = 1000,
-    random_state: int = 0,
     adjust: Adjustment = "holm",
 ) -> Comparison:
     """Compare the AUC or partial AUC of two or more scorers on the same rows, with paired tests.
@@ -216,29 +212,26 @@ def compare(
         Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    fold, repeat, row : array_like, shape (n_samples,), optional
+        As for `cross_validated_areas`, for scorers that were cross-validated on the same folds: their mean areas over
+        the folds are then compared.
     names : sequence of str, optional
         Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
-    method : {"analytic", "bootstrap"}
-        Whether covariances come from influence functions, or from replicates of all areas on the same draws.
-    n_bootstrap : int
-        Number of bootstrap samples, at least 2.
-    random_state : int
-        Seed of the bootstrap samples, not negative.
     adjust : {"holm", "none"}
         Adjustment of the p-values over all pairs and windows.
 
     Returns
     -------
     Comparison
-        Areas, differences and p-values. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows; the
-        bootstrap adds O(k n m) per sample.
+        Areas, differences and p-values. O(k n log n + k² n m) time and O(k n m) memory for k scorers and m windows.
 
     Raises
     ------
     InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
+        Lengths differ, a value is not finite, a class is empty or has no weight, or no fold has rows of both classes.
     InvalidParameter
-        There are fewer than two scorers or no window, or a parameter is out of range.
+        There are fewer than two scorers or no window, a parameter is out of range, or there are repeats but neither
+        `row` nor `group`.
 
     Examples
     --------
@@ -254,91 +247,11 @@ def compare(
     """
     checked, level = check_windows(windows), check_level(level)
     columns, named = check_scorers(scores, names, adjust)
-    check_method(method, n_bootstrap, random_state)
-    rows = check_rows(y, columns, sample_weight, group)
-    if method == "bootstrap":
-        areas = bootstrap_areas(rows, checked, n_bootstrap, random_state)
-    else:
-        areas = estimate_areas(rows, checked)
+    folds = Folds.given(fold, repeat, row)
+    areas = estimate(
+        y, columns, partial(row_influences, windows=checked), folds, sample_weight, group
+    )
     return compare_areas(areas, named, checked, level, adjust)
-
-
-class Options(TypedDict, total=False):
-    """The options of `compare` except its windows."""
-
-    level: float
-    sample_weight: ArrayLike | None
-    group: ArrayLike | None
-    names: Sequence[str] | None
-    method: Method
-    n_bootstrap: int
-    random_state: int
-    adjust: Adjustment
-
-
-def compare_auc(
-    y: ArrayLike, scores: Sequence[ArrayLike], **options: Unpack[Options]
-) -> Comparison:
-    """Compare the AUC of two or more scorers on the same rows; `compare` for the window (0, 1).
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : sequence of array_like of float, each of shape (n_samples,)
-        Scores of two or more scorers. Their scales may differ.
-    **options
-        Keyword arguments of `compare` other than `windows`.
-
-    Returns
-    -------
-    Comparison
-        With one window.
-
-    Examples
-    --------
-    >>> from core.metrics import compare_auc
-    >>> comparison = compare_auc([1, 0, 1, 0], [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]])
-    >>> comparison.windows[0].differences[0].value
-    0.25
-    """
-    return compare(y, scores, ((0.0, 1.0),), **options)
-
-
-def compare_partial_auc(
-    y: ArrayLike,
-    scores: Sequence[ArrayLike],
-    fpr_min: float = 0.0,
-    fpr_max: float = 1.0,
-    **options: Unpack[Options],
-) -> Comparison:
-    """Compare the partial AUC of two or more scorers over one window; see `compare`.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : sequence of array_like of float, each of shape (n_samples,)
-        Scores of two or more scorers. Their scales may differ.
-    fpr_min, fpr_max : float in [0, 1]
-        The window of false positive rates, fpr_min < fpr_max.
-    **options
-        Keyword arguments of `compare` other than `windows`.
-
-    Returns
-    -------
-    Comparison
-        With one window.
-
-    Examples
-    --------
-    >>> from core.metrics import compare_partial_auc
-    >>> scores = [[0.9, 0.4, 0.5, 0.1], [0.2, 0.4, 0.5, 0.1]]
-    >>> comparison = compare_partial_auc([1, 0, 1, 0], scores, 0.0, 0.5)
-    >>> [area.value for area in comparison.windows[0].values]
-    [1.0, 0.5]
-    """
-    return compare(y, scores, ((fpr_min, fpr_max),), **options)
 
 
 def cross_validated_areas(
@@ -398,76 +311,9 @@ def cross_validated_areas(
     0.75
     """
     checked, level = check_windows(windows), check_level(level)
-    areas = average_over_folds(
-        y,
-        {"scores": scores},
-        fold,
-        lambda rows: row_influences(rows, checked),
-        repeat,
-        row,
-        sample_weight,
-        group,
-    )
+    influences, folds = partial(row_influences, windows=checked), Folds(fold, repeat, row)
+    areas = estimate(y, {"scores": scores}, influences, folds, sample_weight, group)
     return tuple(area_interval(areas, 0, j, window, level) for j, window in enumerate(checked))
-
-
-def cross_validated_compare(
-    y: ArrayLike,
-    scores: Sequence[ArrayLike],
-    fold: ArrayLike,
-    windows: Sequence[Window] = ((0.0, 1.0),),
-    *,
-    repeat: ArrayLike | None = None,
-    row: ArrayLike | None = None,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
-    adjust: Adjustment = "holm",
-) -> Comparison:
-    """Compare two or more scorers that were cross-validated on the same folds.
-
-    Parameters
-    ----------
-    y, fold, windows, repeat, row, level, sample_weight, group
-        As for `cross_validated_areas`.
-    scores : sequence of array_like of float, each of shape (n_out_of_fold,)
-        Scores of two or more scorers.
-    names, adjust
-        As for `compare`.
-
-    Returns
-    -------
-    Comparison
-        As from `compare`. O(k n log n + k² n m) time for k scorers, n out-of-fold rows and m windows.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `cross_validated_areas` and `compare`.
-
-    Examples
-    --------
-    >>> from core.metrics import cross_validated_compare
-    >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
-    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> comparison = cross_validated_compare(y, [first, second], fold)
-    >>> comparison.windows[0].differences[0].value
-    -0.125
-    """
-    checked, level = check_windows(windows), check_level(level)
-    columns, named = check_scorers(scores, names, adjust)
-    areas = average_over_folds(
-        y,
-        columns,
-        fold,
-        lambda rows: row_influences(rows, checked),
-        repeat,
-        row,
-        sample_weight,
-        group,
-    )
-    return compare_areas(areas, named, checked, level, adjust)
 
 
 def check_windows(windows: Sequence[Window]) -> list[Window]:
@@ -521,43 +367,68 @@ def compare_areas(
     return Comparison(names, compared, every, len(p_values), level, warned)
 
 
-def average_over_folds(
+class Folds(NamedTuple):
+    """The folds of a cross-validation, one entry for each out-of-fold row; see `cross_validated_areas`."""
+
+    fold: ArrayLike
+    repeat: ArrayLike | None = None
+    row: ArrayLike | None = None
+
+    @classmethod
+    def given(
+        cls, fold: ArrayLike | None, repeat: ArrayLike | None, row: ArrayLike | None
+    ) -> Folds | None:
+        """Return the folds; None without `fold`, and InvalidParameter if there is `repeat` or `row` then."""
+        if fold is not None:
+            return cls(fold, repeat, row)
+        if repeat is not None or row is not None:
+            raise InvalidParameter("fold must be given if repeat or row is")
+        return None
+
+
+Estimator = Callable[[EvaluatedRows], tuple[FloatArray, FloatArray]]
+"""Returns the metrics of each scorer on the rows, shape (n_scorers, n_metrics), and φ of each row, shape
+(n_scorers, n_metrics, n_rows)."""
+
+
+def estimate(
     y: ArrayLike,
     columns: Mapping[str, ArrayLike],
-    fold: ArrayLike,
-    estimate: Callable[[EvaluatedRows], tuple[FloatArray, FloatArray]],
-    repeat: ArrayLike | None,
-    row: ArrayLike | None,
+    estimator: Estimator,
+    folds: Folds | None,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Estimates:
-    """Return the mean areas or figures of the folds, and the influence of each unit on them.
-
-    `estimate` returns those of the rows of a fold, shape (n_scorers, n_areas), and φ of each row, shape
-    (n_scorers, n_areas, n_rows).
-    """
+    """Return the metrics of the rows, or their means over folds, with the influence of each unit on them."""
+    if folds is None:
+        rows = check_rows(y, columns, sample_weight, group)
+        effective, clustered = effective_units(rows), rows.unit is not None
+        return estimates_of_units(*estimator(rows), rows, effective, 1.0, clustered=clustered)
+    fold, repeat, row = folds
     rows = check_rows(y, columns, sample_weight)
     size = np.shape(y)[0]
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) > 0
-    folds = number_units("fold", fold, size)[kept]
-    repeats = np.zeros_like(folds) if repeat is None else number_units("repeat", repeat, size)[kept]
+    number = number_units("fold", fold, size)[kept]
+    repeats = np.zeros_like(number)
+    if repeat is not None:
+        repeats = number_units("repeat", repeat, size)[kept]
     name, labels = ("row", row) if group is None else ("group", group)
     if labels is not None:
         rows = rows._replace(unit=number_units(name, labels, size)[kept])
     elif repeats.any():
         raise InvalidParameter("row must give the row of each score, because there are repeats")
-    usable = _usable_folds(rows.positive, repeats * (folds.max() + 1) + folds)
+    usable = _usable_folds(rows.positive, repeats * (number.max() + 1) + number)
     if not usable:
         raise InvalidData("fold must include a fold with rows of both classes, got none")
     of_repeat = repeats[[rows_of_fold[0] for rows_of_fold in usable]]
-    return _average(rows, usable, of_repeat, estimate, clustered=group is not None)
+    return _average(rows, usable, of_repeat, estimator, clustered=group is not None)
 
 
 def _average(
     rows: EvaluatedRows,
     folds: Sequence[NDArray[np.intp]],
     of_repeat: NDArray[np.intp],
-    estimate: Callable[[EvaluatedRows], tuple[FloatArray, FloatArray]],
+    estimator: Estimator,
     *,
     clustered: bool,
 ) -> Estimates:
@@ -567,7 +438,7 @@ def _average(
     of_folds, influences, effective = [], [], np.zeros(2)
     for index, fold in enumerate(folds):
         in_fold = rows.take(fold)
-        values, phi = estimate(in_fold)
+        values, phi = estimator(in_fold)
         of_folds.append(values)
         influences.append(phi / (n_folds.size * n_folds[repeat[index]]))
         effective += effective_units(in_fold)
@@ -640,9 +511,7 @@ def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
     for name, (value, low, high) in (("before", before), ("after", after)):
         if not low <= value <= high:
             raise InvalidData(f"{name} must be in its interval [{low}, {high}], got {value}")
-    value = after.value - before.value
-    down = math.hypot(after.value - after.low, before.high - before.value)
-    up = math.hypot(after.high - after.value, before.value - before.low)
+    value, down, up = combine(after, before, 1.0, -1.0)
     towards_zero = down if value > 0.0 else up
     if value == 0.0:
         p_value = 1.0

@@ -24,28 +24,38 @@ POWER = 0.8
 def rows_factor(
     varying: float, margin: float, level: float = 0.95, *, change: float = 0.0, fixed: float = 0.0
 ) -> float | None:
-    """Return by which factor the rows must grow so that they decide whether a change is within a margin.
+    """Compute by which factor the rows must grow so that they decide whether a change is within a margin.
 
     They decide if the interval excludes the margin, or no change. The factor is the greater one of two: if the change
     is as observed, the interval around it does so; if there is no change, it excludes the margin with probability
     `POWER`. The half-width is assumed to fall with the square root of the rows: the variance per row stays as it is.
-    Returns None if no number of rows suffices, because of `fixed`.
-    InvalidParameter: a half-width is negative, the margin is not positive, or `level` is not in (0, 1).
 
     Parameters
     ----------
     varying : float
         Half of the interval's width at `level` that comes from the rows.
     margin : float
-        The smallest change that matters.
+        The smallest change that matters, above 0.
     level : float in (0, 1)
+        Confidence level of the interval.
     change : float
         The observed change; a positive one is towards the margin.
     fixed : float
         Half of the width that comes from rows that stay as they are, such as those of a validation.
 
+    Returns
+    -------
+    float or None
+        The factor; None if no number of rows suffices, because of `fixed`.
+
+    Raises
+    ------
+    InvalidParameter
+        A half-width is negative, the margin is not positive, or `level` is not in (0, 1).
+
     Examples
     --------
+    >>> from core.metrics import rows_factor
     >>> round(rows_factor(0.1, 0.1), 2)  # the interval reaches to the margin: half of the samples would decide
     2.04
     >>> rows_factor(0.1, 0.1, fixed=0.1) is None

@@ -93,7 +93,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,6 +111,8 @@ from core.metrics.groups import (
 from core.metrics.window import (
     check_level,
 )
+
+M = TypeVar("M")
 
 # Standard errors, and distances to 0 or 1, below this are rounding.
 EPSILON = 1e-12
@@ -183,8 +185,6 @@ class Estimates:
     is a unit."""
     parts: float = 1.0
     """Number of parts that the units are divided into, each with a value of its own; of folds, those of a repeat."""
-    contributions: FloatArray | None = None
-    """What the units contribute, if `influence` has replicates instead: shape as `influence`."""
     units: tuple[int, int] | None = None
     """Numbers of units with positives and with negatives; None if they are not known: weights then count as equal."""
 
@@ -252,10 +252,10 @@ def estimates_of_units(
     if min(effective) <= n_means + EPSILON or min(whole) <= 1.0 + EPSILON:
         return Estimates(values, None, whole, degrees, units=units)
     influence *= np.where(rows.positive, *(math.sqrt(e / (e - n_means)) for e in effective))
-    return Estimates(values, sum_by_unit(influence, rows.unit), whole, degrees, units=units)
+    return Estimates(values, sum_influences(influence, rows.unit), whole, degrees, units=units)
 
 
-def sum_by_unit(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
+def sum_influences(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
     """Return the sums over the rows of each unit, along the last axis (Obuchowski 1997)."""
     if unit is None:
         return influence
@@ -461,6 +461,31 @@ def quantile(level: float, degrees: float) -> float:
     return float(stdtrit(degrees, (1.0 + level) / 2.0))
 
 
+def student_shrinkage(level: float, degrees: float) -> float:
+    """Return (z / t)²: with so many times the trials, a normal interval is as wide as one of Student's t."""
+    return (normal_quantile(level) / quantile(level, degrees)) ** 2
+
+
+def combine(
+    first: Interval, second: Interval, weight: float, other: float
+) -> tuple[float, float, float]:
+    """Return weight · first + other · second of independent estimates, and its distances to both ends, by MOVER.
+
+    Zou & Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27 (2008), eq. 5.
+    """
+    value = weight * first.value + other * second.value
+    below, above = zip(*(_reach(*each) for each in ((first, weight), (second, other))), strict=True)
+    return value, math.hypot(*below), math.hypot(*above)
+
+
+def _reach(estimate: Interval, weight: float) -> tuple[float, float]:
+    """Return how far the interval of weight · estimate reaches below and above its value."""
+    value, low, high = estimate
+    if weight < 0.0:
+        return -weight * (high - value), -weight * (value - low)
+    return weight * (value - low), weight * (high - value)
+
+
 def _expit(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
 
@@ -513,6 +538,13 @@ class Difference:
     high: float
     p_value: float | None
     adjusted_p_value: float | None
+
+
+def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
+    """Return the metrics; InvalidParameter if there is none."""
+    if len(metrics) == 0:
+        raise InvalidParameter("metrics must contain at least one metric, got none")
+    return metrics
 
 
 def check_scorers(
@@ -589,7 +621,7 @@ def variance_degrees(first: FloatArray, second: FloatArray) -> float:
 
 def pair_degrees(estimates: Estimates, first: int, second: int, metric: int) -> float:
     """Return ν of the difference of two scorers by a metric."""
-    parts = estimates.influence if estimates.contributions is None else estimates.contributions
+    parts = estimates.influence
     if parts is None:
         return estimates.degrees
     return min(variance_degrees(parts[first, metric], parts[second, metric]), estimates.degrees)

@@ -1,11 +1,11 @@
-"""How well one ranking serves each group of its rows: areas, rates at one cut, pairs across groups, joint tests.
+"""How well one ranking serves each group of its rows: areas, rates at one threshold, pairs across groups, joint tests.
 
 A group is a value of one column, such as a region; rows without a value are a group of their own. Every group is
-listed. A figure whose classes are too small in a group is None, with a reason.
+listed. A metric whose classes are too small in a group is None, with a reason.
 
 **Areas and rates.** Within a group areas have the interval of `intervals`, and the fraction of a class with score ≥ the
-cut has Wilson's. With units, the trials of a rate are the number of rows that
-would have the variance between units (Korn & Graubard 1998), which Student's t makes smaller for few units.
+threshold has Wilson's. With units, the trials of a rate are the number of rows that would have the variance between
+units (Korn & Graubard 1998), which Student's t makes smaller for few units.
 
 **Across groups.** xAUC(a, b) is the probability that a positive of group a scores above a negative of group b, ties
 counted half (Kallus & Zhou 2019). Positives and negatives enter it as in an AUC, so its variance is
@@ -13,7 +13,7 @@ DeLong's: that of the positives' placement among the negatives of b, plus that o
 positives of a. On the diagonal it is the group's AUC. One sort and one pass with the running weight of every group
 yield all placements: O(n log n + n · n_groups) time, O(n · n_groups) memory.
 
-**Equal areas and rates.** Each of k groups has a figure p_a with n_a effective trials (see `intervals`). With p̄ the
+**Equal areas and rates.** Each of k groups has a metric p_a with n_a effective trials (see `intervals`). With p̄ the
 mean weighted by them, Q = Σ n_a (p_a − p̄)² / (p̄ (1 − p̄)) is Pearson's statistic: its variances are those under the
 hypothesis, so a group with an area of 1, or without any flagged row, does no harm. The trials of an area are estimated;
 Q is then compared as Welch (1951) does with F: for ν_a degrees of freedom of the variance (Satterthwaite's over the two
@@ -33,7 +33,7 @@ groups' c are compared as areas are.
 **Many tests.** `adjusted_p_value` is Holm's over all tests that the result shows.
 
 **The worst group.** The value is the worst that was observed, which is too pessimistic as an estimate. The interval
-covers the figure of the group that is worst in the population, whichever that is: for areas and the TPR, its lower end
+covers the metric of the group that is worst in the population, whichever that is: for areas and the TPR, its lower end
 is the least of the groups' lower ends, its upper end the least of the groups' upper ends at the level 1 − α / k.
 
 References
@@ -66,9 +66,9 @@ from core.metrics.estimates import (
     Interval,
     adjust_present,
     effective_trials,
-    normal_quantile,
     proportion_interval,
     quantile,
+    student_shrinkage,
 )
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
@@ -76,10 +76,11 @@ from core.metrics.groups import (
     FloatArray,
     check_probabilities,
     check_rows,
-    effective_rows,
+    effective_number,
     effective_units,
     has_enough,
     inner,
+    sum_by_unit,
     tie_groups,
 )
 from core.metrics.intervals import classes_of, estimate_areas, worst_case_trials
@@ -112,14 +113,14 @@ E = TypeVar("E", bound="_GroupEstimate | _Shift")
 
 
 class GroupMetric(NamedTuple):
-    """A figure of one group with its interval, or the reason why there is none."""
+    """A metric of one group with its interval, or the reason why there is none."""
 
     interval: Interval | None
     reason: str | None
 
 
 class GroupCutoff(NamedTuple):
-    """A cut of one group's own, and its rates on the rows that it was chosen on."""
+    """A threshold of one group's own, and its rates on the rows that it was chosen on."""
 
     threshold: float
     """Rows of the group with score ≥ threshold are flagged; +inf flags none."""
@@ -128,7 +129,7 @@ class GroupCutoff(NamedTuple):
     """The population's threshold lies above the one and at most at the other; infinite if the sample sets no limit."""
     fpr: Interval
     tpr: Interval
-    """Intervals for this cut, which do not include its choice."""
+    """Intervals for this threshold, which do not include its choice."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class GroupCalibration:
 
 @dataclass(frozen=True)
 class GroupQuality:
-    """One group's counts and figures."""
+    """One group's counts and metrics."""
 
     value: str | None
     """The value of the column as text; None is the group of the rows without a value."""
@@ -161,7 +162,7 @@ class GroupQuality:
     """At the common threshold; None if there is none."""
     cutoff: GroupCutoff | None
     cutoff_reason: str | None
-    """The group's own cut, or why there is none; both None if no cuts by group were asked for."""
+    """The group's own threshold, or why there is none; both None if no thresholds by group were asked for."""
     calibration: GroupCalibration | None = None
     """None if no probabilities were passed."""
 
@@ -180,28 +181,28 @@ Measured = Literal["auc", "pauc", "tpr", "fpr", "calibration"]
 
 @dataclass(frozen=True)
 class GroupTest:
-    """A joint test of H₀: a figure is the same in all groups that have it."""
+    """A joint test of H₀: a metric is the same in all groups that have it."""
 
     of: Measured
     window: Window | None
     """Of a partial AUC."""
     groups: int
-    """Number of groups that have the figure."""
+    """Number of groups that have the metric."""
     p_value: float | None
-    """None if fewer than two groups have the figure."""
+    """None if fewer than two groups have the metric."""
     adjusted_p_value: float | None
     """By Holm over all tests of the comparison."""
 
 
 class WorstGroup(NamedTuple):
-    """The group with the lowest area or TPR, or the greatest FPR, among those that have the figure."""
+    """The group with the lowest area or TPR, or the greatest FPR, among those that have the metric."""
 
     of: Measured
     window: Window | None
     group: int
     """Index of the group observed to be worst."""
     interval: Interval
-    """The figure observed there; the ends are for the worst group of the population, whichever it is."""
+    """The metric observed there; the ends are for the worst group of the population, whichever it is."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ class _GroupEstimate(NamedTuple):
     def interval(self, level: float) -> Interval:
         trials = self.trials
         if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
-            trials *= (normal_quantile(level) / quantile(level, self.degrees)) ** 2
+            trials *= student_shrinkage(level, self.degrees)
         return proportion_interval(
             self.value, self.variance, trials, level, self.degrees, self.classes
         )
@@ -489,17 +490,17 @@ def _text(value: Any) -> str:
 def _target_rate(
     rows: EvaluatedRows, threshold: float | None, cutoffs: Cutoffs | None, rate: float | None
 ) -> float | None:
-    """Return the rate of the groups' own cuts; None if there are none."""
+    """Return the rate of the groups' own thresholds; None if there are none."""
     if cutoffs is None:
         if rate is not None:
-            raise InvalidParameter(f"rate requires cuts, got rate={rate!r} without cuts")
+            raise InvalidParameter(f"rate requires cutoffs, got rate={rate!r} without cutoffs")
         return None
     if cutoffs not in CUTOFFS:
-        raise InvalidParameter(f"cuts must be one of {CUTOFFS}, got {cutoffs!r}")
+        raise InvalidParameter(f"cutoffs must be one of {CUTOFFS}, got {cutoffs!r}")
     if rate is not None:
         return check_rate("rate", rate)
     if threshold is None:
-        raise InvalidParameter("cuts requires a rate or a threshold, got neither")
+        raise InvalidParameter("cutoffs requires a rate or a threshold, got neither")
     of_class = rows.positive if cutoffs == "equal_tpr" else ~rows.positive
     return _flagged_share(rows, of_class, threshold)
 
@@ -527,7 +528,7 @@ def _group_of(
 def _class_lacks(
     rows: EvaluatedRows, effective: tuple[float, float]
 ) -> tuple[str | None, str | None]:
-    """Return what the positives and the negatives lack for a figure; None for a class that is large enough."""
+    """Return what the positives and the negatives lack for a metric; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
     lacks: list[str | None] = []
@@ -562,12 +563,17 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
                 (one.rows.positive, ~one.rows.positive), one.effective, strict=True
             )
         ]
-        below = sum(part**2 / spare for part, spare in own)
-        degrees = sum(part for part, _ in own) ** 2 / below if below > 0.0 else math.inf
+        degrees = _degrees_of_sum(own)
     trials = worst_case_trials(one.effective, window)
     classes = classes_of(one.effective, window)
     value = float(areas.values[0, j])
     return _GroupEstimate(value, variance, trials, areas.degrees, degrees, classes)
+
+
+def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
+    """Return Satterthwaite's degrees of freedom of a sum of variances, each given with its own."""
+    below = sum(variance**2 / degrees for variance, degrees in parts)
+    return sum(variance for variance, _ in parts) ** 2 / below if below > 0.0 else math.inf
 
 
 def _rates(
@@ -610,14 +616,14 @@ def _share(
     share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
     if unit is not None:
-        parts = counted - share
+        parts = np.asarray(counted - share, dtype=np.float64)
         if weight is not None:
             parts *= weight
         total = float(parts.size if weight is None else weight.sum())
-        of_unit = np.bincount(unit, parts / total).astype(np.float64, copy=False)
+        of_unit = sum_by_unit(parts / total, unit)
         variance = inner(of_unit, of_unit) * effective / (effective - 1.0)
         if variance > EPSILON**2:
-            most = parts.size if weight is None else effective_rows(weight, weight**2)
+            most = parts.size if weight is None else effective_number(weight)
             trials = max(effective, min(share * (1.0 - share) / variance, most))
             degrees = effective - 1.0
     return _GroupEstimate(share, None, trials, degrees, degrees)
@@ -654,13 +660,10 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
 
 def _effective_of_all(rows: EvaluatedRows) -> float:
     """Return the effective number of units of the rows of both classes."""
-    if rows.weight is None and rows.unit is None:
-        return float(rows.positive.size)
-    mass = rows.weight
+    weight = rows.weight
     if rows.unit is not None:
-        mass = np.bincount(rows.unit, mass).astype(np.float64, copy=False)
-    assert mass is not None
-    return effective_rows(mass, mass**2)
+        weight = sum_by_unit(weight, rows.unit)
+    return float(rows.positive.size) if weight is None else effective_number(weight)
 
 
 def _shift_of(one: _Group) -> _Shift | str:
@@ -687,19 +690,16 @@ def _shift_of(one: _Group) -> _Shift | str:
     if information <= EPSILON * float(weight.sum()):
         return "all probabilities are 0 or 1"
     influence = weight * (rows.positive - moved) / information
+    worth = _effective_of_all(rows)
     if rows.unit is None:
         squares = influence**2
         own = [
-            (float(squares[of_class].sum()), max(worth - 1.0, 1.0))
-            for of_class, worth in zip((rows.positive, ~rows.positive), one.effective, strict=True)
+            (float(squares[of_class].sum()), max(of_own - 1.0, 1.0))
+            for of_class, of_own in zip((rows.positive, ~rows.positive), one.effective, strict=True)
         ]
-        below = sum(part**2 / spare for part, spare in own)
-        variance = sum(part for part, _ in own)
-        degrees = variance**2 / below if below > 0.0 else math.inf
-        worth = _effective_of_all(rows)
+        variance, degrees = sum(part for part, _ in own), _degrees_of_sum(own)
     else:
-        influence = np.bincount(rows.unit, influence).astype(np.float64, copy=False)
-        worth = _effective_of_all(rows)
+        influence = sum_by_unit(influence, rows.unit)
         variance, degrees = inner(influence, influence), max(worth - 1.0, 1.0)
     scale = worth / max(worth - 1.0, 1.0)
     if variance <= 0.0:
@@ -739,7 +739,7 @@ def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
 def _cutoff_of(
     one: _Group, cutoffs: Cutoffs | None, rate: float | None, level: float
 ) -> tuple[GroupCutoff | None, str | None]:
-    """Return a group's own cut, or why it has none."""
+    """Return a group's own threshold, or why it has none."""
     if cutoffs is None:
         return None, None
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
@@ -799,7 +799,7 @@ def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
 
 
 def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
-    """Return the variances of the figures if all have one mean; None if all of them are 0 or all are 1."""
+    """Return the variances of the metrics if all have one mean; None if all of them are 0 or all are 1."""
     value, trials = np.array([(one.value, one.effective_trials()) for one in metrics]).T
     mean = inner(trials, value) / trials.sum()
     return mean * (1.0 - mean) / trials if EPSILON < mean < 1.0 - EPSILON else None
@@ -883,7 +883,7 @@ def _covariance_of_units(
 def _worst(
     of: Measured, window: Window | None, metrics: Sequence[_GroupEstimate | str], level: float
 ) -> list[WorstGroup]:
-    """Return the worst group of a figure, in a list; no group if fewer than two have the figure."""
+    """Return the worst group of a metric, in a list; no group if fewer than two have the metric."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     if len(has) < 2:
         return []

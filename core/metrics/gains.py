@@ -1,10 +1,10 @@
 """Curves and tables of a list that is worked off from its top: gains, precision and recall, and costs.
 
-A list that is cut at a size flags its first rows. If the cut goes through a tie, the rows of the tie are taken at
+A list of a given size flags its first rows. If the cutoff lies within a tie, the rows of the tie are taken at
 random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
-hypergeometric distribution). Recall and lift at a size are one figure with two scales. Precision is a third one if the
+hypergeometric distribution). Recall and lift at a size are one metric with two scales. Precision is a third one if the
 prevalence is given; otherwise the prevalence varies from sample to sample, which moves the precision in another way.
-The intervals are those of `metrics.PrecisionAt` and `metrics.Lift`: they include that the cut itself is not known.
+The intervals are those of `metrics.PrecisionAt` and `metrics.Lift`: they include that the cutoff itself is not known.
 
 References
 ----------
@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from core.errors import InvalidParameter
-from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of, upper_hull
+from core.metrics.curve import ClassTotals, RocCurve, upper_hull
 from core.metrics.estimates import EPSILON, Interval
 from core.metrics.functionals.base import Masses, check_size, masses_on_curve, size_of
 from core.metrics.functionals.top import (
@@ -32,10 +31,10 @@ from core.metrics.functionals.top import (
     positives_near,
     precision_slope,
 )
-from core.metrics.groups import FloatArray, check_rows, tie_groups
+from core.metrics.groups import FloatArray
 from core.metrics.measuring import scale_of, scaled_interval, with_prevalence_variance
-from core.metrics.operating import check_prevalence, share_of_list
-from core.metrics.window import MIN_WIDTH, check_level
+from core.metrics.operating import share_of_list
+from core.metrics.window import MIN_WIDTH, check_level, check_prevalence
 
 SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
 """The sizes of a gains table, as fractions of the list."""
@@ -65,8 +64,9 @@ class Gain:
 
     Examples
     --------
-    >>> from core.metrics import gains_table
-    >>> (gain,) = gains_table([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6], counts=[2])
+    >>> from core.metrics import ClassTotals, gains_table, roc_curve
+    >>> curve = roc_curve([0, 0, 1, 0, 1, 1], [1, 2, 3, 4, 5, 6])
+    >>> (gain,) = gains_table(curve, ClassTotals.of_counts(3, 3), counts=[2])
     >>> gain.positives, round(gain.recall.value, 3), round(gain.lift.value, 3)
     (2.0, 0.667, 2.0)
     """
@@ -83,15 +83,13 @@ class Gain:
 
 
 def gains_table(
-    y: ArrayLike,
-    scores: ArrayLike,
+    curve: RocCurve,
+    totals: ClassTotals,
     *,
     shares: Sequence[float] = (),
     counts: Sequence[float] = (),
     level: float = 0.95,
     prevalence: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
 ) -> tuple[Gain, ...]:
     """Compute precision, recall and lift of the first rows of a list, for several sizes.
 
@@ -99,10 +97,10 @@ def gains_table(
 
     Parameters
     ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
+    curve : RocCurve
+        A ROC curve with one point per distinct score.
+    totals : ClassTotals
+        Total weights of the classes behind the curve.
     shares : sequence of float in [1e-9, 1]
         Sizes as fractions of all rows. Without shares and counts: 1, 2, 5, 10, 20, …, 100 %.
     counts : sequence of float > 0
@@ -112,74 +110,24 @@ def gains_table(
     prevalence : float in [1e-9, 1 − 1e-9], optional
         Fraction of positives among future rows, taken as known. Default: that of the sample; the intervals then include
         its variance.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
 
     Returns
     -------
     tuple of Gain
-        The shares, then the counts, in the given order. O(n log n).
+        The shares, then the counts, in the given order. O(n_points + n_sizes · log n_points).
 
     Raises
     ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
     InvalidParameter
         A size is out of range, counts are given with a prevalence, or a parameter is out of range.
 
     Examples
     --------
-    >>> from core.metrics import gains_table
-    >>> y, scores = [1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2]
-    >>> gain, = gains_table(y, scores, counts=[2])
+    >>> from core.metrics import gains_table, summarise
+    >>> found = summarise([1, 1, 0, 1, 0, 0, 1, 0], [0.9, 0.8, 0.8, 0.8, 0.5, 0.4, 0.3, 0.2])
+    >>> gain, = gains_table(found.curve, found.totals, counts=[2])
     >>> round(gain.positives, 4), gain.tied, gain.taken, round(gain.precision.value, 4), round(gain.lift.value, 4)
     (1.6667, 3.0, 1.0, 0.8333, 1.6667)
-    """
-    rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    groups = tie_groups(rows)
-    return gains_on_curve(
-        curve_of(groups),
-        totals_of(rows, groups),
-        shares=shares,
-        counts=counts,
-        level=level,
-        prevalence=prevalence,
-    )
-
-
-def gains_on_curve(
-    curve: RocCurve,
-    totals: ClassTotals,
-    *,
-    shares: Sequence[float] = (),
-    counts: Sequence[float] = (),
-    level: float = 0.95,
-    prevalence: float | None = None,
-) -> tuple[Gain, ...]:
-    """Compute `gains_table` from a stored full curve and the totals of its data.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    totals : ClassTotals
-        Total weights of the classes behind the curve.
-    shares, counts, level, prevalence
-        As for `gains_table`.
-
-    Returns
-    -------
-    tuple of Gain
-        The shares, then the counts. O(n_points + n_sizes · log n_points).
-
-    Examples
-    --------
-    >>> from core.metrics import ClassTotals, gains_on_curve, roc_curve
-    >>> curve = roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1])
-    >>> [gain.recall.value for gain in gains_on_curve(curve, ClassTotals.of_counts(2, 2), shares=[0.25, 0.5])]
-    [0.5, 0.75]
     """
     level = check_level(level)
     masses = masses_on_curve(curve, totals)
@@ -205,7 +153,7 @@ def gains_on_curve(
 
 
 def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
-    """Return the figures down to one size. O(log n_points)."""
+    """Return the metrics down to one size. O(log n_points)."""
     total = float(masses.above[-1])
     positive, negative = masses.totals
     index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))
@@ -216,7 +164,7 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
     part = taken / tied if tied > 0.0 else 1.0
     caught = positives_above(masses, size)
     near = positives_near(masses, size)
-    # The variance of `PrecisionAt`: U and D are constant above the cut, 0 below, and a part of that in the tie.
+    # The variance of `PrecisionAt`: U and D are constant above the cutoff, 0 below, and a part of that in the tie.
     variance: float | None = 0.0
     for mass, above, of_tie, weight, effective in (
         (positive, masses.above_positive, masses.positive, 1.0 - near, masses.effective[0]),
@@ -259,170 +207,6 @@ def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
         recall=Interval(*(min(1.0, each * size / total) for each in lift)),
         lift=lift,
     )
-
-
-class GainsCurve(NamedTuple):
-    """Cumulative gains curve: recall by the share of the list, from its top.
-
-    Attributes
-    ----------
-    shares, recalls : ndarray of shape (n_points,), float64
-        From (0, 0) to (1, 1), joined by straight lines (a tie is taken in random order).
-
-    Examples
-    --------
-    >>> from core.metrics import gains_curve, roc_curve
-    >>> curve = gains_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
-    >>> curve.shares.tolist(), curve.recalls.tolist()
-    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
-    """
-
-    shares: FloatArray
-    recalls: FloatArray
-
-
-def gains_curve(curve: RocCurve, prevalence: float) -> GainsCurve:
-    """Compute the cumulative gains curve of a ROC curve at a prevalence.
-
-    Twice the area between it and the diagonal, divided by 1 − prevalence, is the accuracy ratio 2 AUC − 1.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    GainsCurve
-        The curve. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not in (0, 1).
-
-    Examples
-    --------
-    >>> from core.metrics import gains_curve, roc_curve
-    >>> gains_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
-    GainsCurve(shares=array([0.  , 0.25, 0.75, 1.  ]), recalls=array([0. , 0.5, 1. , 1. ]))
-    """
-    share = check_prevalence(prevalence)
-    return GainsCurve(share * curve.tpr + (1.0 - share) * curve.fpr, curve.tpr)
-
-
-class PrecisionRecallCurve(NamedTuple):
-    """Precision and recall of every threshold, from the highest score on.
-
-    Between two points the curve is not a straight line: read it at its points, or interpolate the ROC curve.
-
-    Attributes
-    ----------
-    recalls, precisions : ndarray of shape (n_points,), float64
-        Values at each threshold.
-    thresholds : ndarray of shape (n_points,), float64
-        Rows with score ≥ threshold are flagged.
-
-    Examples
-    --------
-    >>> from core.metrics import precision_recall_curve, roc_curve
-    >>> curve = precision_recall_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), prevalence=0.5)
-    >>> curve.recalls.tolist(), curve.precisions.round(2).tolist()
-    ([0.5, 0.5, 1.0, 1.0], [1.0, 0.5, 0.67, 0.5])
-    """
-
-    recalls: FloatArray
-    precisions: FloatArray
-    thresholds: FloatArray
-
-
-def precision_recall_curve(curve: RocCurve, prevalence: float) -> PrecisionRecallCurve:
-    """Compute the precision–recall curve of a ROC curve at a prevalence.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    PrecisionRecallCurve
-        One point per threshold. O(n_points).
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not in (0, 1).
-
-    Examples
-    --------
-    >>> from core.metrics import precision_recall_curve, roc_curve
-    >>> precision_recall_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5).precisions
-    array([1.        , 0.66666667, 0.5       ])
-    """
-    share = check_prevalence(prevalence)
-    caught, wrong = share * curve.tpr[1:], (1.0 - share) * curve.fpr[1:]
-    return PrecisionRecallCurve(curve.tpr[1:], caught / (caught + wrong), curve.thresholds[1:])
-
-
-class CostCurve(NamedTuple):
-    """Cost curve: the lowest expected cost of a ranking by the weight of a missed positive.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,), float64
-        π c₊ / (π c₊ + (1 − π) c₋): 0 if only flagged negatives cost, 1 if only missed positives do.
-    costs : ndarray of shape (n_weights,), float64
-        Cost of the best threshold as a fraction of the worst. A constant decision costs min(w, 1 − w).
-
-    Examples
-    --------
-    >>> from core.metrics import cost_curve, roc_curve
-    >>> cost_curve(roc_curve([0, 1, 0, 1], [1, 2, 3, 4]), weights=[0.25, 0.5]).costs.round(3)
-    array([0.125, 0.25 ])
-    """
-
-    weights: FloatArray
-    costs: FloatArray
-
-
-def cost_curve(curve: RocCurve, weights: ArrayLike | None = None) -> CostCurve:
-    """Compute the cost curve: the lower envelope of the costs of all thresholds.
-
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    weights : array_like of float in [0, 1], shape (n_weights,), optional
-        Weights of a missed positive. Default: 0, 0.01, …, 1.
-
-    Returns
-    -------
-    CostCurve
-        The lowest cost at each weight. O(n_points + n_weights · n_hull).
-
-    Raises
-    ------
-    InvalidParameter
-        A weight is not in [0, 1].
-
-    Examples
-    --------
-    >>> from core.metrics import cost_curve, roc_curve
-    >>> cost_curve(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), [0.25, 0.5]).costs
-    array([0.125, 0.25 ])
-    """
-    at = np.linspace(0.0, 1.0, 101) if weights is None else np.asarray(weights, dtype=np.float64)
-    if at.ndim != 1 or not np.all((at >= 0.0) & (at <= 1.0)):
-        raise InvalidParameter("weights must be a vector of numbers in [0, 1]")
-    hull = upper_hull(curve.fpr, curve.tpr)
-    missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
-    costs = np.array([float((w * missed + (1.0 - w) * wrong).min()) for w in at.tolist()])
-    return CostCurve(at, costs)
 
 
 ListCurveKind = Literal["precision_recall", "gains", "cost"]
@@ -499,7 +283,8 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     kind : {"precision_recall", "gains", "cost"}
         "precision_recall": recall and precision of every threshold, as points that no straight line joins. "gains":
         share of the list and recall from (0, 0) on, joined by straight lines. "cost": the corners of the cost curve,
-        joined by straight lines; its thresholds are the best ones from the corner on.
+        joined by straight lines; its thresholds are the best ones from the corner on. Its x is the weight of a missed
+        positive, π c₊ / (π c₊ + (1 − π) c₋), and its y the lowest cost as a fraction of the greatest possible one.
     curve : RocCurve
         A ROC curve with one point per distinct score.
     prevalence : float in (0, 1)
@@ -527,19 +312,14 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     """
     share = share_of_list(curve, prevalence)
     if kind == "gains":
-        gains = gains_curve(curve, prevalence)
-        return ListCurve(
-            gains.shares,
-            gains.recalls,
-            curve.thresholds,
-            (gains.shares + gains.recalls, _log(share)),
-        )
+        return ListCurve(share, curve.tpr, curve.thresholds, (share + curve.tpr, _log(share)))
     if kind == "precision_recall":
-        points = precision_recall_curve(curve, prevalence)
-        return ListCurve(*points, (points.recalls, _log(share[1:])))
+        recall, flagged = curve.tpr[1:], share[1:]
+        precision = prevalence * recall / flagged
+        return ListCurve(recall, precision, curve.thresholds[1:], (recall, _log(flagged)))
     hull = upper_hull(curve.fpr, curve.tpr)
     missed, wrong = 1.0 - curve.tpr[hull], curve.fpr[hull]
-    # Two neighbours on the hull cost alike at one weight; before it the cut that flags less is the better one.
+    # Two neighbours on the hull cost alike at one weight; before it the threshold that flags less is the better one.
     falls, rises = -np.diff(missed), np.diff(wrong)
     corners = rises / (rises + falls)
     x = np.concatenate(([0.0], corners, [1.0]))

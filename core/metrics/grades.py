@@ -13,11 +13,11 @@ which the higher grade has the higher score, ties counted half.
 
 For two grades all three are the AUC.
 
-**Intervals.** To first order each figure is a sum over rows, as an area is (see `intervals`): a row counts with the
+**Intervals.** To first order each metric is a sum over rows, as an area is (see `intervals`): a row counts with the
 difference of its own fraction from the mean of its grade. For the C-index also the number of rows of a grade varies:
 a row counts with how far the areas of its grade's pairs are from the C-index, too. Variances of grades are multiplied
 by e / (e − 1), e being the effective number of rows of a grade. A few rows of a rare grade may have most of the
-variance of a figure, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
+variance of a metric, which is then estimated too low: with three grades or more each u is divided by 1 − u² / Σ u² for
 an interval, as in `metrics`.
 Groups, degrees of freedom, the logit scale and differences of scorers are as for areas.
 
@@ -55,10 +55,17 @@ from core.metrics.estimates import (
     check_scorers,
     compare_scorers,
     logit_interval,
-    sum_by_unit,
+    sum_influences,
     weigh_by_others,
 )
-from core.metrics.groups import FloatArray, check_weights, effective_rows, finite_vector, inner
+from core.metrics.groups import (
+    FloatArray,
+    check_weights,
+    effective_number,
+    finite_vector,
+    inner,
+    sum_by_unit,
+)
 from core.metrics.window import check_level
 
 GradedMetric = Literal["c_index", "mean_auc", "volume"]
@@ -146,7 +153,7 @@ class _GradedRows(NamedTuple):
 
 
 class _GradedEstimate(NamedTuple):
-    """One figure of every scorer, n of `proportion_interval`, and the number of grades."""
+    """One metric of every scorer, n of `proportion_interval`, and the number of grades."""
 
     metric: GradedMetric
     estimates: Estimates
@@ -336,7 +343,7 @@ def _check(
 def _estimate(
     rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
 ) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the figures of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
+    """Return the metrics of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
     if n_grades > MAX_VOLUME_GRADES:
@@ -348,12 +355,16 @@ def _estimate(
     # The weight of the pairs in which a row is the better, and the worse one, as a share of all.
     below, above = np.tril(np.outer(mass, mass), -1).sum(axis=1), pairs.sum(axis=1)
     roles = [
-        _effective(weight / mass[grade] * (each / total)[grade], unit) for each in (below, above)
+        effective_number(sum_by_unit(weight / mass[grade] * (each / total)[grade], unit))
+        for each in (below, above)
     ]
-    of_grade = [_effective(np.where(grade == g, weight, 0.0), unit) for g in range(n_grades)]
+    of_grade = [
+        effective_number(sum_by_unit(np.where(grade == g, weight, 0.0), unit))
+        for g in range(n_grades)
+    ]
     smallest = min(of_grade)
     factor = np.array([math.sqrt(e / (e - 1.0)) if e > 1.0 + EPSILON else 1.0 for e in of_grade])
-    whole = _effective(weight, unit)
+    whole = effective_number(sum_by_unit(weight, unit))
     degrees = min(roles) - 1.0 if unit is not None else math.inf
     values = np.empty((len(metrics), len(scores)))
     influence = np.empty((len(metrics), len(scores), len(grade)))
@@ -382,7 +393,7 @@ def _estimate(
         # a grade of one row shows no variance of its areas; of the C-index it is one part among many
         shows = smallest > 1.0 + EPSILON or (name == "c_index" and n_grades > 2)
         shows &= min(roles) > 1.0 + EPSILON
-        parts = sum_by_unit(influence[j, :, None, :], unit) if shows else None
+        parts = sum_influences(influence[j, :, None, :], unit) if shows else None
         trials = min(roles) if name == "c_index" else smallest
         effective = (roles[0], roles[1])
         of_metric = Estimates(values[j][:, None], parts, effective, degrees)
@@ -392,11 +403,6 @@ def _estimate(
 
 def _small_sample(effective: float) -> float:
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
-
-
-def _effective(share: FloatArray, unit: NDArray[np.intp] | None) -> float:
-    mass = share if unit is None else np.bincount(unit, share).astype(np.float64, copy=False)
-    return effective_rows(mass, mass**2)
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numba
 import numpy as np
@@ -23,10 +23,10 @@ from core.kernels import kernel
 FloatArray = NDArray[np.float64]
 
 AT_ONCE = 1 << 18
-"""Tie groups, or rows, of which a figure takes a sum at once: two megabytes a column."""
+"""Tie groups, or rows, of which a metric takes a sum at once: two megabytes a column."""
 
 MIN_CLASS_ROWS = 10
-"""Effective rows of a class, for a group's figures and tests against chance: variances of fewer say next to nothing."""
+"""Effective rows of a class, for a group's metrics and tests against chance: variances of fewer say next to nothing."""
 
 
 class EvaluatedRows(NamedTuple):
@@ -41,7 +41,7 @@ class EvaluatedRows(NamedTuple):
     unit: NDArray[np.intp] | None
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
-    def take(self, chosen: NDArray[np.intp]) -> EvaluatedRows:
+    def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> EvaluatedRows:
         """Return the chosen rows, with their units renumbered."""
         return EvaluatedRows(
             self.positive[chosen],
@@ -328,10 +328,8 @@ def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
     if rows.unit is not None:
-        weight = np.bincount(rows.unit[of_class], weight).astype(np.float64, copy=False)
-    if weight is None:
-        return float(np.count_nonzero(of_class))
-    return effective_rows(weight, weight**2)
+        weight = sum_by_unit(weight, rows.unit[of_class])
+    return float(np.count_nonzero(of_class)) if weight is None else effective_number(weight)
 
 
 def count_units(rows: EvaluatedRows) -> tuple[int, int]:
@@ -352,6 +350,29 @@ def has_enough(effective: float, needed: int) -> bool:
 def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
     """Return Kish's effective number of rows, (Σw)² / Σw²: equally weighted rows that give the same variance."""
     return float(mass.sum()) ** 2 / float(squares.sum())
+
+
+def effective_number(weight: FloatArray) -> float:
+    """Return Kish's effective number of rows, or of units, of these weights."""
+    return effective_rows(weight, weight**2)
+
+
+@overload
+def sum_by_unit(values: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray: ...
+
+
+@overload
+def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp]) -> FloatArray: ...
+
+
+def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> FloatArray | None:
+    """Return the sum over the rows of each unit, shape (n_units,), float64; the values if each row is a unit.
+
+    Without values it is the number of rows.
+    """
+    if unit is None:
+        return values
+    return np.bincount(unit, values).astype(np.float64, copy=False)
 
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:

@@ -1,20 +1,20 @@
-"""Promises: a cut whose rate in the population stays within a limit, with a stated confidence.
+"""Guarantees: a threshold whose rate in the population stays within a limit, with a stated confidence.
 
-Let a cut flag the rows that score above the (m + 1)-th highest of n negatives. Whatever the distribution of the scores,
-its FPR is above α with probability at most
+Let a threshold flag the rows that score above the (m + 1)-th highest of n negatives. Whatever the distribution of the
+scores, its FPR is above α with probability at most
 
     P(Bin(n, α) ≤ m),
 
-with equality if no two scores are equal. So the largest m for which this is at most 1 − confidence gives the cut that
-flags most rows and keeps the promise "FPR ≤ α". Ties make the cut flag fewer than m negatives, never more. For the
-recall, the positives are asked the same question: a cut that misses at most m of n positives has a TPR below τ with
-probability at most P(Bin(n, 1 − τ) ≤ m). Without errors, m = 0, that is (1 − α)ⁿ: below
+with equality if no two scores are equal. So the largest m for which this is at most 1 − confidence gives the threshold
+that flags most rows and keeps the guarantee "FPR ≤ α". Ties make the threshold flag fewer than m negatives, never more.
+For the recall, the positives are asked the same question: a threshold that misses at most m of n positives has a TPR
+below τ with probability at most P(Bin(n, 1 − τ) ≤ m). Without errors, m = 0, that is (1 − α)ⁿ: below
 
     n = ⌈log(1 − confidence) / log(1 − α)⌉
 
-rows no cut can be promised, 59 for 5 % with 95 %.
+rows no threshold can be guaranteed, 59 for 5 % with 95 %.
 
-This is exact for rows that are drawn independently from the population that the promise is about, and that the ranker
+This is exact for rows that are drawn independently from the population that the guarantee is about, and that the ranker
 has not learnt from. An effective number of rows has no order statistics, so rows of unequal weight are refused.
 
 References
@@ -514,7 +514,7 @@ def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
 
 
 def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee:
-    """Return the promise with the most errors; TooFewRows if there is none."""
+    """Return the guarantee with the most errors; TooFewRows if there is none."""
     from scipy.special import bdtr  # which takes a tenth of a second to import
 
     share = _error_rate(rate, limit)

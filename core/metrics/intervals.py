@@ -1,4 +1,4 @@
-"""Areas under the ROC curve with confidence intervals, analytic or by the bootstrap.
+"""Areas under the ROC curve with confidence intervals.
 
 Let ROC be the curve through tie groups, w the weights, P and N the class masses and [a, b] the window. Both classes
 enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first order:
@@ -39,10 +39,6 @@ ends within four rows of 0 or 1, and where it reaches down less than the area wo
 kind that makes up 1 − .2^(1/n) of the population in 20 % of samples, and if these rows rank last, the area is that
 fraction less. Elsewhere misses are about as frequent as the level says.
 
-The bootstrap interval lies between two percentiles of the areas of the samples. Plain percentiles are too narrow for
-few rows, since samples of n units have (n − 1) / n of the variance and lighter tails than Student's t; so the
-percentiles are those of z = t √(n / (n − 1)) for n − 1 degrees of freedom, n the effective units of the smaller class.
-
 References
 ----------
 Birnbaum & Klose, "Bounds for the variance of the Mann-Whitney statistic", Annals of Mathematical Statistics 28 (1957).
@@ -50,7 +46,6 @@ DeLong, DeLong & Clarke-Pearson, "Comparing the areas under two or more correlat
 Dodd & Pepe, "Partial AUC estimation and regression", Biometrics 59 (2003).
 He & Escobar, "Nonparametric statistical inference method for partial areas under ROC curves", Statistics in Medicine
 27 (2008).
-Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015): percentiles.
 Obuchowski, "Nonparametric analysis of clustered ROC curve data", Biometrics 53 (1997).
 """
 
@@ -60,17 +55,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.base.parameters import check_seed
-from core.errors import InvalidParameter
 from core.kernels import kernel
-from core.metrics.bootstrap import draw_areas
 from core.metrics.curve import (
     ClassTotals,
     RocCurve,
@@ -83,7 +74,6 @@ from core.metrics.curve import (
 )
 from core.metrics.estimates import (
     EPSILON,
-    MIN_DEGREES,
     Estimates,
     Interval,
     _Values,
@@ -91,9 +81,7 @@ from core.metrics.estimates import (
     estimates_of_units,
     mean_variances,
     proportion_interval,
-    quantile,
     rows_for_tests,
-    wilson_interval,
 )
 from core.metrics.groups import (
     EvaluatedRows,
@@ -102,7 +90,6 @@ from core.metrics.groups import (
     RowGroups,
     ScoreGroups,
     check_rows,
-    count_units,
     effective_units,
     group_rows,
     has_enough,
@@ -110,10 +97,6 @@ from core.metrics.groups import (
     tie_groups,
 )
 from core.metrics.window import WHOLE, Window, check_level, check_window
-
-Method = Literal["analytic", "bootstrap"]
-METHODS = ("analytic", "bootstrap")
-
 
 UNSEEN_ROWS = 4.0
 """An interval that ends within this number of rows of 0 or 1 can miss what rows outside the sample are like."""
@@ -260,7 +243,7 @@ def summarise_groups(
 ) -> Summary:
     """Return the same as `summarise` of tie groups, which may be in files; the curve is thinned by `RocCurve.thin`.
 
-    InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The figures are those of
+    InvalidParameter: as `summarise` and `RocCurve.thin`. Memory: that of the curve. The metrics are those of
     `summarise` bit for bit where rows have no weights; with weights, sums are taken in another order.
 
     Parameters
@@ -363,15 +346,12 @@ def partial_auc_interval(
     fpr_max: float = 1.0,
     *,
     level: float = 0.95,
-    method: Method = "analytic",
-    n_bootstrap: int = 1000,
-    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> Interval:
     """Compute the partial AUC with a confidence interval.
 
-    The area is interpolated and divided by the width of the window. `area_warnings` says where the analytic interval
+    The area is interpolated and divided by the width of the window. `area_warnings` says where the interval
     may miss the true value more often than it should.
 
     Parameters
@@ -384,13 +364,6 @@ def partial_auc_interval(
         The window of false positive rates, fpr_min < fpr_max.
     level : float in (0, 1)
         Probability that the interval covers the partial AUC of the population.
-    method : {"analytic", "bootstrap"}
-        "analytic": from placement values. "bootstrap": percentiles over samples drawn with replacement within each
-        class, or of entire groups.
-    n_bootstrap : int
-        Number of bootstrap samples, at least 2.
-    random_state : int
-        Seed of the bootstrap samples, not negative.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
@@ -399,7 +372,7 @@ def partial_auc_interval(
     Returns
     -------
     Interval
-        0 ≤ low ≤ value ≤ high ≤ 1. O(n log n), with the bootstrap O(n log n + n · n_bootstrap).
+        0 ≤ low ≤ value ≤ high ≤ 1. O(n log n).
 
     Raises
     ------
@@ -417,64 +390,14 @@ def partial_auc_interval(
     """
     low, high = check_window(fpr_min, fpr_max)
     level = check_level(level)
-    check_method(method, n_bootstrap, random_state)
     rows, window = check_rows(y, {"scores": scores}, sample_weight, group), (low, high)
-    if method == "bootstrap":
-        return _percentiles(rows, window, level, n_bootstrap, random_state)
     if rows.unit is not None:
         return area_interval(estimate_areas(rows, [window]), 0, 0, window, level)
     return partial_auc_interval_of(tie_groups(rows), low, high, level)
 
 
-def check_method(method: Method, n_bootstrap: int, random_state: int) -> None:
-    """Raise InvalidParameter for an unknown method, fewer than 2 samples, or an invalid seed."""
-    if method not in METHODS:
-        raise InvalidParameter(f"method must be one of {METHODS}, got {method!r}")
-    if isinstance(n_bootstrap, bool) or not isinstance(n_bootstrap, int | np.integer):
-        raise InvalidParameter(f"n_bootstrap must be an integer, got {n_bootstrap!r}")
-    if n_bootstrap < 2:
-        raise InvalidParameter(f"n_bootstrap must be at least 2, got {n_bootstrap}")
-    check_seed(random_state)
-
-
-def _percentiles(
-    rows: EvaluatedRows, window: Window, level: float, n_bootstrap: int, random_state: int
-) -> Interval:
-    """Return the interval between Hesterberg's expanded percentiles of the bootstrap."""
-    value = float(area_values(rows, [window])[0, 0])
-    effective = effective_units(rows)
-    replicates = draw_areas(rows, [window], n_bootstrap, random_state)[:, 0, 0]
-    units = min(effective)
-    if units <= 1.0 + EPSILON or np.ptp(replicates) <= EPSILON:
-        return wilson_interval(value, worst_case_trials(effective, window), level)
-    spread = quantile(level, units - 1.0) * math.sqrt(units / (units - 1.0))
-    tail = NormalDist().cdf(-spread)
-    low, high = np.quantile(replicates, [tail, 1.0 - tail])
-    return Interval(value, min(value, float(low)), max(value, float(high)))
-
-
-def bootstrap_areas(
-    rows: EvaluatedRows, windows: Sequence[Window], n_bootstrap: int, random_state: int
-) -> Estimates:
-    """Return the areas of every scorer over every window; their covariance is that of the bootstrap replicates."""
-    values, effective = area_values(rows, windows), effective_units(rows)
-    degrees = math.inf if rows.unit is None else max(min(effective) - 1.0, MIN_DEGREES)
-    if min(effective) <= 1.0 + EPSILON:
-        return Estimates(values, None, effective, degrees, units=count_units(rows))
-    replicates = draw_areas(rows, windows, n_bootstrap, random_state)
-    deviations = (replicates - replicates.mean(axis=0)) / math.sqrt(n_bootstrap - 1.0)
-    return Estimates(
-        values,
-        np.ascontiguousarray(np.moveaxis(deviations, 0, 2)),
-        effective,
-        degrees,
-        contributions=estimate_areas(rows, windows).influence,
-        units=count_units(rows),
-    )
-
-
 def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
-    """Return the areas of every scorer over every window; their covariance is the analytic one.
+    """Return the areas of every scorer over every window, with the influence of each unit on them.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
@@ -483,12 +406,6 @@ def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
     return estimates_of_units(
         values, influence, rows, effective, 1.0, clustered=rows.unit is not None
     )
-
-
-def area_values(rows: EvaluatedRows, windows: Sequence[Window]) -> FloatArray:
-    """Return the areas, shape (n_scorers, n_windows)."""
-    every = [group_rows(rows, scorer)[0] for scorer in range(len(rows.scores))]
-    return np.array([[area_of(groups, *window) for window in windows] for groups in every])
 
 
 def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
@@ -596,7 +513,7 @@ def partial_auc_interval_of(
     fpr_max: float,
     level: float,
 ) -> Interval:
-    """Return the analytic `partial_auc_interval` of tie groups."""
+    """Return the `partial_auc_interval` of tie groups."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window), area_variance(groups, *window)
     effective = effective_of(groups)
@@ -607,7 +524,7 @@ def partial_auc_interval_of(
 
 
 def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
-    """Return the analytic interval of one scorer's area over the j-th window."""
+    """Return the interval of one scorer's area over the j-th window."""
     effective = areas.effective
     trials = worst_case_trials(effective, window)
     # The rankers of folds depend on the rows that evaluate the others: the narrower bound would cover 91 % of 60 rows.

@@ -1,12 +1,13 @@
 """An interval for the Kolmogorov–Smirnov distance of a ranking, the greatest difference of TPR and FPR.
 
-The greatest of many differences is too great on the rows that chose it: with 20 + 200 rows and scores that say nothing
-by .19. An interval around it covers 75 % there instead of 95. So the rows are dealt into parts, and each is judged by
-the threshold that the others choose, as a cut of least cost is (see `amounts`). The lower end is that of the difference
-of these held-out rates, which has no such bias. The upper end is that of the difference at the threshold that all rows
-choose: a threshold that others choose is worse than the best one, so that the held-out upper end would be too low.
+On the rows that chose it, the greatest of many differences is too great: with 20 + 200 rows and scores that carry no
+information by .19. An interval around it covers 75 % there instead of 95. So the rows are split at random into parts,
+and each part is evaluated at the threshold that the other parts choose, as for a threshold of least cost (`amounts`).
+The lower end is that of the difference of these held-out rates, which has no such bias. The upper end is that of the
+difference at the threshold that all rows choose: a threshold that others choose is worse than the best one, so that the
+held-out upper end would be too low.
 
-Either end is that of the difference of two rates with Wilson's intervals (MOVER).
+Both ends come from Wilson's intervals of the two rates (MOVER).
 
 References
 ----------
@@ -16,14 +17,12 @@ method 10.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from core.base.parameters import check_seed
-from core.metrics.amounts import Ranked, deal
-from core.metrics.estimates import Interval, wilson_interval
+from core.metrics.amounts import Ranked, random_parts
+from core.metrics.estimates import Interval, combine, wilson_interval
 from core.metrics.groups import FloatArray, check_rows, effective_units, inner
 from core.metrics.window import check_level
 
@@ -79,51 +78,47 @@ def ks_interval(
     level, seed = check_level(level), check_seed(random_state)
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
     weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
-    shares = [
+    of_positives, of_negatives = (
         np.where(of_class, weight, 0.0) / float(weight[of_class].sum())
         for of_class in (rows.positive, ~rows.positive)
-    ]
+    )
     effective, ranked = effective_units(rows), Ranked.of(rows.scores[0])
-    ties, above = ranked.tie_of_row(), [ranked.sums_above(each) for each in shares]
-    best, sign = _best(*above)
-    whole = _difference(_rates((ties < best) == sign, shares), effective, level)
-    parts = deal(rows, seed)
+    ties = ranked.tie_of_row()
+    tpr, fpr = ranked.sums_above(of_positives), ranked.sums_above(of_negatives)
+
+    def difference(flagged: NDArray[np.bool_]) -> Interval:
+        rates = (inner(flagged.astype(np.float64), each) for each in (of_positives, of_negatives))
+        own, other = (
+            wilson_interval(min(1.0, rate), n, level)
+            for rate, n in zip(rates, effective, strict=True)
+        )
+        value, below, above = combine(own, other, 1.0, -1.0)
+        return Interval(value, value - below, value + above)
+
+    n_flagged, flags_top = _greatest_difference(tpr, fpr)
+    at_best = difference((ties < n_flagged) == flags_top)
+    parts = random_parts(rows, seed)
     low = 0.0
     if parts is not None:
         flagged = np.empty(ties.size, dtype=np.bool_)
         for part in range(int(parts.max()) + 1):
             own = parts == part
-            rest = [
-                sums - ranked.sums_above(np.where(own, each, 0.0))
-                for sums, each in zip(above, shares, strict=True)
-            ]
-            cutoff, side = _best(*rest)
-            flagged[own] = (ties[own] < cutoff) == side
-        low = _difference(_rates(flagged, shares), effective, level).low
-    value = min(1.0, max(0.0, whole.value))
-    return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, whole.high)))
+            n_flagged, flags_top = _greatest_difference(
+                tpr - ranked.sums_above(np.where(own, of_positives, 0.0)),
+                fpr - ranked.sums_above(np.where(own, of_negatives, 0.0)),
+            )
+            flagged[own] = (ties[own] < n_flagged) == flags_top
+        low = difference(flagged).low
+    value = min(1.0, max(0.0, at_best.value))
+    return Interval(value, min(value, max(0.0, low)), max(value, min(1.0, at_best.high)))
 
 
-def _best(tpr: FloatArray, fpr: FloatArray) -> tuple[int, bool]:
-    """Return the number of distinct scores to flag, and False if the rest is to be flagged instead."""
+def _greatest_difference(tpr: FloatArray, fpr: FloatArray) -> tuple[int, bool]:
+    """Return how many of the highest distinct scores have the greatest |TPR − FPR|, and whether they are flagged.
+
+    If the FPR is the greater one there, the rows with other scores are flagged instead. Both rates are given up to a
+    factor, after a leading 0, shape (n_scores + 1,).
+    """
     difference = tpr / (tpr[-1] or 1.0) - fpr / (fpr[-1] or 1.0)
     best = int(np.argmax(np.abs(difference)))
     return best, bool(difference[best] >= 0.0)
-
-
-def _rates(flagged: NDArray[np.bool_], shares: list[FloatArray]) -> tuple[float, float]:
-    tpr, fpr = (min(1.0, inner(flagged.astype(np.float64), each)) for each in shares)
-    return tpr, fpr
-
-
-def _difference(
-    rates: tuple[float, float], effective: tuple[float, float], level: float
-) -> Interval:
-    first, second = (
-        wilson_interval(rate, n, level) for rate, n in zip(rates, effective, strict=True)
-    )
-    value = first.value - second.value
-    low = math.hypot(first.value - first.low, second.high - second.value)
-    return Interval(
-        value, value - low, value + math.hypot(first.high - first.value, second.value - second.low)
-    )

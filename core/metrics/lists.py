@@ -1,8 +1,8 @@
 """Metrics of many lists: areas, NDCG, precision and reciprocal ranks within each query, and their means over queries.
 
 A query (a search, a visit, a day) is a list of its own: only the order of its rows counts, and scores of two queries
-are not compared. A figure is computed in each query and then averaged, so that each query counts alike, whatever its
-length. A query in which a figure has no value is left out of its mean, and counted: one grade only leaves no pair to
+are not compared. A metric is computed in each query and then averaged, so that each query counts alike, whatever its
+length. A query in which a metric has no value is left out of its mean, and counted: one grade only leaves no pair to
 order, and without a relevant row there is nothing to find.
 
 Of a query whose rows have grades g (0 and 1 for two classes):
@@ -56,6 +56,7 @@ from core.metrics.estimates import (
     Difference,
     Estimates,
     Interval,
+    check_metrics,
     check_scorers,
     compare_scorers,
 )
@@ -63,7 +64,7 @@ from core.metrics.functionals.names import MetricNames
 from core.metrics.groups import (
     FloatArray,
     check_weights,
-    effective_rows,
+    effective_number,
     finite_vector,
     inner,
     prefix_sums,
@@ -94,11 +95,11 @@ class ListMetric(Protocol):
         """A name for messages and tables."""
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the figure of each list, NaN where it has no value, shape (n_queries,)."""
+        """Return the metric of each list, NaN where it has no value, shape (n_queries,)."""
 
 
 LIST_METRICS: MetricNames[ListMetric] = MetricNames("a metric of lists")
-"""The figures of lists by name."""
+"""The metrics of lists by name."""
 
 
 @LIST_METRICS.named("auc", "pauc:{fpr_min},{fpr_max}")
@@ -485,7 +486,7 @@ def measure_lists(
     >>> found.interval.value, found.queries
     (0.5, 2)
     """
-    level, metrics = check_level(level), _check_metrics(metrics)
+    level, metrics = check_level(level), check_metrics(metrics)
     values, weight = _values(y, {"scores": scores}, query, metrics, graded, relevant, sample_weight)
     found = []
     for j, metric in enumerate(metrics):
@@ -546,7 +547,7 @@ def compare_lists(
     >>> round(found.differences[0].value, 4)
     0.6667
     """
-    level, metrics = check_level(level), _check_metrics(metrics)
+    level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
     values, weight = _values(y, columns, query, metrics, graded, relevant, sample_weight)
     means = [_means(metric, values[:, j], weight) for j, metric in enumerate(metrics)]
@@ -598,7 +599,7 @@ def list_values(
     >>> list_values([1, 0, 0, 1, 1], [3, 2, 1, 2, 1], ["a", "a", "b", "b", "c"], [ListAuc()]).tolist()
     [[1.0, 1.0, nan]]
     """
-    metrics = _check_metrics(metrics)
+    metrics = check_metrics(metrics)
     columns = {"scores": scores}
     found, _ = _values(y, columns, query, metrics, graded, relevant, sample_weight)
     return np.asarray(found[0])
@@ -617,12 +618,6 @@ def take_lists(
     return Lists(scores[order], grade[order], weight[order], starts, relevant)
 
 
-def _check_metrics(metrics: Sequence[ListMetric]) -> Sequence[ListMetric]:
-    if len(metrics) == 0:
-        raise InvalidParameter("metrics must contain at least one metric, got none")
-    return metrics
-
-
 def _values(
     y: ArrayLike,
     scores: Mapping[str, ArrayLike],
@@ -632,7 +627,7 @@ def _values(
     relevant: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the figures of every list, shape (n_scorers, n_metrics, n_queries), and the weights of the lists."""
+    """Return the metrics of every list, shape (n_scorers, n_metrics, n_queries), and the weights of the lists."""
     most = MAX_GRADE if graded else 1
     if type(relevant) is not int or not 1 <= relevant <= most:
         raise InvalidParameter(
@@ -658,7 +653,7 @@ def _values(
 
 
 def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
-    """Return the mean of a figure for each scorer with the influence of each list that counts, and their number.
+    """Return the mean of a metric for each scorer with the influence of each list that counts, and their number.
 
     values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
     """
@@ -671,7 +666,7 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
     values, weight = np.ascontiguousarray(values[:, has]), weight[has]
     total = float(weight.sum())
     means = np.array([[min(1.0, inner(weight, one) / total)] for one in values])
-    effective = effective_rows(weight, weight**2)
+    effective = effective_number(weight)
     influence = None
     if effective > 1.0 + EPSILON:
         scale = math.sqrt(effective / (effective - 1.0)) / total
@@ -811,7 +806,7 @@ def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, numba.int64, numba.int64, numba.float64[::1]))
 def _find_relevant(scores, relevant, starts, metric, count, out):  # type: ignore[no-untyped-def]
-    """Write a figure of the relevant rows of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
+    """Write a metric of the relevant rows of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
 
     Arrays as `_order_pairs`, with relevant (n_rows,) int64 of 0 and 1. NaN in a list without a relevant row.
     """

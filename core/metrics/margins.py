@@ -27,13 +27,25 @@ DEFAULT_THETAS = 65
 
 @dataclass(frozen=True, eq=False)
 class MarginDistribution:
-    """The distribution of the margins of a ranker's pairs."""
+    """The distribution of the margins of a ranker's pairs.
+
+    Attributes
+    ----------
+    thetas : ndarray of shape (n_thetas,), float64
+        Strictly increasing, from the least margin to the greatest.
+    fractions : ndarray of shape (n_thetas,), float64
+        Weighted fraction of pairs with a margin of at most each theta; non-decreasing, the last is 1.
+
+    Examples
+    --------
+    >>> from core.metrics import margin_distribution, roc_curve
+    >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0)
+    >>> round(margins.least, 3), margins.fraction_within(0.0), margins.fraction_within(0.8)
+    (0.1, 0.0, 1.0)
+    """
 
     thetas: FloatArray
-    """Strictly increasing, from the least margin to the greatest. Shape (n_thetas,)."""
     fractions: FloatArray
-    """Weighted fraction of pairs with a margin of at most each theta; non-decreasing, the last is 1. Shape
-    (n_thetas,), in [0, 1]."""
 
     @property
     def least(self) -> float:
@@ -46,9 +58,20 @@ class MarginDistribution:
         return float(self.thetas[-1])
 
     def fraction_within(self, theta: float) -> float:
-        """Return the fraction of pairs with a margin of at most theta; between two thetas, that of the upper one.
+        """Return the fraction of pairs with a margin of at most theta.
 
-        It is exact at the thetas and never too small between them, so that a bound stays a bound.
+        It is exact at the `thetas`. Between two of them it is that of the upper one, so it is never too small and a
+        bound stays a bound.
+
+        Parameters
+        ----------
+        theta : float
+            The margin.
+
+        Returns
+        -------
+        float in [0, 1]
+            The fraction.
         """
         if theta < self.least:
             return 0.0
@@ -59,10 +82,9 @@ class MarginDistribution:
 def margin_distribution(
     curve: RocCurve, l1_norm: float, n_thetas: int = DEFAULT_THETAS
 ) -> MarginDistribution:
-    """Return the distribution of the margins of all pairs of a positive and a negative.
+    """Compute the distribution of the margins of all pairs of a positive and a negative.
 
-    InvalidParameter: l1_norm is not finite and above 0, or n_thetas is below 2. O(n_points · n_thetas). Margins are
-    differences of scores already divided by ‖λ‖₁, compared as float64.
+    Margins are differences of scores already divided by ‖λ‖₁, compared as float64.
 
     Parameters
     ----------
@@ -73,6 +95,16 @@ def margin_distribution(
     n_thetas : int
         Number of thetas, evenly spaced; 0 is added if it lies between them.
 
+    Returns
+    -------
+    MarginDistribution
+        The distribution. O(n_points · n_thetas).
+
+    Raises
+    ------
+    InvalidParameter
+        `l1_norm` is not finite and above 0, or `n_thetas` is below 2.
+
     References
     ----------
     Rudin & Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost",
@@ -80,7 +112,7 @@ def margin_distribution(
 
     Examples
     --------
-    >>> from core.metrics import roc_curve
+    >>> from core.metrics import margin_distribution, roc_curve
     >>> margins = margin_distribution(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.5, 0.1]), l1_norm=1.0, n_thetas=3)
     >>> margins.thetas.round(2), margins.fractions
     (array([0.1 , 0.45, 0.8 ]), array([0.25, 0.5 , 1.  ]))

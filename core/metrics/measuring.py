@@ -1,6 +1,6 @@
 """Metrics of a ranking besides its areas: precision at the top, average precision, NDCG and two-way partial areas.
 
-Each figure θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
+Each metric θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
 order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
 U and D are the derivatives of θ in the direction of one row of its class, and S is that by the log odds of π. Variance,
 intervals, groups, covariance of several scorers and paired tests follow: see `estimates`.
@@ -9,20 +9,20 @@ So the intervals are for a new sample, whose rows are drawn one by one: its prev
 `fixed_prevalence` S is left out: the interval is then for a population with the prevalence of these rows, such as one
 of which a given number of rows of each class was drawn. Areas do not depend on the prevalence: their S is 0.
 
-`functionals` has the figures, each with its formulas.
+`functionals` has the metrics, each with its formulas.
 
 The influences do not have the variance of the first ranks of a list, which matters to average precision with few
 positives (`Metric.hidden_variance`). Its distribution is skewed, so only the lower end of the interval has that
 variance and Student's t for the number of positives.
 
-A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all figures of one call. The
+A p-value against chance is one-sided, of H₀: the scores say nothing. Holm's adjusts over all metrics of one call. The
 value of chance moves with the prevalence as θ then does, so the prevalence is fixed in the test.
 
 * **Areas**: under H₀ all orders of the rows are equally likely, which gives θ a mean μ and a variance σ². The p-value
   is that of the Beta distribution on [0, 1] with these two: it is skewed as θ is near 0, and normal for many rows. For
   the AUC this is the test of Mann & Whitney. With units of several rows, σ² is multiplied by what the units add to the
   variance of θ, and Student's t replaces the normal distribution.
-* **Other figures**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
+* **Other metrics**: the logit of θ, less that of chance, over its standard error. Average precision has the greater of
   both p-values: with few positives its null distribution has a heavier tail than either.
 
 With fewer than `MIN_CLASS_ROWS` effective rows of a class, or three in the window of an area, there is none: the test
@@ -40,8 +40,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import InvalidParameter
-from core.metrics.comparison import average_over_folds
+from core.metrics.comparison import Folds, estimate
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import (
     EPSILON,
@@ -52,6 +51,7 @@ from core.metrics.estimates import (
     Estimates,
     Interval,
     adjust_present,
+    check_metrics,
     check_scorers,
     compare_scorers,
     enough_for_tests,
@@ -258,7 +258,7 @@ def measure_on_curve(
 
 
 class _Found(NamedTuple):
-    """A figure with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
+    """A metric with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
 
     value: float
     fixed: float | None
@@ -268,7 +268,7 @@ class _Found(NamedTuple):
 def measure_masses(
     masses: Masses, metrics: Sequence[Metric], level: float
 ) -> tuple[MetricEstimate, ...]:
-    """Return figures of checked masses."""
+    """Return metrics of checked masses."""
     found = []
     for metric in _bases(metrics):
         value, up, down, slope = metric.of(masses)
@@ -290,7 +290,7 @@ def measure_masses(
 
 
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
-    """Return the variance of a figure with that of the log odds of the prevalence, unless it is fixed."""
+    """Return the variance of a metric with that of the log odds of the prevalence, unless it is fixed."""
     if variance is None or masses.fixed_prevalence:
         return variance
     return variance + slope**2 * sum(1.0 / (each - 1.0) for each in masses.effective)
@@ -304,7 +304,7 @@ def _measured(
     degrees: float,
     alone: EvaluatedRows | None = None,
 ) -> tuple[MetricEstimate, ...]:
-    """Return the estimates of figures, given what was found of their `_bases`; `alone` are the rows without units."""
+    """Return the estimates of metrics, given what was found of their `_bases`; `alone` are the rows without units."""
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
@@ -315,7 +315,7 @@ def _measured(
             interval = scaled_interval(value, variance, scale_of(base, [masses]), level, degrees)
         chance = base.chance(masses)
         top, trials, *_ = scale_of(base, [at_fixed])
-        # a list of all rows has the figure of chance by its definition
+        # a list of all rows has the metric of chance by its definition
         chance = None if chance is None or not 0.0 < chance < top * (1.0 - EPSILON) else chance
         shown = chance
         if metric is not base:
@@ -344,7 +344,7 @@ def _measured(
 def _null_moments(
     metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
 ) -> tuple[float, float] | None:
-    """Return the figure's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
+    """Return the metric's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
     if alone is None:
         return metric.null_moments(masses)
     moments = metric.null_moments(replace(masses, effective=effective_units(alone)))
@@ -370,7 +370,7 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
 
 
 def _bases(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the figures that are measured: for one with a `shift` its plain figure."""
+    """Return the metrics that are measured: for one with a `shift` its plain metric."""
     return [metric.plain() if metric.shift else metric for metric in metrics]
 
 
@@ -385,9 +385,9 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a figure, on the logit scale of its fraction of the greatest value.
+    """Return the interval of a metric, on the logit scale of its fraction of the greatest value.
 
-    With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a figure
+    With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a metric
     is skewed, and its interval would miss above in up to 11 % with 10 positives.
     """
     top, trials, hidden, degrees_below, classes = scale
@@ -449,7 +449,7 @@ def _above_chance(
     trials: float,
     degrees: float,
 ) -> float:
-    """Return the one-sided p-value of H₀: the figure is at most that of chance; both are fractions of `top`."""
+    """Return the one-sided p-value of H₀: the metric is at most that of chance; both are fractions of `top`."""
     inside = EPSILON < value < 1.0 - EPSILON
     if variance is None or variance <= EPSILON**2 or not inside:
         # Wilson's test: the variance under H₀
@@ -506,6 +506,9 @@ def compare_metrics(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    fold: ArrayLike | None = None,
+    repeat: ArrayLike | None = None,
+    row: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
     fixed_prevalence: bool = False,
@@ -521,13 +524,16 @@ def compare_metrics(
     scores : sequence of array_like of float, each of shape (n_samples,)
         Scores of two or more scorers. Their scales may differ.
     metrics : sequence of Metric
-        As for `measure`.
+        As for `measure`. With folds, a share refers to the rows of each fold, and a count is rejected, because folds
+        have fewer rows.
     level : float in (0, 1)
         Confidence level of each interval.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights. For intervals and tests only their ratios matter.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+    fold, repeat, row : array_like, shape (n_samples,), optional
+        As for `compare`.
     names : sequence of str, optional
         Names of the scorers, all different. Default: "scores[0]", "scores[1]", …
     adjust : {"holm", "none"}
@@ -556,108 +562,59 @@ def compare_metrics(
     """
     level, metrics = check_level(level), check_metrics(metrics)
     columns, named = check_scorers(scores, names, adjust)
-    rows = check_rows(y, columns, sample_weight, group)
+    folds = Folds.given(fold, repeat, row)
+    if folds is not None:
+        for metric in metrics:
+            check_scale_free(metric)
     plain = [metric.plain() for metric in metrics]
-    every, masses = estimate_metrics(rows, plain, fixed_prevalence=fixed_prevalence)
-    scales = [[scale_of(metric, [own]) for metric in plain] for own in masses]
-    missing = [_missing_test(metric, masses, every) for metric in metrics]
-    units = [metric.unit(masses[0]) for metric in metrics]
-    compared = []
-    for found in _compared(every, scales, units, missing, metrics, named, level, adjust):
-        own = (found.metric.own_interval(of_scorer, level) for of_scorer in masses)
-        values = tuple(own or shown for own, shown in zip(own, found.values, strict=True))
-        compared.append(replace(found, values=values))
-    return tuple(compared)
+    of_parts: list[list[Masses]] = []
 
-
-def cross_validated_compare_metrics(
-    y: ArrayLike,
-    scores: Sequence[ArrayLike],
-    fold: ArrayLike,
-    metrics: Sequence[Metric],
-    *,
-    repeat: ArrayLike | None = None,
-    row: ArrayLike | None = None,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
-    adjust: Adjustment = "holm",
-    fixed_prevalence: bool = False,
-) -> tuple[MetricComparison, ...]:
-    """Compare scorers that were cross-validated on the same folds, by the mean of a metric over folds.
-
-    Parameters
-    ----------
-    y, scores, fold, repeat, row, level, sample_weight, group, names, adjust
-        As for `cross_validated_compare`.
-    metrics : sequence of Metric
-        As for `measure`. A share refers to the rows of each fold. A count is rejected, because folds have fewer rows.
-    fixed_prevalence : bool
-        As for `measure`.
-
-    Returns
-    -------
-    tuple of MetricComparison
-        In the order of the metrics.
-
-    Raises
-    ------
-    InvalidData, InvalidParameter
-        As for `cross_validated_compare` and `compare_metrics`.
-
-    Examples
-    --------
-    >>> from core.metrics import AveragePrecision, cross_validated_compare_metrics
-    >>> y, fold = [1, 1, 0, 1, 0, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]
-    >>> first, second = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2], [0.8, 0.9, 0.3, 0.7, 0.6, 0.2, 0.5, 0.1]
-    >>> found, = cross_validated_compare_metrics(y, [first, second], fold, [AveragePrecision()])
-    >>> [round(each.value, 4) for each in found.values]
-    [0.875, 0.9167]
-    """
-    level, metrics = check_level(level), check_metrics(metrics)
-    columns, named = check_scorers(scores, names, adjust)
-    for metric in metrics:
-        check_scale_free(metric)
-    plain = [metric.plain() for metric in metrics]
-    of_folds: list[list[Masses]] = []
-
-    def estimate(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
+    def estimator(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
         values, influence, masses = metric_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )
-        of_folds.append(masses)
+        of_parts.append(masses)
         return values, influence
 
-    every = average_over_folds(y, columns, fold, estimate, repeat, row, sample_weight, group)
+    every = estimate(y, columns, estimator, folds, sample_weight, group)
     repeats = 1 if repeat is None else len(np.unique(np.asarray(repeat)))
     scales = [
-        [scale_of(metric, [of_fold[k] for of_fold in of_folds], repeats) for metric in plain]
+        [scale_of(metric, [part[k] for part in of_parts], repeats) for metric in plain]
         for k in range(len(named))
     ]
-    units = [
-        float(np.mean([metric.unit(of_fold[0]) for of_fold in of_folds])) for metric in metrics
-    ]
-    evaluated = [own for fold in of_folds for own in fold]
+    units = [float(np.mean([metric.unit(part[0]) for part in of_parts])) for metric in metrics]
+    evaluated = [own for part in of_parts for own in part]
     missing = [_missing_test(metric, evaluated, every) for metric in metrics]
-    return _compared(every, scales, units, missing, metrics, named, level, adjust)
+    compared = _compared(every, scales, units, missing, metrics, named, level, adjust)
+    if folds is not None:
+        return compared
+    return tuple(
+        replace(
+            found,
+            values=tuple(
+                found.metric.own_interval(own, level) or shown
+                for own, shown in zip(evaluated, found.values, strict=True)
+            ),
+        )
+        for found in compared
+    )
 
 
 class Scale(NamedTuple):
-    """What an interval of a figure needs beside its variance."""
+    """What an interval of a metric needs beside its variance."""
 
     top: float
     trials: float
     hidden: float = 0.0
     """`Metric.hidden_variance`."""
     degrees: float = math.inf
-    """Degrees of freedom of the positives' variance, for the lower end of a figure with a hidden variance."""
+    """Degrees of freedom of the positives' variance, for the lower end of a metric with a hidden variance."""
     classes: tuple[float, float] | None = None
     """As `proportion_interval`."""
 
 
 def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scale:
-    """Return the scale of the mean of a figure over parts with these masses; each row is in `repeats` parts."""
+    """Return the scale of the mean of a metric over parts with these masses; each row is in `repeats` parts."""
     top = float(np.mean([metric.top(own) for own in masses]))
     trials = sum(metric.trials(own) for own in masses) / repeats
     n_parts = len(masses) / repeats
@@ -677,9 +634,9 @@ def _compared(
     level: float,
     adjust: Adjustment,
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison of plain figures, in the units of the figures; `scales` are by scorer and figure.
+    """Return the comparison of plain metrics, in the units of the metrics; `scales` are by scorer and metric.
 
-    `missing` says why a figure has no p-values; None where it has.
+    `missing` says why a metric has no p-values; None where it has.
     """
     compared = [
         ComparedMetric(every, j, [own[j].trials for own in scales], missing[j] is None, units[j])
@@ -714,7 +671,7 @@ def _compared(
 
 
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
-    """Return why differences by a figure have no p-values, given the masses of each scorer in each part."""
+    """Return why differences by a metric have no p-values, given the masses of each scorer in each part."""
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
@@ -722,17 +679,10 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
     )
 
 
-def check_metrics(metrics: Sequence[Metric]) -> Sequence[Metric]:
-    """Return the figures; InvalidParameter if there is none."""
-    if len(metrics) == 0:
-        raise InvalidParameter("metrics must contain at least one metric, got none")
-    return metrics
-
-
 def metric_influences(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
-    """Return the figures, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
+    """Return the metrics, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
     masses of every scorer.
     """
     effective = effective_units(rows)
@@ -767,7 +717,7 @@ def metric_influences(
 def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
-    """Return the figures of every scorer with the influence of each unit, and the masses of every scorer."""
+    """Return the metrics of every scorer with the influence of each unit, and the masses of every scorer."""
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

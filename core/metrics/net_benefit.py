@@ -49,7 +49,7 @@ from core.metrics.groups import (
     FloatArray,
     check_probabilities,
     check_rows,
-    effective_rows,
+    effective_number,
 )
 from core.metrics.window import check_level, check_rate
 
@@ -175,7 +175,7 @@ class _Cells(NamedTuple):
         order = np.sort(thresholds)
         above = np.searchsorted(order, rows.scores[0], side="right")  # thresholds at or below
         place = np.searchsorted(order, thresholds, side="left")
-        most = effective_rows(weight, weight**2)
+        most = effective_number(weight)
         if rows.unit is None:
             effective, shown = most, level
             sums = [
@@ -185,7 +185,7 @@ class _Cells(NamedTuple):
             covariance = _covariance_of_rows(shares, squares)
         else:
             of_unit = np.bincount(rows.unit, weight)
-            effective = effective_rows(of_unit, of_unit**2)
+            effective = effective_number(of_unit)
             t = quantile(level, max(effective - 1.0, MIN_DEGREES))
             shown = min(1.0 - two_sided(t), 1.0 - EPSILON)
             every = [

@@ -31,9 +31,9 @@ from core.base.target import MAX_WEIGHT, MIN_WEIGHT
 from core.errors import InvalidParameter
 from core.metrics.bands import fpr_at_tpr_interval, rate_half_width, tpr_at_fpr_interval
 from core.metrics.curve import ClassTotals, RocCurve, curve_of, totals_of
-from core.metrics.estimates import Interval, normal_quantile, wilson_interval
+from core.metrics.estimates import Interval, combine, normal_quantile, wilson_interval
 from core.metrics.groups import FloatArray, check_rows, tie_groups
-from core.metrics.window import check_level, check_rate
+from core.metrics.window import check_level, check_prevalence, check_rate
 
 # Rounding error of a rate, a sum of weights: .1 + .2 of 1 counts as .3. Far below the step 1/n of any real curve.
 RATE_TOLERANCE = 1e-12
@@ -496,10 +496,7 @@ def _point_at(
 
 def _flagged(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
     """Return the fraction of all rows that are flagged, given those of the two classes."""
-    of_negatives, of_positives = 1.0 - prevalence, prevalence
-    value = of_negatives * fpr.value + of_positives * tpr.value
-    below = math.hypot(of_negatives * (fpr.value - fpr.low), of_positives * (tpr.value - tpr.low))
-    above = math.hypot(of_negatives * (fpr.high - fpr.value), of_positives * (tpr.high - tpr.value))
+    value, below, above = combine(fpr, tpr, 1.0 - prevalence, prevalence)
     return Interval(value, max(0.0, value - below), min(1.0, value + above))
 
 
@@ -545,13 +542,6 @@ def check_threshold(threshold: float) -> float:
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
         raise InvalidParameter(f"threshold must be a number, got {threshold!r}")
     return float(threshold)
-
-
-def check_prevalence(prevalence: float) -> float:
-    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
-    if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
-        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
-    return float(prevalence)
 
 
 def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Interval:

@@ -119,78 +119,6 @@ def pair_order(scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | Non
     return _fraction(listed, right + 0.5 * tied)
 
 
-def pair_misrank_fraction(
-    scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None = None
-) -> float:
-    """Compute the weighted fraction of discordant pairs, ties included.
-
-    Parameters
-    ----------
-    scores, pairs, pair_weight
-        As for `pair_order`.
-
-    Returns
-    -------
-    float in [0, 1]
-        The fraction. O(n_pairs).
-
-    Raises
-    ------
-    InvalidData
-        As for `pair_order`.
-
-    Examples
-    --------
-    >>> from core.metrics import pair_misrank_fraction
-    >>> pair_misrank_fraction([3.0, 1.0, 1.0], [[0, 1], [1, 2]])
-    0.5
-    """
-    listed, right, _ = _outcomes(scores, pairs, pair_weight)
-    return _fraction(listed, ~right)
-
-
-def pair_order_interval(
-    scores: ArrayLike,
-    pairs: ArrayLike,
-    pair_weight: ArrayLike | None = None,
-    level: float = 0.95,
-) -> Interval:
-    """Compute `pair_order` with a confidence interval (dyadic cluster-robust, on the logit scale).
-
-    Parameters
-    ----------
-    scores, pairs, pair_weight
-        As for `pair_order`. For the interval only the ratios of weights matter.
-    level : float in (0, 1)
-        Probability that the interval covers the fraction in the population that the items were drawn from.
-
-    Returns
-    -------
-    Interval
-        0 ≤ low ≤ value ≤ high ≤ 1. O(n_pairs log n_pairs).
-
-    Raises
-    ------
-    InvalidData
-        As for `pair_order`.
-    InvalidParameter
-        `level` is not strictly between 0 and 1.
-
-    Notes
-    -----
-    At level 0.95 it covered the true value in 93 to 99 % of simulated samples of 40 and 200 items: pairs without common
-    items, five pairs per item, all pairs of an order, and all pairs of two classes, also with few positives.
-
-    Examples
-    --------
-    >>> from core.metrics import pair_order_interval
-    >>> interval = pair_order_interval([3.0, 1.0, 2.0], [[0, 1], [1, 2]])
-    >>> print("{:.3f}, from {:.3f} to {:.3f}".format(*interval))
-    0.500, from 0.095 to 0.905
-    """
-    return summarise_pairs(scores, pairs, pair_weight, level).order
-
-
 def summarise_pairs(
     scores: ArrayLike,
     pairs: ArrayLike,
@@ -201,18 +129,28 @@ def summarise_pairs(
 
     Parameters
     ----------
-    scores, pairs, pair_weight, level
-        As for `pair_order_interval`.
+    scores, pairs, pair_weight
+        As for `pair_order`. For the interval only the ratios of weights matter.
+    level : float in (0, 1)
+        Probability that the interval covers the fraction in the population that the items were drawn from.
 
     Returns
     -------
     PairSummary
-        The results.
+        The results. O(n_pairs log n_pairs).
 
     Raises
     ------
-    InvalidData, InvalidParameter
-        As for `pair_order_interval`.
+    InvalidData
+        As for `pair_order`.
+    InvalidParameter
+        `level` is not strictly between 0 and 1.
+
+    Notes
+    -----
+    At level 0.95 the interval (dyadic cluster-robust, on the logit scale) covered the true value in 93 to 99 % of
+    simulated samples of 40 and 200 items: pairs without common items, five pairs per item, all pairs of an order, and
+    all pairs of two classes, also with few positives.
 
     Examples
     --------

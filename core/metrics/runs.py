@@ -1,4 +1,4 @@
-"""Exact figures of more rows than memory holds: sorted runs of scores, merged in a stream.
+"""Exact metrics of more rows than memory holds: sorted runs of scores, merged in a stream.
 
 A **run** is a chunk of rows by score: its distinct scores from the highest down, and the weight of each class at each
 of them. Runs are made chunk by chunk, here or in other processes (`sorted_run`), and put into files without names.
@@ -6,9 +6,9 @@ of them. Runs are made chunk by chunk, here or in other processes (`sorted_run`)
 block by block (`summarise_groups`, `margins.margin_distribution_of`, `compare_stored`), so memory does not grow with
 the rows: what is large is in pages of files, which the system takes back when it needs them.
 
-Without weights the figures are those of `summarise` and `compare`, bit for bit, whatever the chunks: counts are exact
+Without weights the metrics are those of `summarise` and `compare`, bit for bit, whatever the chunks: counts are exact
 in any order, and both take their sums over the same blocks. Weights of equal scores are added up chunk by chunk, so of
-weighted figures the last bits may differ.
+weighted metrics the last bits may differ.
 
 Disk: 24 bytes for each distinct score of each chunk, 40 with weights; and from the merge on another 24 for each
 distinct score, 56 with weights. The runs go when they are merged.

@@ -52,6 +52,13 @@ def check_rate(name: str, value: float) -> float:
     return rate
 
 
+def check_prevalence(prevalence: float) -> float:
+    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
+    if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
+        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
+    return float(prevalence)
+
+
 def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
     """Return the window as floats, 0 ≤ fpr_min < fpr_max ≤ 1.
 

@@ -13,14 +13,14 @@ All slopes are at least 0: a calibration that would turn the order round is cons
 probability may be equal, never in another order.
 
 The method is the one with the least log loss on held-out folds: the rows are divided into five parts, stratified by
-class, units undivided, and each part is judged by the fit on the others. Rows of a unit count as fewer rows as far as
-their residuals are alike. Log loss is a proper score: no method gains by
-probabilities that it does not believe. Isotonic regression takes part from 100 effective rows of the rarer class, beta
-from 30; below 10 it is Platt's without a choice.
+class, units undivided, and each part is evaluated by the fit on the others. Rows of a unit count as fewer rows as far
+as their residuals are alike. Log loss is a proper score: no method gains by probabilities that it does not believe.
+Isotonic regression takes part from 100 effective rows of the rarer class, beta from 30; below 10 it is Platt's without
+a choice.
 
 Where rows come in **periods**, their level may move. Then the rows of all periods give the shape, and the level is that
 expected next, an average in which recent periods count more if the levels differ (see `periods`). The calibration is
-judged by the rows of the last period, with the calibration that is fitted on those before it.
+evaluated on the rows of the last period, with the calibration that is fitted on those before it.
 
 Another **prevalence** π' multiplies the odds by (π' / (1 − π')) · ((1 − π) / π): the densities of the score within each
 class are the same, as long as only the share of the classes changes (Saerens, Latinne & Decaestecker).
@@ -43,7 +43,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Literal, NamedTuple
 
 import numba
@@ -55,6 +54,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.estimates import Interval
 from core.metrics.groups import EvaluatedRows, FloatArray, check_rows, effective_units
+from core.metrics.window import check_prevalence
 from core.probability.isotonic import ScoreMasses, masses_of, smoothed_isotonic
 from core.probability.periods import Periods, at_forecast, levels_of, number_periods
 from core.probability.score_test import log_odds
@@ -251,14 +251,6 @@ def _sigmoid(log_odds: FloatArray) -> FloatArray:
     return np.where(log_odds >= 0.0, 1.0, part) / (1.0 + part)
 
 
-def check_prevalence(prevalence: float) -> float:
-    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
-    number = isinstance(prevalence, Real) and not isinstance(prevalence, bool)
-    if not number or not 0.0 < prevalence < 1.0:
-        raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
-    return float(prevalence)
-
-
 def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> FloatArray:
     """Convert probabilities to another prevalence by Bayes' rule; 0 and 1 do not change.
 
@@ -453,7 +445,7 @@ def choose_calibration(
     levelled, periods = _at_next_level(rows, number)
     chosen = _choose(levelled, seed, None)._replace(periods=periods)
     if periods is not None and chosen.held_out is not None:
-        latest = _judge_latest(rows, number, chosen.calibration.method)
+        latest = _evaluate_on_latest(rows, number, chosen.calibration.method)
         chosen = chosen._replace(held_out=latest or chosen.held_out)
     return chosen
 
@@ -500,14 +492,14 @@ def _at_next_level(
     return at_forecast(rows, period, np.array([level.value for level in levels])), relative
 
 
-def _judge_latest(
+def _evaluate_on_latest(
     rows: EvaluatedRows, period: NDArray[np.intp], method: Method
 ) -> HeldOutProbabilities | None:
     """Return the rows of the last period with their probabilities by a calibration of the periods before; None if
     either are too few.
     """
     last = period == period.max()
-    earlier, latest = _taken(rows, ~last), _taken(rows, last)
+    earlier, latest = rows.take(~last), rows.take(last)
     for part in (earlier, latest):
         if min(effective_units(part)) < MIN_ROWS_OF_CHOICE:
             return None
@@ -529,7 +521,7 @@ def _out_of_fold(
     found = {method: np.empty(scores.size) for method in methods}
     for number in range(N_FOLDS):
         out = fold == number
-        learning = _taken(rows, ~out)
+        learning = rows.take(~out)
         n_learning = np.count_nonzero(learning.positive)
         if n_learning in (0, learning.positive.size):
             return None
@@ -543,16 +535,6 @@ def _out_of_fold(
     return found
 
 
-def _taken(rows: EvaluatedRows, which: NDArray[np.bool_] | NDArray[np.intp]) -> EvaluatedRows:
-    unit = None if rows.unit is None else np.unique(rows.unit[which], return_inverse=True)[1]
-    return EvaluatedRows(
-        rows.positive[which],
-        tuple(vector[which] for vector in rows.scores),
-        None if rows.weight is None else rows.weight[which],
-        unit,
-    )
-
-
 def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRows:
     """Return at most `MAX_ROWS_OF_CHOICE` rows: of each class the same share, but all of a class with few."""
     n = rows.positive.size
@@ -562,7 +544,7 @@ def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRow
     for of_class in (np.flatnonzero(rows.positive), np.flatnonzero(~rows.positive)):
         size = round(MAX_ROWS_OF_CHOICE * of_class.size / n)
         drawn.append(np.sort(generator.permutation(of_class)[: max(size, 1)]))
-    return _taken(rows, np.sort(np.concatenate(drawn)))
+    return rows.take(np.sort(np.concatenate(drawn)))
 
 
 def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.intp]:

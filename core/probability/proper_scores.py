@@ -66,7 +66,7 @@ from core.metrics.estimates import (
     effective_trials,
     hidden_share,
     normal_quantile,
-    quantile,
+    student_shrinkage,
     wilson_interval,
 )
 from core.metrics.groups import (
@@ -74,6 +74,7 @@ from core.metrics.groups import (
     FloatArray,
     check_probabilities,
     check_rows,
+    effective_number,
     effective_rows,
     inner,
 )
@@ -441,8 +442,8 @@ def _interval_of(
         count /= _rows_per_unit(of_rows, of_units, variance / greatest**2, sample)
     behind = min(count, _effective_squares(of_units**2, of_units**4))
     trials = effective_trials(share, error**2, n, rows=behind)
-    of_student = (normal_quantile(level) / quantile(level, n - 1.0)) ** 2
-    _, low, high = wilson_interval(min(1.0, share), trials * of_student, level)
+    shrunk = trials * student_shrinkage(level, n - 1.0)
+    _, low, high = wilson_interval(min(1.0, share), shrunk, level)
     if trials * share <= ONE_ROW:
         low = 0.0
     hidden = hidden_share(behind)
@@ -482,7 +483,7 @@ def _rows_per_unit(
     It is that of the sample as far as its rows vary as much as is expected. Where they vary less, few or none of them
     are wrong, so that it is unknown whether they are wrong together, and they are taken to be.
     """
-    most = max(1.0, effective_rows(sample.weight, sample.weight**2) / sample.effective)
+    most = max(1.0, effective_number(sample.weight) / sample.effective)
     found = inner(of_rows, of_rows)
     if found == 0.0:
         return most

@@ -21,7 +21,6 @@ GROUPS = {
         "comparison",
         "estimates",
         "ks",
-        "bootstrap",
         "equivalence",
     ),
     "Top of the list": ("measuring", "gains", "margins", "top"),

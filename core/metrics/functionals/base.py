@@ -101,7 +101,7 @@ def _mass(rates: FloatArray, total: float) -> FloatArray:
 
 
 class Derivatives(NamedTuple):
-    """A figure, and its derivatives in the direction of a row of each class at each score."""
+    """A metric, and its derivatives in the direction of a row of each class at each score."""
 
     value: float
     positive: FloatArray
@@ -236,7 +236,7 @@ class Metric(ABC):
         return 0.0
 
     shift = 0.0
-    """What is added to `unit` times `plain`. If it is not 0, this figure is measured as that, too."""
+    """What is added to `unit` times `plain`. If it is not 0, this metric is measured as that, too."""
 
     def plain(self) -> Metric:
         """Return the metric in [0, 1] by which scorers are compared.
@@ -282,7 +282,7 @@ class Metric(ABC):
 
 
 def null_variance(metric: Metric, masses: Masses) -> float:
-    """Return the first-order variance of a figure over samples of such sizes whose scores say nothing.
+    """Return the first-order variance of a metric over samples of such sizes whose scores say nothing.
 
     For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
     """
@@ -324,7 +324,7 @@ def shown_size(count: float | None, share: float | None) -> str:
 
 
 def check_scale_free(metric: Metric) -> None:
-    """Raise InvalidParameter for a figure of a number of rows, which means something else in each part of the rows."""
+    """Raise InvalidParameter for a metric of a number of rows, which means something else in each part of the rows."""
     if getattr(metric, "count", None) is not None:
         raise InvalidParameter(
             f"{metric.name} requires a share instead of a count, because parts have fewer rows than the "

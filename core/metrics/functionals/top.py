@@ -3,25 +3,25 @@
 With T and F the masses of the positives and the negatives at or above a score, p the mass of positives at it,
 
 * **average precision** is Σ (p / P) T / (T + F) over the distinct scores: a tie is one threshold, and nothing is
-  interpolated, since precision between two points of the curve does not lie on a line (Davis & Goadrich 2006).
-  U = T / (T + F) at the row's own score, plus Σ p F / (T + F)² over the scores up to it; D = −(N / P) Σ p T / (T + F)²;
-  S = −D̄;
-* **precision at k**: let η be the fraction of positives near the cut. A row above it pushes η positives out, so
-  U = (P / k) (1 − η) and D = −(N / k) η above the cut, and 0 below. η is taken from the rows among which the cut lies
+  interpolated, since precision between two points of the curve does not lie on a line (Davis & Goadrich 2006). U = T /
+  (T + F) at the row's own score, plus Σ p F / (T + F)² over the scores up to it; D = −(N / P) Σ p T / (T + F)²; S =
+  −D̄;
+* **precision at k**: let η be the fraction of positives near the cutoff. A row above it pushes η positives out, so U =
+  (P / k) (1 − η) and D = −(N / k) η above the cutoff, and 0 below. η is taken from the rows among which the cutoff lies
   with high probability. Of a share of the list, S = θ (1 − η) − π (θ − η);
 * **lift at k**: precision at k, divided by the prevalence: S = (S' − θ' (1 − π)) / π with θ' and S' of the precision;
 * **precision at a recall** r: let u be the FPR at which the curve passes TPR = r; then θ = P r / (P r + N u), whose
-  derivative by u is c = −θ² N / (P r). A negative above the cut raises u: D = c above the cut, and 0 below. A positive
-  above it moves the cut, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cut, and 0 below. With η near
-  the cut, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1 − η) / (N η).
-  S = θ (1 − θ). Its interval is another one, since few positives decide where the cut is, and the curve need not be
-  straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see `bands`) and of
-  log (P / N) are combined by MOVER;
+  derivative by u is c = −θ² N / (P r). A negative above the cutoff raises u: D = c above the cutoff, and 0 below. A
+  positive above it moves the cutoff, past f₀ / f₁ negatives in proportion: U = −c f₀ / f₁ above the cutoff, and 0
+  below. With η near the cutoff, among rows that reach as far as the number of positives above it varies, f₀ / f₁ = P (1
+  − η) / (N η). S = θ (1 − θ). Its interval is another one, since few positives decide where the cutoff is, and the
+  curve need not be straight there: the log odds of θ are log (r P / N) − log u, and the limits of u at TPR = r (see
+  `bands`) and of log (P / N) are combined by MOVER;
 * **NDCG at k**: as precision at k, each rank r counted 1 / log₂(r + 1). A row also moves those below it one rank down.
   S = (1 − π) (Ū − P B' θ / B) − π D̄, where B is the gain of the best order and B' what one more positive adds to it.
 
 Where equal scores leave the order open, precision at k and NDCG are the mean over all orders of the ties (precision at
-a cut through a tie is the mean of a hypergeometric distribution).
+a cutoff within a tie is the mean of a hypergeometric distribution).
 
 References
 ----------
@@ -75,7 +75,7 @@ from core.metrics.window import (
 _MAX_SUMMED = 1_000_000
 """Ranks whose discounts are summed one by one; weights make more ranks than a list has rows."""
 
-# Standard errors of the number of rows above a cut within which its local fraction of positives is taken.
+# Standard errors of the number of rows above a cutoff within which its local fraction of positives is taken.
 NEAR_THE_CUTOFF = 2.0
 
 
@@ -320,12 +320,12 @@ class _RecallAt(Lift):
 
 
 def precision_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return S of the precision of a share of the list, given the fraction of positives near the cut."""
+    """Return S of the precision of a share of the list, given the fraction of positives near the cutoff."""
     return precision * (1.0 - near) - prevalence * (precision - near)
 
 
 def lift_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return S of the lift, as `precision_slope`; 0 where all rows above the cut and near it are positive.
+    """Return S of the lift, as `precision_slope`; 0 where all rows above the cutoff and near it are positive.
 
     There the rows show no variance of the precision, and a variance of the prevalence alone would be too small.
     """
@@ -405,9 +405,9 @@ class PrecisionAtRecall(Metric):
         return min(float(self.recall) * total, total)
 
     def _positives_near(self, masses: Masses, caught: float) -> float:
-        """Return the fraction of positives among the rows near the cut, η of the module.
+        """Return the fraction of positives among the rows near the cutoff, η of the module.
 
-        The rows reach as many positives up and down as the number above a cut varies by.
+        The rows reach as many positives up and down as the number above a cutoff varies by.
         """
         total, effective = masses.totals[0], masses.effective[0]
         spread = total * math.sqrt(self.recall * (1.0 - self.recall) / effective)
@@ -636,7 +636,7 @@ def positives_above(masses: Masses, size: float) -> float:
 
 
 def positives_near(masses: Masses, size: float) -> float:
-    """Return the fraction of positives among the rows near a cut, η of the module. O(log n_scores)."""
+    """Return the fraction of positives among the rows near a cutoff, η of the module. O(log n_scores)."""
     total = float(masses.above[-1])
     at_cutoff = positives_above(masses, size)
     positive, negative = masses.totals

@@ -13,7 +13,7 @@ from app.models import metrics as model_metrics
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import JobState, ModelCurve, ModelMetrics, ModelPairMetrics
 from app.training.preferences import PreferenceSplitData
-from core.metrics import pair_order, pair_order_interval
+from core.metrics import pair_order, summarise_pairs
 from tests.app.preference_data import (
     draw_pairs,
     items_csv,
@@ -59,7 +59,7 @@ def test_model_metrics_agree_with_the_artifact_on_items_that_were_not_fitted(
         assert rows.weight is not None
         assert part.pairs == len(rows.rows)
         assert part.value == pytest.approx(pair_order(scores, rows.rows, rows.weight))
-        interval = pair_order_interval(scores, rows.rows, rows.weight)
+        interval = summarise_pairs(scores, rows.rows, rows.weight).order
         assert (part.low, part.high) == pytest.approx(interval[1:])
         assert part.weight == pytest.approx(rows.weight.sum())
     assert validation.value > 0.8

@@ -15,16 +15,18 @@ from core.bounds import (
     bound_held_out,
     bound_misranking,
     column_rankers,
+    stump_rankers,
+    two_classes,
+)
+from core.bounds.generalisation import (
+    Sample,
     corollary_4_epsilon,
     corollary_5_epsilon,
     equation_2_epsilon,
     equation_2_least_rows,
     log_sloppy_cover,
     log_uniform_cover,
-    stump_rankers,
-    two_classes,
 )
-from core.bounds.generalisation import Sample
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from core.metrics.margins import margin_distribution
@@ -59,12 +61,6 @@ def test_the_covers_by_hand() -> None:
     assert log_uniform_cover(1, 0.1) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_corollary_4_by_hand() -> None:
-    # 8 ln 2 ln(16/.8)/1² = 5.545177 · 2.995732 = 16.61186; 10,000 (.8 · .25)²/8 = 50
-    failure = corollary_4_failure(2, 1.0, 0.8, 10_000, 0.25)
-    assert failure == pytest.approx(2 * math.exp(16.61186 - 50), rel=1e-5)
-
-
 def test_equation_2_by_hand() -> None:
     # mE² = 62,500 · .0625 = 3906.25; 8 ln 2/.25 = 22.18071; ln(4 · 3906.25 · .25/ln 2) = 8.636847
     # 4/3906.25 · (22.18071 · 8.636847 + 2 ln 40) = .001024 · 198.9492 = .2037239
@@ -85,8 +81,13 @@ def test_epsilon_of_corollary_4_is_the_least_that_holds(
     epsilon = corollary_4_epsilon(size, theta, delta, m, E)
     if math.isinf(epsilon):
         return
-    assert corollary_4_failure(size, theta, epsilon, m, E) <= delta * (1 + 1e-6)
-    assert corollary_4_failure(size, theta, epsilon * (1 - 1e-6), m, E) > delta * (1 - 1e-5)
+
+    def log_failure(epsilon: float) -> float:
+        cover = log_sloppy_cover(size, theta / 4, epsilon / 8)
+        return math.log(2) + cover - m * (epsilon * E) ** 2 / 8
+
+    assert log_failure(epsilon) <= math.log(delta) + 1e-6
+    assert log_failure(epsilon * (1 - 1e-6)) > math.log(delta) - 1e-5
 
 
 @given(sizes, thetas, deltas, shares, st.floats(1, 1e4))
@@ -97,12 +98,6 @@ def test_equation_2_lies_above_corollary_4_where_its_condition_holds(
     m = max(10, math.ceil(least * times))
     closed = equation_2_epsilon(size, theta, delta, m, E)
     assert closed >= corollary_4_epsilon(size, theta, delta, m, E) * (1 - 1e-6)
-
-
-@given(st.integers(0, 10**4), deltas, rows, shares)
-def test_corollary_5_inverts(log_cover: int, delta: float, m: int, E: float) -> None:
-    epsilon = corollary_5_epsilon(log_cover, delta, m, E)
-    assert corollary_5_failure(log_cover, epsilon, m, E) == pytest.approx(delta, rel=1e-6)
 
 
 @given(sizes, thetas, deltas, rows, shares)

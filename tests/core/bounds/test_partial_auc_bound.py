@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.bounds import bound_partial_auc, dkw_deviation, step_risk, vc_deviation
+from core.bounds import bound_partial_auc, step_risk
+from core.bounds.partial_auc import dkw_deviation, vc_deviation
 from core.errors import InvalidParameter
 from core.metrics import roc_curve
 from tests.long_form import LONG_FORM

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from core.metrics.bootstrap import philox
+from core.metrics import ClassTotals, RocCurve, summarise
 
 
 @st.composite
@@ -154,23 +154,12 @@ def pair_margins(
     return margins, np.array([weights[i] * weights[k] for i, k in pairs])
 
 
-def bootstrap_draws(seed: int, replicate: int, sizes: list[int]) -> list[list[int]]:
-    """The indices drawn in each stratum, from the generator's words one by one."""
-    key = np.random.SeedSequence(seed).generate_state(2, np.uint32).astype(np.uint64)
-    words: list[Any] = []
-    block, drawn = 0, []
-    for size in sizes:
-        indices: list[int] = []
-        while len(indices) < size:
-            if not words:
-                four = np.empty(4, dtype=np.uint64)
-                philox(key, np.uint64(replicate), np.uint64(block), four)
-                words, block = four.tolist(), block + 1
-            product = words.pop(0) * size
-            if product % 2**32 >= 2**32 % size:
-                indices.append(product >> 32)
-        drawn.append(indices)
-    return drawn
+def curve_and_totals(
+    y: Any, scores: Any, sample_weight: Any = None
+) -> tuple[RocCurve, ClassTotals]:
+    """Return what functions need that start from a stored curve."""
+    found = summarise(y, scores, sample_weight)
+    return found.curve, found.totals
 
 
 def binormal_area(shift: float, window: tuple[float, float], digits: int | None = None) -> float:

@@ -31,13 +31,13 @@ from core.metrics.amounts import (
     OVERS,
     Over,
     WeightedRows,
-    choose,
-    deal,
+    choose_threshold,
     losses_of,
+    random_parts,
     rows_with,
     unskewed,
 )
-from tests.core.metrics.naive import rankings
+from tests.core.metrics.naive import curve_and_totals, rankings
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
@@ -110,7 +110,7 @@ def test_equal_amounts_are_the_ordinary_curves() -> None:
     assert found.area.value == pytest.approx(auc(y, scores))
     assert found.recalls[0].recall.value == pytest.approx(float(np.interp(0.2, *curve_axes(curve))))
     by_rows = value_caught(y, scores, np.full(300, 7.0), at=[0.1])
-    (gain,) = gains_table(y, scores, shares=[0.1])
+    (gain,) = gains_table(*curve_and_totals(y, scores), shares=[0.1])
     assert by_rows.recalls[0].recall.value == pytest.approx(gain.recall.value)
     assert by_rows.recalls[0].threshold == gain.threshold
     weighted = value_curve(y, scores, 1.0 + np.abs(scores), over="amount_of_negatives")
@@ -265,7 +265,7 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
     unit = np.arange(len(y)) // 2 if units else None
     found = cost_report(y, scores, COSTS, amounts, sample_weight=weights, group=unit)
     rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, weights, unit)
-    parts = deal(rows, 0)
+    parts = random_parts(rows, 0)
     if parts is None:
         assert found.least.held_out is None
         assert found.least.parts == 1
@@ -298,13 +298,13 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
 def test_parts_hold_both_classes_by_turns() -> None:
     y = np.repeat([1, 0], [25, 975])
     rows, _ = rows_with(y, {"scores": np.zeros(1000)}, {}, None, None)
-    parts = deal(rows, 0)
+    parts = random_parts(rows, 0)
     assert parts is not None
     assert set(np.bincount(parts[:25], minlength=10)) == {2, 3}
     assert set(np.bincount(parts)) == {100}
     units, names = np.arange(1000) // 4, np.random.default_rng(0).permutation(250)
     dealt = [
-        deal(rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
+        random_parts(rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
         for each in (units, names[units])
     ]
     np.testing.assert_array_equal(*dealt)
@@ -399,7 +399,7 @@ def test_a_difference_has_the_corrected_variance() -> None:
     found = cost_report(y, scores, COSTS, amounts, probability=p)
     rows, _ = rows_with(y, {"scores": scores}, {}, None, None)
     losses, sample = losses_of(rows.positive, COSTS, amounts), WeightedRows.of(rows)
-    choice = choose(scores, losses, sample, deal(rows, 0))
+    choice = choose_threshold(scores, losses, sample, random_parts(rows, 0))
     by_row = p * (amounts + 0.5) > (1 - p) * (0.25 + 0.125 * amounts) + 0.25
     assert choice.held_out is not None
     values = losses.of(choice.held_out) - losses.of(by_row)
@@ -612,7 +612,7 @@ def test_a_cut_through_a_tie_never_costs_less() -> None:
     )
     rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
     losses, sample = losses_of(rows.positive, COSTS, kept), WeightedRows.of(rows)
-    best = sample.mean(losses.of(choose(scores, losses, sample, None).decided))
+    best = sample.mean(losses.of(choose_threshold(scores, losses, sample, None).decided))
     for cutoff in range(6):
         for part in np.linspace(0, 1, 11):
             mixed = np.where(scores > cutoff, 1.0, np.where(scores == cutoff, part, 0.0))

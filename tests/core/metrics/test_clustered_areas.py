@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from core.metrics import auc_interval, compare, compare_auc, partial_auc_interval
+from core.metrics import auc_interval, compare, partial_auc_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
 from tests.core.metrics.naive import structural_components
@@ -98,7 +98,7 @@ def test_the_names_of_units_and_the_order_of_rows_do_not_matter() -> None:
 
 def test_one_unit_of_a_class_shows_no_variance() -> None:
     y, scores, _ = clustered(np.random.default_rng(6), 10, 4, n_scorers=2)
-    found = compare_auc(y, scores, group=np.where(y == 1, 0, np.arange(y.size)))
+    found = compare(y, scores, group=np.where(y == 1, 0, np.arange(y.size)))
     assert found.windows[0].values[0][2] - found.windows[0].values[0][1] > 0.5
     assert found.windows[0].differences[0].p_value is None
 

@@ -15,9 +15,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     auc_interval,
     compare,
-    compare_auc,
     compare_metrics,
-    compare_partial_auc,
     metric_named,
     partial_auc,
     partial_auc_interval,
@@ -44,7 +42,7 @@ def make_rows(
 def test_differences_of_aucs_are_delongs() -> None:
     y, scores, _ = make_rows()
     areas, covariance = delong_covariance(y, scores)
-    found = compare_auc(y, scores, level=0.9).windows[0]
+    found = compare(y, scores, level=0.9).windows[0]
     for difference, (a, b) in zip(found.differences, combinations(range(3), 2), strict=True):
         error = math.sqrt(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
         d = areas[a] - areas[b]
@@ -66,7 +64,7 @@ def test_any_pair_is_delongs_or_differs_less_surely(
 ) -> None:
     y, one, _ = ranking
     other = np.array(random.sample(one.tolist(), len(one)))
-    found = compare_auc(y, [one, other]).windows[0]
+    found = compare(y, [one, other]).windows[0]
     difference = found.differences[0]
     assert -1.0 <= difference.low <= difference.value <= difference.high <= 1.0
     assert difference.high - difference.low > 1e-6
@@ -91,7 +89,7 @@ def test_values_are_the_intervals_of_each_alone(
     ranking: tuple[np.ndarray, np.ndarray, np.ndarray], window: tuple[float, float]
 ) -> None:
     y, scores, weights = ranking
-    found = compare_partial_auc(y, [scores, scores[::-1]], *window, sample_weight=weights)
+    found = compare(y, [scores, scores[::-1]], [window], sample_weight=weights)
     for interval, column in zip(found.windows[0].values, (scores, scores[::-1]), strict=True):
         alone = partial_auc_interval(y, column, *window, sample_weight=weights)
         np.testing.assert_allclose(interval, alone, atol=1e-7)
@@ -103,8 +101,8 @@ def test_several_windows_are_each_window_by_itself_and_adjusted_together() -> No
     all_at_once = compare(y, scores, WINDOWS, sample_weight=weight, names=["a", "b", "c"])
     p_values: list[float] = []
     for window, found in zip(WINDOWS, all_at_once.windows, strict=True):
-        alone = compare_partial_auc(
-            y, scores, *window, sample_weight=weight, names=["a", "b", "c"], adjust="none"
+        alone = compare(
+            y, scores, [window], sample_weight=weight, names=["a", "b", "c"], adjust="none"
         ).windows[0]
         assert (found.fpr_min, found.fpr_max) == window
         assert found.values == alone.values
@@ -131,8 +129,8 @@ def test_holm_is_rs() -> None:
 
 def test_an_equal_scorer_takes_nothing_from_the_joint_test() -> None:
     y, scores, _ = make_rows()
-    two = compare_auc(y, scores[:2])
-    three = compare_auc(y, [scores[0], scores[1], 3.0 * scores[1] + 1.0])
+    two = compare(y, scores[:2])
+    three = compare(y, [scores[0], scores[1], 3.0 * scores[1] + 1.0])
     assert three.joint_p_value == pytest.approx(two.joint_p_value)
     assert three.windows[0].differences[2].p_value == 1.0
 
@@ -149,7 +147,7 @@ def test_a_window_made_up_of_others_takes_nothing_from_the_joint_test() -> None:
 
 def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_proves() -> None:
     y, scores, _ = make_rows()
-    found = compare_auc(y, [scores[0], scores[0]])
+    found = compare(y, [scores[0], scores[0]])
     difference = found.windows[0].differences[0]
     z, n = norm.ppf(0.975), y.sum()
     assert (difference.value, difference.p_value, difference.adjusted_p_value) == (0.0, 1.0, 1.0)
@@ -160,7 +158,7 @@ def test_equal_scorers_differ_by_nothing_and_the_interval_says_how_little_that_p
 
 def test_two_perfect_rankings_are_not_told_apart() -> None:
     y = np.repeat([1, 0], [50, 90])
-    found = compare_auc(y, [y + 0.0, y + 0.1 * np.arange(140)[::-1] / 140])
+    found = compare(y, [y + 0.0, y + 0.1 * np.arange(140)[::-1] / 140])
     difference = found.windows[0].differences[0]
     assert (difference.value, difference.p_value, found.joint_p_value) == (0.0, 1.0, 1.0)
     assert difference.high == pytest.approx(1.0 - auc_interval(y, y + 0.0).low)
@@ -168,7 +166,7 @@ def test_two_perfect_rankings_are_not_told_apart() -> None:
 
 def test_perfect_against_constant_and_reversed() -> None:
     y = np.repeat([1, 0], [20, 30])
-    found = compare_auc(y, [y + 0.0, 0.0 * y, -1.0 * y], adjust="none")
+    found = compare(y, [y + 0.0, 0.0 * y, -1.0 * y], adjust="none")
     first, whole, last = found.windows[0].differences
     assert (first.value, whole.value, last.value) == (0.5, 1.0, 0.5)
     # McNemar's test and Tango's interval: 20 pairs, of which 10 (or all) favour the first.
@@ -251,12 +249,9 @@ def test_unequal_weights_need_more_negatives_in_the_window(tmp_path: Path) -> No
         y = np.repeat([1, 0], [200, n_negatives])
         scores = [rng.normal(size=y.size) + y for _ in range(2)]
         weight = np.where(np.arange(y.size) % 4 == 0, heavy, 1.0)
-        window, bootstrap = [(0.0, 0.05)], {"n_bootstrap": 50, "random_state": 0}
+        window = [(0.0, 0.05)]
         found = [
             compare(y, scores, window, sample_weight=weight).windows[0].differences,
-            compare(y, scores, window, sample_weight=weight, method="bootstrap", **bootstrap)
-            .windows[0]
-            .differences,
             compare_stored(y == 1, scores, window, folder=tmp_path, sample_weight=weight)
             .windows[0]
             .differences,
@@ -306,16 +301,15 @@ def test_scorers_that_differ_in_one_row_of_many_are_alike() -> None:
     one = rng.normal(size=y.size) + y
     other = one.copy()
     other[3] += 0.5
-    difference = compare_auc(y, [one, other]).windows[0].differences[0]
+    difference = compare(y, [one, other]).windows[0].differences[0]
     assert difference.p_value is not None
     assert difference.p_value > 0.3
     assert difference.high - difference.low < 0.25
 
 
-@pytest.mark.parametrize("method", ["analytic", "bootstrap"])
-def test_many_negatives_leave_the_normal_distribution(method: Any) -> None:
+def test_many_negatives_leave_the_normal_distribution() -> None:
     y, scores, _ = make_rows(n=2_000)
-    found = compare(y, scores[:2], [(0.0, 0.2)], method=method, n_bootstrap=400)
+    found = compare(y, scores[:2], [(0.0, 0.2)])
     difference = found.windows[0].differences[0]
     error = (difference.high - difference.low) / 2.0 / norm.ppf(0.975)
     assert difference.p_value == pytest.approx(2 * norm.sf(abs(difference.value) / error))
@@ -329,7 +323,7 @@ def test_under_the_null_hypothesis_p_values_are_uniform(window: tuple[float, flo
     p_values, joint = [], []
     for seed in range(400 if LONG_FORM else 150):
         y, scores, _ = make_rows(n=200, seed=seed, gain=(1.0, 1.0, 1.0))
-        found = compare_partial_auc(y, scores, *window).windows[0]
+        found = compare(y, scores, [window]).windows[0]
         p_values.append(found.differences[0].p_value)
         joint.append(found.joint_p_value)
     for values in (p_values, joint):
@@ -365,7 +359,7 @@ def test_a_p_value_is_the_share_of_permutations_that_differ_as_much(
     shared = y + rng.normal(size=y.size)
     one = np.round(shared + rng.normal(size=y.size) + gain * y, 2)
     other = np.round(shared + rng.normal(size=y.size), 2)
-    found = compare_partial_auc(y, [one, other], *window).windows[0].differences[0]
+    found = compare(y, [one, other], [window]).windows[0].differences[0]
     null = permuted_differences(y, one, other, window, 600 if LONG_FORM else 300, rng)
     error = (found.high - found.low) / (2 * 1.959964)
     assert null.std() == pytest.approx(error, rel=0.15)

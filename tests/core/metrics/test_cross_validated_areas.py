@@ -11,9 +11,8 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     WindowArea,
     compare,
+    compare_metrics,
     cross_validated_areas,
-    cross_validated_compare,
-    cross_validated_compare_metrics,
     partial_auc,
     partial_auc_interval,
 )
@@ -48,7 +47,7 @@ def test_one_fold_is_the_interval_of_its_rows() -> None:
     for window, interval in zip(WINDOWS, found, strict=True):
         alone = partial_auc_interval(y, scores, *window, sample_weight=weight)
         np.testing.assert_allclose(interval, alone)
-    compared = cross_validated_compare(y, [scores, -scores], np.zeros(y.size), WINDOWS)
+    compared = compare(y, [scores, -scores], WINDOWS, fold=np.zeros(y.size))
     alone = compare(y, [scores, -scores], WINDOWS)
     assert compared.joint_p_value == pytest.approx(alone.joint_p_value)
 
@@ -161,7 +160,7 @@ def test_intervals_and_tests_hold_their_level_whatever_the_folds_scales(
         covered += found.low <= truth <= found.high
         pooled += partial_auc(y, scores, *window) < truth
         other = rng.normal(size=y.size) + 1.2 * y
-        compared = cross_validated_compare(y, [scores, other], fold, [window])
+        compared = compare(y, [scores, other], [window], fold=fold)
         different += compared.joint_p_value < 0.05
     allowed = 3 * math.sqrt(0.05 * 0.95 / n_trials) + 0.012
     assert covered / n_trials == pytest.approx(0.95, abs=allowed)
@@ -181,8 +180,8 @@ def test_small_tables_of_any_kind_get_an_answer_and_never_nan() -> None:
         options = {"sample_weight": None if rng.random() < 0.5 else weight}
         options["group"] = None if rng.random() < 0.5 else rng.integers(0, 4, n)
         try:
-            found = cross_validated_compare(
-                y, scores, fold, windows, repeat=repeat, row=np.arange(n), **options
+            found = compare(
+                y, scores, windows, fold=fold, repeat=repeat, row=np.arange(n), **options
             )
         except InvalidData:  # a class without weight, or no fold with both
             continue
@@ -203,10 +202,10 @@ def test_every_fold_needs_negatives_in_the_window() -> None:
     for n_negatives, tested in ((300, False), (400, True)):
         y = np.repeat([1, 0], [100, n_negatives])
         fold, scores = np.arange(y.size) % 5, [rng.normal(size=y.size) + y for _ in range(2)]
-        found = cross_validated_compare(y, scores, fold, [(0.0, 0.05)])
+        found = compare(y, scores, [(0.0, 0.05)], fold=fold)
         assert (found.joint_p_value is not None) is tested
         assert (found.warnings == ()) is tested
-        metrics = cross_validated_compare_metrics(y, scores, fold, [WindowArea(0.0, 0.05)])
+        metrics = compare_metrics(y, scores, [WindowArea(0.0, 0.05)], fold=fold)
         assert (metrics[0].joint_p_value is not None) is tested
 
 
@@ -233,11 +232,13 @@ def test_bad_input_is_refused_by_name(
     with pytest.raises(error, match=message):
         cross_validated_areas(Y, SCORES, fold, **options)
     with pytest.raises(error, match=message):
-        cross_validated_compare(Y, [SCORES, SCORES], fold, **options)
+        compare(Y, [SCORES, SCORES], fold=fold, **options)
 
 
 def test_comparing_needs_two_scorers(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
-        cross_validated_compare(Y, [SCORES], FOLD)
+        compare(Y, [SCORES], fold=FOLD)
     with sentences.raises(InvalidParameter):
-        cross_validated_compare(Y, [SCORES, SCORES], FOLD, adjust="fdr")
+        compare(Y, [SCORES, SCORES], fold=FOLD, adjust="fdr")
+    with sentences.raises(InvalidParameter):
+        compare(Y, [SCORES, SCORES], repeat=FOLD)

@@ -24,7 +24,7 @@ from core.metrics import (
     auc,
     auc_interval,
     c_index,
-    compare_auc,
+    compare,
     compare_graded,
     compare_lists,
     list_metric_named,
@@ -253,7 +253,7 @@ def test_of_two_grades_all_figures_are_the_auc() -> None:
         for interval in (ours.c_index, ours.mean_auc, ours.volume):
             np.testing.assert_allclose(interval, theirs, rtol=1e-12)
         differences = compare_graded(y, [scores, other], **options)
-        expected = compare_auc(y, [scores, other], **options).windows[0].differences[0]
+        expected = compare(y, [scores, other], **options).windows[0].differences[0]
         for found in differences:
             assert found.differences[0].value == pytest.approx(expected.value, rel=1e-12)
             assert found.differences[0].p_value == pytest.approx(expected.p_value, rel=1e-9)

@@ -14,9 +14,7 @@ from core.metrics import (
     auc,
     auc_interval,
     misrank_fraction,
-    pair_misrank_fraction,
     pair_order,
-    pair_order_interval,
     summarise_pairs,
     wilson_interval,
 )
@@ -48,7 +46,9 @@ def test_every_figure_is_what_its_definition_says(
     ties = sum(w for w, (i, k) in zip(weight, pairs, strict=True) if scores[i] == scores[k]) / total
     wrong = sum(w for w, s in zip(weight, outcome, strict=True) if s < 1) / total
     assert pair_order(scores, pairs, weight) == pytest.approx(value, abs=1e-12)
-    assert pair_misrank_fraction(scores, pairs, weight) == pytest.approx(wrong, abs=1e-12)
+    assert summarise_pairs(scores, pairs, weight).misrank_fraction == pytest.approx(
+        wrong, abs=1e-12
+    )
     found = summarise_pairs(scores, pairs, weight)
     assert found.order.value == pytest.approx(value, abs=1e-12)
     assert found.ties == pytest.approx(ties, abs=1e-12)
@@ -103,11 +103,11 @@ def test_over_all_pairs_of_two_classes_it_is_the_auc() -> None:
     pairs = pairs_of_classes(y)
     pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
     assert pair_order(scores, pairs, pair_weight) == pytest.approx(auc(y, scores, weight))
-    assert pair_misrank_fraction(scores, pairs, pair_weight) == pytest.approx(
+    assert summarise_pairs(scores, pairs, pair_weight).misrank_fraction == pytest.approx(
         misrank_fraction(y, scores, weight)
     )
     ours, delong = (
-        pair_order_interval(scores, pairs, pair_weight),
+        summarise_pairs(scores, pairs, pair_weight).order,
         auc_interval(y, scores, sample_weight=weight),
     )
     assert ours.low == pytest.approx(delong.low, abs=0.003)
@@ -117,7 +117,7 @@ def test_over_all_pairs_of_two_classes_it_is_the_auc() -> None:
 def test_pairs_that_share_nothing_are_worth_their_number() -> None:
     pairs = np.arange(40).reshape(20, 2)
     scores = np.tile([1.0, 0.0], 20)
-    assert pair_order_interval(scores, pairs) == wilson_interval(1.0, 20)
+    assert summarise_pairs(scores, pairs).order == wilson_interval(1.0, 20)
     scores[:10] = scores[:10][::-1]
     assert summarise_pairs(scores, pairs).effective_pairs == pytest.approx(20)
 
@@ -125,16 +125,16 @@ def test_pairs_that_share_nothing_are_worth_their_number() -> None:
 def test_pairs_that_all_share_an_item_are_worth_one() -> None:
     pairs = [(0, k) for k in range(1, 50)]
     scores = np.r_[0.0, np.repeat([1.0, -1.0], [10, 39])]
-    assert pair_order_interval(scores, pairs) == pytest.approx(wilson_interval(39 / 49, 1.0))
+    assert summarise_pairs(scores, pairs).order == pytest.approx(wilson_interval(39 / 49, 1.0))
 
 
 def test_weights_are_shares() -> None:
     rng = np.random.default_rng(1)
     scores, pairs = rng.normal(size=9), [(0, 1), (1, 2), (3, 4), (5, 6), (7, 8), (8, 0)]
     weight = np.arange(1.0, 7.0)
-    plain = pair_order_interval(scores, pairs, weight)
+    plain = summarise_pairs(scores, pairs, weight).order
     for factor in (1e-99, 1e99):
-        assert pair_order_interval(scores, pairs, factor * weight) == pytest.approx(plain)
+        assert summarise_pairs(scores, pairs, factor * weight).order == pytest.approx(plain)
 
 
 @pytest.mark.parametrize("design", ["sparse", "dense", "bipartite"])
@@ -165,7 +165,7 @@ def test_the_interval_covers(design: str) -> None:
             ends = ends[ends[:, 0] != ends[:, 1]]
             swap = worth[ends[:, 0]] < worth[ends[:, 1]]
             pairs = np.where(swap[:, None], ends[:, ::-1], ends)
-        low, high = pair_order_interval(score, pairs)[1:]
+        low, high = summarise_pairs(score, pairs).order[1:]
         covered += low <= truth <= high
     assert 0.91 <= covered / 400 <= 0.99
 
@@ -204,4 +204,4 @@ def test_bad_input_is_named() -> None:
         with pytest.raises(InvalidData, match=words):
             pair_order(bad, good)
     with pytest.raises(InvalidParameter, match="level"):
-        pair_order_interval(scores, good, level=1.0)
+        summarise_pairs(scores, good, level=1.0)

@@ -15,12 +15,11 @@ from core.metrics import (
     RocCurve,
     fpr_at_tpr_interval,
     roc_band,
-    roc_band_on_curve,
     roc_curve,
     tpr_at_fpr_interval,
     wilson_interval,
 )
-from tests.core.metrics.naive import rankings
+from tests.core.metrics.naive import curve_and_totals, rankings
 from tests.long_form import long_form
 
 RATES = np.array([0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0])
@@ -58,9 +57,9 @@ def test_both_bands_cover_what_they_say(n_positive: int, n_negative: int) -> Non
     for _ in range(400):
         y, scores = binormal(rng, n_positive, n_negative, separation, spread)
         curve, totals = roc_curve(y, scores), ClassTotals.of_counts(n_positive, n_negative)
-        band = roc_band_on_curve(curve, totals, grid)
+        band = roc_band(curve, totals, grid)
         covered += ((band.low <= truth) & (truth <= band.high))[asked]
-        band = roc_band_on_curve(curve, totals, grid, kind="simultaneous")
+        band = roc_band(curve, totals, grid, kind="simultaneous")
         whole += bool(np.all((band.low <= truth + 1e-12) & (truth <= band.high + 1e-12)))
         low, high = fpr_at_tpr_interval(curve, totals, 0.8)[1:]
         at_tpr += low <= wanted_fpr <= high
@@ -98,7 +97,7 @@ def test_by_hand() -> None:
     high = height + math.hypot(most - height, top - height)
     np.testing.assert_allclose(tpr_at_fpr_interval(curve, totals, rate), (0.5, low, high))
     d = math.sqrt(math.log(2 / (1 - math.sqrt(0.95))) / 200)
-    band = roc_band_on_curve(curve, totals, [rate], kind="simultaneous")
+    band = roc_band(curve, totals, [rate], kind="simultaneous")
     foot, top = np.interp([rate - d, rate + d], steps, np.sqrt(steps))
     np.testing.assert_allclose([band.low[0], band.high[0]], [foot - d, top + d])
     # The curve mirrored at the falling diagonal is its own with the classes exchanged.
@@ -113,16 +112,17 @@ def test_a_band_is_ordered_holds_the_curve_and_widens_with_the_level(
     ranking: tuple[np.ndarray, np.ndarray, np.ndarray], level: float
 ) -> None:
     y, scores, weights = ranking
-    heights = roc_curve(y, scores, weights).tpr_at(RATES)
+    curve, totals = curve_and_totals(y, scores, weights)
+    heights = curve.tpr_at(RATES)
     bands = {
-        kind: roc_band(y, scores, RATES, kind=kind, level=level, sample_weight=weights)
+        kind: roc_band(curve, totals, RATES, kind=kind, level=level)
         for kind in ("pointwise", "simultaneous")
     }
     for kind, band in bands.items():
         assert np.all((band.low >= 0) & (band.low <= heights + 1e-12))
         assert np.all((band.high <= 1) & (band.high >= heights - 1e-12))
         assert (band.low[-1], band.high[-1]) == (1.0, 1.0)
-        wider = roc_band(y, scores, RATES, kind=kind, level=(1 + level) / 2, sample_weight=weights)
+        wider = roc_band(curve, totals, RATES, kind=kind, level=(1 + level) / 2)
         assert np.all(wider.low <= band.low + 1e-12)
         assert np.all(wider.high >= band.high - 1e-12)
 
@@ -149,12 +149,12 @@ def test_exchanging_the_classes_exchanges_the_questions(
 
 def test_what_cannot_be_known_is_not_claimed() -> None:
     y, scores = np.repeat([1, 0], 50), np.arange(100.0)[::-1]  # perfect
-    band = roc_band(y, scores, [0.0, 0.01, 0.5])
+    band = roc_band(*curve_and_totals(y, scores), [0.0, 0.01, 0.5])
     # Nobody has seen a threshold that 1 % of the negatives pass: they are 50.
     assert band.low[:2].tolist() == [0.0, 0.0]
     assert band.high.tolist() == [1.0, 1.0, 1.0]
     assert 0.85 < band.low[2] < 0.95  # no misses of 50: Wilson
-    one = roc_band([0, 1], [0.0, 1.0], RATES, kind="simultaneous")
+    one = roc_band(*curve_and_totals([0, 1], [0.0, 1.0]), RATES, kind="simultaneous")
     assert np.all(one.low[:-1] == 0.0)
     assert np.all(one.high == 1.0)
     assert fpr_at_tpr_interval(roc_curve(y, scores), ClassTotals.of_counts(50, 50), 0.0) == (
@@ -178,4 +178,4 @@ def test_bad_bands_are_refused(
     rates: list[float] | list[list[float]], options: Any, message: str
 ) -> None:
     with pytest.raises(InvalidParameter, match=message):
-        roc_band([0, 1], [0.0, 1.0], rates, **options)
+        roc_band(*curve_and_totals([0, 1], [0.0, 1.0]), rates, **options)

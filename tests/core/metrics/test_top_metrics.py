@@ -28,13 +28,8 @@ from core.metrics import (
     WindowArea,
     auc,
     auc_interval,
-    compare_auc,
+    compare,
     compare_metrics,
-    cost_curve,
-    cross_validated_compare,
-    cross_validated_compare_metrics,
-    gains_curve,
-    gains_on_curve,
     gains_table,
     list_curve,
     measure,
@@ -42,7 +37,6 @@ from core.metrics import (
     metric_named,
     partial_auc,
     partial_auc_interval,
-    precision_recall_curve,
     roc_curve,
     score_histogram,
     summarise,
@@ -50,7 +44,7 @@ from core.metrics import (
 from core.metrics.estimates import wilson_interval
 from core.metrics.functionals.base import Masses
 from core.metrics.window import window_counts
-from tests.core.metrics.naive import rankings, repeat_rows
+from tests.core.metrics.naive import curve_and_totals, rankings, repeat_rows
 from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
 
@@ -146,10 +140,10 @@ def test_ndcg_and_the_points_of_the_curve_are_scikit_learns(digits: int) -> None
     for size in (None, 1, 7, 60, 300):
         expected = ndcg_score([y], [scores], k=size)
         assert value(Ndcg(size), y, scores) == pytest.approx(expected, rel=0, abs=1e-12)
-    curve = precision_recall_curve(roc_curve(y, scores), float(y.mean()))
+    curve = list_curve("precision_recall", roc_curve(y, scores), float(y.mean()))
     precision, recall, thresholds = sklearn_curve(y, scores)
-    np.testing.assert_allclose(curve.precisions, precision[-2::-1], atol=1e-12)
-    np.testing.assert_allclose(curve.recalls, recall[-2::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.y, precision[-2::-1], atol=1e-12)
+    np.testing.assert_allclose(curve.x, recall[-2::-1], atol=1e-12)
     np.testing.assert_array_equal(curve.thresholds, thresholds[::-1])
 
 
@@ -253,7 +247,7 @@ def test_the_intervals_of_areas_are_those_of_their_own_functions() -> None:
     other = rng.normal(size=200) + y
     mine, theirs = (
         compare_metrics(y, [scores, other], [WindowArea()])[0],
-        compare_auc(y, [scores, other]).windows[0],
+        compare(y, [scores, other]).windows[0],
     )
     assert mine.differences[0].p_value == pytest.approx(theirs.differences[0].p_value)
     assert mine.joint_p_value == pytest.approx(theirs.joint_p_value)
@@ -302,8 +296,8 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
     y, fold = np.repeat([1, 0], [80, 320]), np.arange(400) % 4
     one, other = (rng.normal(size=400).round(1) + y for _ in range(2))
     metrics = [WindowArea(), AveragePrecision(), Lift(share=0.1)]
-    area, precision, lift = cross_validated_compare_metrics(y, [one, other], fold, metrics)
-    expected = cross_validated_compare(y, [one, other], fold).windows[0]
+    area, precision, lift = compare_metrics(y, [one, other], metrics, fold=fold)
+    expected = compare(y, [one, other], fold=fold).windows[0]
     np.testing.assert_allclose(area.values, expected.values)
     np.testing.assert_allclose(spread(area), spread(expected))
     for compared, metric in ((precision, AveragePrecision()), (lift, Lift(share=0.1))):
@@ -313,12 +307,10 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
         ]
         np.testing.assert_allclose([interval.value for interval in compared.values], mean)
         assert compared.differences[0].value == pytest.approx(mean[0] - mean[1])
-    base = cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(share=0.1)])[0]
+    base = compare_metrics(y, [one, other], [PrecisionAt(share=0.1)], fold=fold)[0]
     # the prevalence of each fold is .2: fixed, it makes the lift a multiple of the precision
     pair = [PrecisionAt(share=0.1), Lift(share=0.1)]
-    known, multiple = cross_validated_compare_metrics(
-        y, [one, other], fold, pair, fixed_prevalence=True
-    )
+    known, multiple = compare_metrics(y, [one, other], pair, fold=fold, fixed_prevalence=True)
     np.testing.assert_allclose(multiple.values, 5.0 * np.array(known.values))
     np.testing.assert_allclose(spread(multiple)[:3], 5.0 * spread(known)[:3])
     assert spread(multiple)[3] == pytest.approx(spread(known)[3])
@@ -326,18 +318,18 @@ def test_figures_of_folds_are_means_with_the_error_of_means(sentences: Sentences
         assert free.value == fixed.value
         assert free.high - free.low > fixed.high - fixed.low
     row = np.tile(np.arange(400), 2)
-    twice = cross_validated_compare_metrics(
+    twice = compare_metrics(
         y[row],
         [one[row], other[row]],
-        fold[row],
         metrics,
+        fold=fold[row],
         repeat=np.repeat([0, 1], 400),
         row=row,
     )
     for single, repeated in zip((area, precision, lift), twice, strict=True):
         np.testing.assert_allclose(repeated.values, single.values)
     with sentences.raises(InvalidParameter):
-        cross_validated_compare_metrics(y, [one, other], fold, [PrecisionAt(count=5)])
+        compare_metrics(y, [one, other], [PrecisionAt(count=5)], fold=fold)
 
 
 def test_intervals_cover_and_tests_keep_their_level() -> None:
@@ -378,7 +370,7 @@ def test_intervals_cover_in_new_samples_whose_prevalence_varies() -> None:
             covered[j] += metric.interval.low <= truth[j] <= metric.interval.high
         for j, metric in enumerate(measure(y, scores, metrics, fixed_prevalence=True)):
             at_fixed[j] += metric.interval.low <= truth[j] <= metric.interval.high
-        (gain,) = gains_table(y, scores, shares=[0.5])
+        (gain,) = gains_table(*curve_and_totals(y, scores), shares=[0.5])
         precision = truth[VARYING.index("precision@50%")]
         targets = precision, precision * 0.5 / share, precision / share
         shown = gain.precision, gain.recall, gain.lift
@@ -488,7 +480,7 @@ ALL_TIED = (np.array([1, 1, 0, 0]), np.zeros(4), np.array([1.0, 1.0, 1.0, 2.0]))
 @example(ALL_TIED, 0.9797706330220531)
 def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, share: float) -> None:
     y, scores, weights = ranking
-    (gain,) = gains_table(y, scores, shares=[share], sample_weight=weights)
+    (gain,) = gains_table(*curve_and_totals(y, scores, weights), shares=[share])
     curve = summarise(y, scores, weights)
     (metric,) = measure_on_curve(curve.curve, curve.totals, [PrecisionAt(share=share)])
     np.testing.assert_allclose(gain.precision, metric.interval, atol=1e-9)
@@ -498,7 +490,9 @@ def test_a_row_of_the_gains_table_is_precision_at_its_size(ranking: Ranking, sha
     (lift,) = measure_on_curve(curve.curve, curve.totals, [Lift(share=share)])
     np.testing.assert_allclose(gain.lift, lift.interval, atol=1e-9)
     np.testing.assert_allclose(gain.recall, np.array(gain.lift) * gain.share, atol=1e-9)
-    (known,) = gains_table(y, scores, shares=[share], prevalence=prevalence, sample_weight=weights)
+    (known,) = gains_table(
+        *curve_and_totals(y, scores, weights), shares=[share], prevalence=prevalence
+    )
     (metric,) = measure_on_curve(
         curve.curve, curve.totals, [PrecisionAt(share=share)], fixed_prevalence=True
     )
@@ -518,16 +512,18 @@ def test_a_gains_table_of_another_population(sentences: Sentences) -> None:
     scores = rng.normal(size=200) + y
     # negatives nine times as many
     weights = np.where(y == 1, 1.0, 9.0)
-    expected = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1, sample_weight=weights)
-    found = gains_table(y, scores, shares=[0.05, 0.5], prevalence=0.1)
+    expected = gains_table(
+        *curve_and_totals(y, scores, weights), shares=[0.05, 0.5], prevalence=0.1
+    )
+    found = gains_table(*curve_and_totals(y, scores), shares=[0.05, 0.5], prevalence=0.1)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.precision, other.precision)
         np.testing.assert_allclose(one.recall, other.recall)
-    whole = gains_table(y, scores)
+    whole = gains_table(*curve_and_totals(y, scores))
     assert [gain.share for gain in whole][:4] == [0.01, 0.02, 0.05, 0.1]
     assert (whole[-1].recall.value, whole[-1].lift.value, whole[-1].size) == (1.0, 1.0, 200.0)
     with sentences.raises(InvalidParameter):
-        gains_table(y, scores, counts=[5], prevalence=0.1)
+        gains_table(*curve_and_totals(y, scores), counts=[5], prevalence=0.1)
 
 
 def test_curves_of_a_list() -> None:
@@ -535,19 +531,11 @@ def test_curves_of_a_list() -> None:
     y = np.repeat([1, 0], [40, 160])
     scores = (rng.normal(size=200) + y).round(1)
     curve = roc_curve(y, scores)
-    gains = gains_curve(curve, 0.2)
-    area = np.trapezoid(gains.recalls, gains.shares) - 0.5
+    gains = list_curve("gains", curve, 0.2)
+    area = np.trapezoid(gains.y, gains.x) - 0.5
     assert 2 * area / 0.8 == pytest.approx(2 * auc(y, scores) - 1)
-    for gain in gains_on_curve(curve, summarise(y, scores).totals, shares=[0.1, 0.35]):
-        assert np.interp(gain.share, gains.shares, gains.recalls) == pytest.approx(
-            gain.recall.value
-        )
-    costs = cost_curve(curve)
-    for weight, cost in zip(costs.weights, costs.costs, strict=True):
-        every = weight * (1 - curve.tpr) + (1 - weight) * curve.fpr
-        assert cost == pytest.approx(every.min())
-    with pytest.raises(InvalidParameter, match="weights must be"):
-        cost_curve(curve, [1.5])
+    for gain in gains_table(*curve_and_totals(y, scores), shares=[0.1, 0.35]):
+        assert np.interp(gain.share, gains.x, gains.y) == pytest.approx(gain.recall.value)
 
 
 @given(rankings(weighted=True), st.floats(1e-9, 1.0 - 1e-9))
@@ -573,9 +561,9 @@ def test_curves_of_a_list_have_the_points_of_their_definitions(
     costs = list_curve("cost", curve, prevalence)
     assert (costs.x[0], costs.x[-1]) == (0.0, 1.0)
     at = np.linspace(0.0, 1.0, 41)
-    np.testing.assert_allclose(
-        np.interp(at, costs.x, costs.y), cost_curve(curve, at).costs, atol=1e-12
-    )
+    of_every_threshold = np.outer(at, 1 - curve.tpr) + np.outer(1 - at, curve.fpr)
+    least = of_every_threshold.min(axis=1)
+    np.testing.assert_allclose(np.interp(at, costs.x, costs.y), least, atol=1e-12)
     for weight, cost, cutoff in zip(*costs[:3], strict=True):
         place = int(np.flatnonzero(curve.thresholds == cutoff)[0])
         own = weight * (1 - curve.tpr[place]) + (1 - weight) * curve.fpr[place]
@@ -815,7 +803,7 @@ def test_bad_input_is_refused(sentences: Sentences) -> None:
     with pytest.raises(InvalidParameter, match="at least two scorers"):
         compare_metrics(y, [scores], METRICS)
     with pytest.raises(InvalidParameter, match="level"):
-        gains_table(y, scores, level=1.0)
+        gains_table(*curve_and_totals(y, scores), level=1.0)
 
 
 @pytest.mark.parametrize(
@@ -845,9 +833,11 @@ def test_a_test_against_chance_needs_ten_effective_rows_of_each_class(
 def test_gains_of_a_share_or_prevalence_near_0_are_refused(terms: Any) -> None:
     y, scores = np.array([1, 0, 1, 0]), np.arange(4.0)
     with pytest.raises(InvalidParameter, match="1e-09"):
-        gains_table(y, scores, **terms)
+        gains_table(*curve_and_totals(y, scores), **terms)
     for prevalence in (1e-9, 1.0 - 1e-9):
-        for gain in gains_table(y, scores, shares=[1e-9, 1.0], prevalence=prevalence):
+        for gain in gains_table(
+            *curve_and_totals(y, scores), shares=[1e-9, 1.0], prevalence=prevalence
+        ):
             for found in (gain.precision, gain.recall, gain.lift):
                 assert found.low <= found.value <= found.high
 
@@ -875,7 +865,7 @@ def test_a_comparison_by_a_figure_without_p_values_says_how_many_rows_it_needs(
     assert whole.warning is None
     assert whole.joint_p_value is not None
     fold = np.arange(y.size) % 2
-    (split,) = cross_validated_compare_metrics(y, scores, fold, [metric_named(name)])
+    (split,) = compare_metrics(y, scores, [metric_named(name)], fold=fold)
     assert split.joint_p_value is None
     assert split.warning is not None
     assert "in each fold" in split.warning
