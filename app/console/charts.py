@@ -25,6 +25,11 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    @property
+    def hint(self) -> str:
+        """The estimate in words."""
+        return f"{self.name}: {self.value:.4g}, {self.low:.4g} to {self.high:.4g}"
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -39,6 +44,17 @@ class Scale:
         """Return the coordinate of a value; values outside are moved to the nearest end."""
         fraction = (value - self.low) / ((self.high - self.low) or 1.0)
         return self.start + (self.end - self.start) * min(max(fraction, 0.0), 1.0)
+
+    @classmethod
+    def around(
+        cls, values: Sequence[float], start: float, end: float, margin: float, least: float = 0.1
+    ) -> Scale:
+        """Return the scale of some values, with a margin on both sides: a fraction of their range, or of `least` if all
+        are equal.
+        """
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        beside = margin * ((high - low) or least)
+        return cls(low - beside, high + beside, start, end)
 
     def ticks(self, most: int = 5) -> list[float]:
         """Return round values within the scale, about `most` or fewer."""
@@ -66,25 +82,19 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
     width, row, top = 720.0, 28.0, 8.0
     bottom = top + row * len(estimates)
     values = [value for each in estimates for value in each[1:]] + ([] if zero is None else [zero])
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    margin = 0.05 * ((high - low) or 1.0)
-    scale = Scale(low - margin, high + margin, left + 10, width - 10)
+    scale = Scale.around(values, left + 10, width - 10, 0.05, 1.0)
     parts = [_vertical(scale, tick, top, bottom) for tick in scale.ticks()]
     if zero is not None:
         parts.append(line(scale(zero), top, scale(zero), bottom, "zero"))
     longest = int(left / CHARACTER)
     for index, each in enumerate(estimates):
         y = top + row * (index + 0.5)
-        name = each.name if len(each.name) <= longest else each.name[: longest - 1] + "…"
-        hint = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
         parts += [
-            text(left, y + 4, name, "end"),
+            text(left, y + 4, _shortened(each.name, longest), "end"),
             line(scale(each.low), y, scale(each.high), y, "whisker"),
             line(scale(each.low), y - 5, scale(each.low), y + 5, "whisker"),
             line(scale(each.high), y - 5, scale(each.high), y + 5, "whisker"),
-            element(
-                "circle", element("title", hint), cx=scale(each.value), cy=y, r=5, class_="dot"
-            ),
+            _dot(scale(each.value), y, each.hint),
         ]
     return picture(width, bottom + 24, title, *parts)
 
@@ -96,9 +106,7 @@ def over_time(
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     values = [value for each in estimates for value in each[1:]]
     values += [] if reference is None else [reference]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    margin = 0.08 * ((high - low) or 0.1)
-    scale = Scale(low - margin, high + margin, bottom, top)
+    scale = Scale.around(values, bottom, top, 0.08)
     parts = [_horizontal(scale, tick, left, width - 10) for tick in scale.ticks()]
     if reference is not None:
         parts.append(line(left, scale(reference), width - 10, scale(reference), "chance"))
@@ -108,12 +116,9 @@ def over_time(
         parts.append(path([(x, scale(each.value)) for x, each in places], "line"))
     every = max(1, math.ceil(len(places) * 11 * CHARACTER / (width - left)))
     for index, (x, each) in enumerate(places):
-        hint = f"{each.name}: {each.value:.4g}, {each.low:.4g} to {each.high:.4g}"
         parts += [
             line(x, scale(each.low), x, scale(each.high), "whisker"),
-            element(
-                "circle", element("title", hint), cx=x, cy=scale(each.value), r=5, class_="dot"
-            ),
+            _dot(x, scale(each.value), each.hint),
         ]
         if index % every == 0:
             parts.append(text(x, bottom + 20, each.name[:10], "middle"))
@@ -150,16 +155,7 @@ def decision_curve(points: Sequence[Benefit], title: str) -> Markup:
     for each in points:
         ends = f"{each.low:.4g} to {each.high:.4g}"
         hint = f"at {each.threshold:.0%}: {each.value:.4g}, {ends}; all rows {each.flag_all:.4g}"
-        parts.append(
-            element(
-                "circle",
-                element("title", hint),
-                cx=x(each.threshold),
-                cy=y(each.value),
-                r=3,
-                class_="dot",
-            )
-        )
+        parts.append(_dot(x(each.threshold), y(each.value), hint, 3))
     parts.append(text((left + width) / 2, bottom + 40, "threshold probability", "middle"))
     return picture(width, height, title, *parts)
 
@@ -175,10 +171,8 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
         (1.0, "seconds"),
     )
     values = [value for _, value in points]
-    low, high = min(values), max(values)
-    margin = 0.08 * ((high - low) or 0.1)
     x = Scale(0.0, end / unit, left, width - 10)
-    y = Scale(low - margin, high + margin, bottom, top)
+    y = Scale.around(values, bottom, top, 0.08)
     parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks()]
     parts += [_vertical(x, tick, top, bottom) for tick in x.ticks()]
     parts.append(text((left + width) / 2, bottom + 42, f"{words} since the start", "middle"))
@@ -189,9 +183,25 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
     for index, (seconds, value) in enumerate(points):
         if index and value == values[index - 1]:
             continue
-        hint = element("title", f"{value:.4f} after {seconds:.0f} s")
-        parts.append(element("circle", hint, cx=x(seconds / unit), cy=y(value), r=4, class_="dot"))
+        parts.append(_dot(x(seconds / unit), y(value), f"{value:.4f} after {seconds:.0f} s", 4))
     return picture(width, height, title, *parts)
+
+
+def _dot(x: float, y: float, hint: str, r: int = 5, look: str = "dot") -> Markup:
+    return element("circle", element("title", hint), cx=x, cy=y, r=r, class_=look)
+
+
+def _bar(
+    start: float, end: float, y: float, height: float, look: str, hint: str = "", least: float = 1.0
+) -> Markup:
+    """Return a bar from one x to another, in whichever order, at least as wide as `least`."""
+    tip = (element("title", hint),) if hint else ()
+    wide = max(abs(end - start), least)
+    return element("rect", *tip, x=min(start, end), y=y, width=wide, height=height, class_=look)
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "") -> Markup:
@@ -276,21 +286,11 @@ def bars(
     parts = []
     for index, (name, value) in enumerate(values):
         y, end, zero = top + row * index, scale(value), scale(0.0)
-        shown = name if len(name) <= most else name[: most - 1] + "…"
-        bar = element(
-            "rect",
-            element("title", f"{name}: {write(value)}"),
-            x=min(zero, end),
-            y=y + 4,
-            width=max(abs(end - zero), 1.0),
-            height=row - 8,
-            class_="bar less" if value < 0 else "bar",
-        )
-        metric = (end - 6, "end") if value < 0 else (end + 6, "start")
+        look, at, anchor = ("bar less", end - 6, "end") if value < 0 else ("bar", end + 6, "start")
         parts += [
-            text(left, y + row / 2 + 4, shown, "end"),
-            bar,
-            text(metric[0], y + row / 2 + 4, write(value), metric[1]),
+            text(left, y + row / 2 + 4, _shortened(name, most), "end"),
+            _bar(zero, end, y + 4, row - 8, look, f"{name}: {write(value)}"),
+            text(at, y + row / 2 + 4, write(value), anchor),
         ]
     bottom = top + row * len(values)
     parts.append(line(scale(0.0), top, scale(0.0), bottom, "zero"))
@@ -308,9 +308,7 @@ def dependence(
     """
     width, height, left, top, bottom = 720.0, 310.0, 60.0, 26.0, 250.0
     scores = [score for _, score in places]
-    low, high = min(scores, default=0.0), max(scores, default=1.0)
-    margin = 0.08 * ((high - low) or 0.1)
-    y = Scale(low - margin, high + margin, bottom, top)
+    y = Scale.around(scores, bottom, top, 0.08)
     parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks(8)]
     numbers = [value for value, _ in places if not isinstance(value, str)]
     words = [(word, score) for word, score in places if isinstance(word, str)]
@@ -329,11 +327,9 @@ def dependence(
     most = max(3, int(step / CHARACTER))
     for index, (word, score) in enumerate(words):
         at = end + step * (index + 0.5)
-        hint = element("title", f"{word}: {score:.4g}")
-        parts.append(element("circle", hint, cx=at, cy=y(score), r=5, class_="dot"))
+        parts.append(_dot(at, y(score), f"{word}: {score:.4g}"))
         if index % max(1, math.ceil(4 * CHARACTER / step)) == 0:
-            shown = word if len(word) <= most else word[: most - 1] + "…"
-            parts.append(text(at, bottom + 18, shown, "middle"))
+            parts.append(text(at, bottom + 18, _shortened(word, most), "middle"))
     parts.append(text((left + width) / 2, bottom + 42, name, "middle"))
     parts.append(text(left, top - 12, "mean score", "start"))
     return picture(width, height, title, *parts)
@@ -356,17 +352,8 @@ def histogram(
     for low, high, n in zip(edges, edges[1:], counts, strict=False):
         if n:
             hint = f"{n:,} from {low:.6g} to {high:.6g}"
-            start, end = values(low), values(high)
-            bar = element(
-                "rect",
-                element("title", hint),
-                x=start + 0.5,
-                y=min(numbers(n), bottom - 1.5),
-                width=max(end - start - 1, 1.0),
-                height=max(bottom - numbers(n), 1.5),
-                class_="bar",
-            )
-            parts.append(bar)
+            y, tall = min(numbers(n), bottom - 1.5), max(bottom - numbers(n), 1.5)
+            parts.append(_bar(values(low) + 0.5, values(high) - 0.5, y, tall, "bar", hint))
     for tick in values.ticks(8):
         parts.append(text(values(tick), bottom + 18, f"{tick:g}", "middle"))
     parts.append(line(left, bottom, width - 14, bottom, "axis"))
@@ -383,9 +370,7 @@ def histogram(
 def step_function(ends: Sequence[float], heights: Sequence[float], title: str) -> Markup:
     """Draw a small step function: the heights up to each of the ends, and above the last one."""
     width, height, left, top, bottom = 360.0, 180.0, 46.0, 8.0, 148.0
-    low, high = (ends[0], ends[-1]) if ends else (0.0, 1.0)
-    margin = 0.08 * ((high - low) or 1.0)
-    x = Scale(low - margin, high + margin, left, width - 8)
+    x = Scale.around(ends, left, width - 8, 0.08, 1.0)
     least, most = min(0.0, *heights), max(0.0, *heights)
     y = Scale(least - 0.05 * (most - least), most + 0.05 * (most - least), bottom, top)
     parts = [_horizontal(y, tick, left, width - 8) for tick in y.ticks(4)]
@@ -430,11 +415,10 @@ def scatter(
         at, up = x(each.psi), y(each.importance)
         hint = f"{each.name}: PSI {each.psi:.3g}, {100 * each.importance:.3g} % of the importance"
         look = "dot cut" if each.changed else "dot"
-        parts.append(element("circle", element("title", hint), cx=at, cy=up, r=5, class_=look))
+        parts.append(_dot(at, up, hint, 5, look))
         if each.name in named:
             side = ("end", -9) if at > width - 130 else ("start", 9)
-            shown = each.name if len(each.name) <= 20 else f"{each.name[:19]}…"
-            parts.append(text(at + side[1], up + 4, shown, side[0]))
+            parts.append(text(at + side[1], up + 4, _shortened(each.name, 20), side[0]))
     most = ", at most 2" if x.high == 2.0 else ""
     parts.append(text((left + width) / 2, bottom + 42, f"PSI{most}", "middle"))
     parts.append(text(left, top - 2, "importance", "start"))
@@ -456,14 +440,10 @@ def then_and_now(bins: Sequence[Bin], title: str) -> Markup:
     parts = []
     for index, each in enumerate(bins):
         y = row * index
-        shown = each.name if len(each.name) <= 22 else f"{each.name[:21]}…"
-        parts.append(text(left - 6, y + 15, shown, "end"))
+        parts.append(text(left - 6, y + 15, _shortened(each.name, 22), "end"))
         for share, down, look in ((each.before, 2.0, "bar then"), (each.after, 11.0, "bar")):
-            hint = element("title", f"{each.name}: {100 * share:.3g} %")
-            wide = max(scale(share) - left, 0.5)
-            parts.append(
-                element("rect", hint, x=left, y=y + down, width=wide, height=8, class_=look)
-            )
+            hint = f"{each.name}: {100 * share:.3g} %"
+            parts.append(_bar(left, scale(share), y + down, 8, look, hint, least=0.5))
         end = max(scale(each.before), scale(each.after)) + 6
         parts.append(text(end, y + 15, f"{100 * each.after:.3g} %", "start"))
     return picture(width, row * len(bins) + 4, title, *parts)
@@ -476,14 +456,7 @@ def part_bar(part: float, greatest: float) -> Markup:
     width, height = 120.0, 14.0
     scale = Scale(-greatest, greatest, 2.0, width - 2.0)
     middle, end = scale(0.0), scale(part)
-    bar = element(
-        "rect",
-        x=min(middle, end),
-        y=2.0,
-        width=max(abs(end - middle), 1.0),
-        height=height - 4,
-        class_="bar less" if part < 0 else "bar",
-    )
+    bar = _bar(middle, end, 2.0, height - 4, "bar less" if part < 0 else "bar")
     axis = line(middle, 0.0, middle, height, "zero")
     box = f"0 0 {width:g} {height:g}"
     return element("svg", bar, axis, class_="chart part", viewBox=box, aria_hidden="true")

@@ -17,12 +17,13 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.api import refusal
-from app.console.evaluation import FIELDS, LABELS, estimate_of, offered, title_of, window_of
+from app.console.evaluation import FIELDS, LABELS, estimate_of, offered, window_of
 from app.console.lists import read_list
 from app.console.rendering import number
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import area_by_chance, place_faults
+from app.console.words import place_faults
 from app.http.forms import Fields
+from app.measures import area, area_by_chance
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
@@ -275,7 +276,7 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
     ]
     return DrawnWindow(
         window,
-        title_of(window),
+        area(window.fpr_min, window.fpr_max),
         _verdict(window, names),
         area_by_chance(window.fpr_min, window.fpr_max),
         charts.forest([*filter(None, areas)], "Areas with their intervals"),

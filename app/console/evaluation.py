@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -12,16 +12,11 @@ from rankwright.errors import ProblemError
 from rankwright.types import (
     ComparedPair,
     ComparedValue,
-    ComparedWindow,
     EvaluatedCurve,
-    EvaluatedGrades,
-    EvaluatedPairs,
+    EvaluatedLabels,
     Evaluation,
-    Interval,
-    ListMetrics,
     Metrics,
     NetBenefit,
-    WindowArea,
 )
 from starlette.responses import Response
 
@@ -31,11 +26,12 @@ from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.drift import view_drift
 from app.console.lists import read_list
-from app.console.rendering import exact, number
+from app.console.rendering import exact
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability, read_top_of_list
-from app.console.words import Field, area_by_chance, place_faults
+from app.console.words import Field, place_faults
 from app.http.forms import Fields, number_or_text
+from app.measures import Measure, measures
 from app.platform.errors import shown
 from app.platform.ids import is_id
 
@@ -97,19 +93,11 @@ async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[st
     }
 
 
-def estimate_of(
-    name: str, found: Interval | WindowArea | ComparedValue | ComparedPair
-) -> Estimate | None:
+def estimate_of(name: str, found: Measure | ComparedValue | ComparedPair) -> Estimate | None:
     """Return the estimate that a chart draws; None without an estimate with an interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(name, found.value, found.low, found.high)
-
-
-def title_of(window: ComparedWindow | WindowArea) -> str:
-    if (window.fpr_min, window.fpr_max) == (0, 1):
-        return "AUC"
-    return f"Partial AUC, FPR {window.fpr_min:g} to {window.fpr_max:g}"
 
 
 def window_of(form: Fields) -> dict[str, float | str] | None:
@@ -207,14 +195,12 @@ async def _own_area(page: Page, model_id: str) -> float | None:
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
-def area(evaluation: Evaluation) -> Interval | WindowArea | None:
-    """Return the area that a list shows: the AUC, or the fraction of pairs in order."""
+def area(evaluation: Evaluation) -> Measure | None:
+    """Return the metric that a list shows: the AUC, or what stands for it; none for several labels."""
     metrics = evaluation.metrics
-    if isinstance(metrics, EvaluatedPairs):
-        return metrics.pair_order
-    if isinstance(metrics, EvaluatedGrades):
-        return next((metric.value for metric in _grades(metrics)), None)
-    return metrics.auc if isinstance(metrics, EvaluatedCurve) else None
+    if metrics is None or isinstance(metrics, EvaluatedLabels):
+        return None
+    return next(measures(metrics.to_json()), None)
 
 
 def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
@@ -270,7 +256,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
     return page.show(
         "evaluation.html",
         found=found,
-        metrics=_metrics(found),
+        measures=[] if found.metrics is None else measures(found.metrics.to_json()),
         drift=None if found.drift is None else await view_drift(page, found, found.drift),
         seen_in_words=SEEN,
         curve=drawn,
@@ -301,71 +287,6 @@ def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
         and each.flag_all.value is not None
     ]
     return charts.decision_curve(points, "Net benefit by threshold") if points else None
-
-
-class Metric(NamedTuple):
-    """A metric with its interval, and its value for random scores if the name alone determines it."""
-
-    name: str
-    value: Interval | WindowArea
-    chance: float | None = None
-
-
-def _lists(found: ListMetrics | None) -> list[Metric]:
-    return [
-        Metric(
-            f"{each.metric} within queries",
-            Interval(value=each.value, low=each.low, high=each.high),
-            0.5 if each.metric == "auc" else None,
-        )
-        for each in ([] if found is None else found.metrics)
-    ]
-
-
-def _grades(metrics: EvaluatedGrades) -> list[Metric]:
-    if (order := metrics.order) is None:
-        return _lists(metrics.lists)
-    found = [
-        Metric("C-index", order.c_index, 0.5),
-        Metric("Mean AUC of two grades", order.mean_auc, 0.5),
-    ]
-    return found if order.volume is None else [*found, Metric("All grades in order", order.volume)]
-
-
-def _metrics(evaluation: Evaluation) -> list[Metric]:
-    """Return the evaluation's metrics with their intervals."""
-    metrics = evaluation.metrics
-    found: list[Metric] = []
-    if isinstance(metrics, EvaluatedCurve):
-        found.append(Metric("AUC", metrics.auc, 0.5))
-        if metrics.gini is not None:
-            found.append(Metric("Gini", metrics.gini, 0.0))
-        if metrics.ks_interval is not None:
-            found.append(Metric("KS", metrics.ks_interval, 0.0))
-        found += [
-            Metric(title_of(each), each, area_by_chance(each.fpr_min, each.fpr_max))
-            for each in metrics.pauc
-        ]
-        found += [
-            Metric(
-                f"TPR at FPR {number(at.fpr)}",
-                Interval(value=at.tpr, low=at.low, high=at.high),
-                at.fpr,
-            )
-            for at in metrics.tpr_at_fpr
-        ]
-        found += _lists(metrics.lists)
-    elif isinstance(metrics, EvaluatedPairs):
-        found.append(Metric("Pairs in order", metrics.pair_order, 0.5))
-    elif isinstance(metrics, EvaluatedGrades):
-        found += _grades(metrics)
-    elif metrics is not None:
-        found += [
-            Metric(f"AUC of {each.label}", each.auc, 0.5)
-            for each in metrics.labels
-            if each.auc is not None
-        ]
-    return found
 
 
 @router.post("/evaluations/{evaluation_id}/delete")

@@ -15,11 +15,7 @@ from rankwright.errors import ProblemError
 from rankwright.resources import FINAL_STATES, AsyncJob, Metrics
 from rankwright.types import (
     Event,
-    GradedMetrics,
     Job,
-    ListMetrics,
-    MultilabelMetrics,
-    PairMetrics,
     Progress,
 )
 from starlette.responses import Response
@@ -31,15 +27,13 @@ from app.console.lists import read_list
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.measures import Measure, measures
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=ConsoleRoute)
 
 ALL = "all"
 EVENTS = 100
-CHANCE = 0.5
-"""The AUC of scores that say nothing."""
-
 _MAY_PASS = frozenset(
     [
         "attempts_spent",
@@ -64,18 +58,6 @@ class EventInWords(NamedTuple):
     at: str
     type: str
     words: str
-
-
-class ModelMetric(NamedTuple):
-    """A metric of the job's model with its interval, and its value for random scores; None if the API does not
-    have it.
-    """
-
-    title: str
-    value: float | None
-    low: float | None
-    high: float | None
-    chance: float | None
 
 
 def kinds_in_words(page: Page) -> Mapping[str, str]:
@@ -175,7 +157,7 @@ async def _show(
         searches=bool(job.search) or (job.algorithm or {}).get("name") == "auto",
         made=made,
         gone=gone,
-        metrics=[] if metrics is None else list(_metric_values(metrics, job.objective or {})),
+        metrics=[] if metrics is None else list(_of_objective(metrics, job.objective or {})),
         level=None if metrics is None else metrics.level,
         missing=missing,
         best_chart=_best_over_time(job, now),
@@ -197,61 +179,19 @@ async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
     return await read_or_error(page.client.models[job.output.id].read_metrics())
 
 
-def _metric_values(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[ModelMetric]:
+def _of_objective(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[Measure]:
     """Yield the model's AUC, or the metric that replaces it, and the metric of the job's objective."""
-    if isinstance(metrics, PairMetrics):
-        yield _metric_value("Pairs in order", metrics.pair_order, CHANCE)
-    elif isinstance(metrics, MultilabelMetrics):
-        yield ModelMetric("Mean AUC of the labels", metrics.mean_auc, None, None, CHANCE)
-        for mean in metrics.mean_pauc:
-            if _is_window(mean, objective):
-                title = f"Mean partial AUC, FPR {mean.fpr_min:g} to {mean.fpr_max:g}"
-                yield ModelMetric(title, mean.value, None, None, (mean.fpr_min + mean.fpr_max) / 2)
-    elif isinstance(metrics, GradedMetrics):
-        if metrics.order is not None:
-            yield _metric_value("C-index", metrics.order.c_index, CHANCE)
-        if metrics.lists is not None:
-            yield from _list_metrics(metrics.lists, objective)
-    else:
-        yield _metric_value("AUC", metrics.auc, CHANCE)
-        if metrics.lists is not None:
-            yield from _list_metrics(metrics.lists, objective)
-        for area in metrics.pauc:
-            # Random scores have the diagonal as their curve: its mean height is the middle of the window.
-            if _is_window(area, objective):
-                title = f"Partial AUC, FPR {area.fpr_min:g} to {area.fpr_max:g}"
-                yield _metric_value(title, area, (area.fpr_min + area.fpr_max) / 2)
-        if (cutoff := metrics.operating_point) is not None:
-            title = f"TPR at FPR {objective['fpr']:g}"
-            yield _metric_value(title, cutoff.tpr, cutoff.fpr.value)
-        if (named := metrics.metric) is not None:
-            chance = 0.0 if named.chance is None else named.chance
-            yield _metric_value(_in_words(named.metric), named, chance)
-
-
-def _list_metrics(lists: ListMetrics, objective: Mapping[str, Any]) -> Iterator[ModelMetric]:
-    metric, count = objective["metric"], objective.get("count")
-    name = {"average_precision": "map"}.get(metric, metric) + (f"@{count}" if count else "")
-    for each in lists.metrics:
-        if each.metric in ("auc", name):
-            chance = CHANCE if each.metric == "auc" else None
-            yield _metric_value(f"{_in_words(each.metric)} (mean over queries)", each, chance)
-
-
-def _metric_value(title: str, found: Any, chance: float | None) -> ModelMetric:
-    return ModelMetric(title, found.value, found.low, found.high, chance)
-
-
-def _in_words(name: str) -> str:
-    first, at, count = name.replace("_", " ").partition("@")
-    is_short = first in ("auc", "map", "mrr", "ndcg")
-    return (first.upper() if is_short else first[:1].upper() + first[1:]) + at + count
-
-
-def _is_window(area: Any, objective: Mapping[str, Any]) -> bool:
-    return objective.get("metric") == "pauc" and (
-        (area.fpr_min, area.fpr_max) == (objective["fpr_min"], objective["fpr_max"])
-    )
+    kind, count = objective.get("metric"), objective.get("count")
+    in_queries = {"average_precision": "map"}.get(str(kind), kind)
+    lists = ("lists/auc", f"lists/{in_queries}@{count}" if count else f"lists/{in_queries}")
+    window = (objective.get("fpr_min"), objective.get("fpr_max")) if kind == "pauc" else ()
+    for index, each in enumerate(measures(metrics.to_json())):
+        if index == 0 or each.of == "metric" or each.of in lists or each.window == window:
+            yield each
+    cutoff = getattr(metrics, "operating_point", None)
+    if cutoff is not None:
+        tpr, chance = cutoff.tpr, cutoff.fpr.value
+        yield Measure(f"TPR at FPR {objective['fpr']:g}", tpr.value, tpr.low, tpr.high, chance)
 
 
 def _best_over_time(job: Job, now: Progress) -> Markup | None:

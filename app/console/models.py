@@ -214,7 +214,7 @@ async def _show_decide(
     metrics = found.parts.metrics
     checked = await page.client.models[found.model.id].checks()
     panel = None
-    if isinstance(metrics, Metrics):
+    if isinstance(metrics, Metrics) and found.parts.operating_points is not None:
         panel = await make_panel(page, found, metrics, on, query, save)
     return show_tab(
         page,

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from app.console.words import METRICS, metric, sentence, state, title
+from app import measures
+from app.console.words import sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
@@ -48,7 +49,9 @@ def environment() -> Environment:
         clock=clock,
         run_time=run_time,
         title=title,
-        metric=metric,
+        metric=measures.metric,
+        objective=measures.objective,
+        measures=measures.measures,
         state=state,
         p_value=p_value,
         points=points,
@@ -58,7 +61,9 @@ def environment() -> Environment:
     numbers = count_up(1)
     made.globals.update(
         static=STATIC.url,
-        METRICS=METRICS,
+        METRICS=measures.METRICS,
+        CHECKS=measures.CHECKS,
+        area_label=measures.area,
         # The id of an element that a page may have several times, also in fragments that are loaded later.
         new_id=lambda: f"u{next(numbers)}",
         service_time=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"),

@@ -299,53 +299,6 @@ def in_labels(
     return subject + detail[found.end() :]
 
 
-class Metric(NamedTuple):
-    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, or a text if it
-    depends on the rows or the window; None if there is none.
-    """
-
-    name: str
-    unit: str
-    chance: float | str | None
-
-
-METRICS: Mapping[str, Metric] = {
-    "auc": Metric("AUC", "0 to 1", 0.5),
-    "gini": Metric("Gini", "-1 to 1", 0.0),
-    "pauc": Metric("Partial AUC", "0 to 1", "the midpoint of the window"),
-    "tpr": Metric("True positive rate", "fraction of the positives", "the false positive rate"),
-    "fpr": Metric("False positive rate", "fraction of the negatives", None),
-    "precision": Metric("Precision", "fraction of the flagged rows", "the fraction of positives"),
-    "average_precision": Metric("Average precision", "0 to 1", "the fraction of positives"),
-    "precision_at_recall": Metric(
-        "Precision at a recall", "fraction of the flagged rows", "the fraction of positives"
-    ),
-    "lift": Metric("Lift of the top rows", "times the fraction of positives", 1.0),
-    "ndcg": Metric("NDCG", "0 to 1", None),
-    "pair_order": Metric("Pairs in order", "fraction of the pairs", 0.5),
-    "c_index": Metric("C-index", "fraction of the pairs", 0.5),
-    "mean_auc": Metric("Mean AUC of two grades", "0 to 1", 0.5),
-}
-
-
-def metric(name: str) -> str:
-    """Return the label of a metric: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
-    first, _, size = name.partition("@")
-    kind, _, terms = first.partition(":")
-    low, _, high = terms.partition(",")
-    if kind == "two_way":
-        return f"Two-way area, FPR at most {low}, TPR at least {high}"
-    known = METRICS.get(kind)
-    if known is None:
-        return name
-    if size:
-        rows = f"{size[:-1]} %" if size.endswith("%") else f"{size} rows"
-        return f"{known.name.removesuffix(' of the top rows')} of the top {rows}"
-    if kind == "pauc" and terms:
-        return f"{known.name}, FPR {low} to {high}"
-    return f"{known.name} of {terms}" if terms else known.name
-
-
 def title(name: str) -> str:
     """Return the label of a parameter, by its name or its path in a request; without a label, the name unchanged."""
     last = name.rpartition(".")[2]
@@ -355,13 +308,6 @@ def title(name: str) -> str:
 def state(name: str) -> str:
     """Return the word for a state."""
     return STATES.get(name, name.replace("_", " "))
-
-
-def area_by_chance(fpr_min: float, fpr_max: float) -> float:
-    """Return the area of random scores over a window of FPR, normalised to 0 to 1: the diagonal's mean TPR in the
-    window.
-    """
-    return (fpr_min + fpr_max) / 2
 
 
 def sentence(words: str) -> str:

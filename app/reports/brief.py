@@ -1,4 +1,4 @@
-"""The first two pages of a model's report: what it is for, whether it may be used, its cut, and its limits."""
+"""The first two pages of a model's report: its purpose, its checks, its cutoff, and its limits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.checks import groups_of
+from app.measures import CHECKS
 from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
 from app.reports import document
@@ -13,14 +14,6 @@ from app.reports.document import Block, Items, Paragraph, Pictures, Section, Tab
 from app.reports.plots import gains_plot
 from app.reports.service import Facts, NamedPoint
 
-CHECKS = {
-    "ranks": "Better than random?",
-    "beats_baselines": "Better than the baselines?",
-    "probabilities": "Well calibrated?",
-    "stable": "Stable on newer data?",
-    "groups": "Equal across groups?",
-}
-"""The question of each check."""
 _ANSWERS = {True: "yes", False: "no", None: "unknown"}
 MAX_GROUPINGS = 3
 MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8

@@ -1,4 +1,4 @@
-"""The parts of a report, and the format of figures.
+"""The parts of a report, and the format of numbers.
 
 Nothing here has markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
 The `kind` of a block is the name of its macro in `templates/blocks.html`.
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from rankwright.plots import Plot
 
+from app.measures import Measure
 from app.training.progress import most_important_first
 from core import metrics as core_metrics
 
@@ -128,12 +129,11 @@ def number(value: float | None, digits: int = 4) -> str:
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
-def interval(value: core_metrics.Interval | Json | None, digits: int = 4) -> str:
-    """Return a figure with its interval."""
-
+def interval(value: core_metrics.Interval | Measure | Json | None, digits: int = 4) -> str:
+    """Return a value with its interval."""
     if value is None:
         return "—"
-    if isinstance(value, core_metrics.Interval):
+    if isinstance(value, core_metrics.Interval | Measure):
         value = value._asdict()
     ends = value["low"], value["high"]
     shown = number(value["value"], digits)
@@ -178,42 +178,9 @@ def size(n_bytes: int) -> str:
     return f"{n_bytes:,} bytes"
 
 
-def window(found: Json) -> str:
-    """Return a window of false positive rates in words."""
-    return f"FPR {found['fpr_min']:g} to {found['fpr_max']:g}"
-
-
 def value(given: Any) -> str:
     """Return a parameter's value as JSON, but text without quotes."""
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-
-
-def objective(aim: Json | None) -> str:
-    """Return the objective of a job in words."""
-    if aim is None:
-        return "—"
-    match aim["metric"]:
-        case "pauc":
-            return f"partial AUC ({window(aim)})"
-        case "tpr":
-            return f"TPR at FPR {aim['fpr']:g}"
-        case "pair_order":
-            return "fraction of pairs in order"
-        case "average_precision":
-            return "average precision"
-        case "precision" | "lift":
-            return f"{aim['metric']} of the top {_size_of_list(aim)}"
-        case "precision_at_recall":
-            return f"precision at a recall of {aim['recall']:g}"
-        case "ndcg":
-            return f"NDCG of the top {_size_of_list(aim)}" if "count" in aim else "NDCG"
-    return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
-
-
-def _size_of_list(aim: Json) -> str:
-    if "count" in aim:
-        return f"{aim['count']:,} rows"
-    return f"{100.0 * aim['share']:.6g} % of the rows"
 
 
 def validation(method: Json) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from app import __version__
+from app.measures import area, measures, metric, objective
 from app.models.curves import PartCurve
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
@@ -143,13 +145,14 @@ def training(facts: Facts) -> list[Block]:
     model = facts.model
     facts_of_it = [
         ["algorithm", model.algorithm],
-        ["objective", document.objective(model.objective)],
-        ["optimized by the algorithm", document.objective(model.optimised_for)],
+        ["objective", objective(model.objective)],
+        [
+            "optimized by the algorithm",
+            objective(model.optimised_for) if model.optimised_for else "—",
+        ],
         [
             "parameters chosen by",
-            document.objective(model.selected_by)
-            if model.selected_by
-            else "none, parameters as given",
+            objective(model.selected_by) if model.selected_by else "none, parameters as given",
         ],
         ["validation", document.validation(model.validation)],
         ["seed", str(model.seed)],
@@ -184,7 +187,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     search = facts.model.search
     if search is None:
         return
-    aim = document.objective(facts.model.selected_by)
+    aim = objective(facts.model.selected_by) if facts.model.selected_by else "—"
     yield Paragraph(
         f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
         f"in {search['seconds']:.3g} s. The values of the best candidates are too optimistic."
@@ -318,12 +321,10 @@ def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
 
 
 def _measure(compared: Mapping[str, Any]) -> str:
-    """Return the name of a figure, or that of the area over a window."""
+    """Return the label of a metric, or that of the area over a window."""
     if "metric" in compared:
-        return str(compared["metric"])
-    fpr_min, fpr_max = compared["fpr_min"], compared["fpr_max"]
-    whole = (fpr_min, fpr_max) == (0.0, 1.0)
-    return "AUC" if whole else f"partial AUC ({document.window(compared)})"
+        return metric(compared["metric"])
+    return area(compared["fpr_min"], compared["fpr_max"])
 
 
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
@@ -403,51 +404,32 @@ def _tiles(facts: Facts) -> Iterator[Tile]:
         return
     metrics, kind = facts.metrics[facts.part], facts.model.kind
     rows = rows_of(facts.model.validation, facts.part)
-    if kind == DatasetKind.PREFERENCES:
-        yield _tile("Pairs in order", metrics["pair_order"])
-        yield Tile(
-            "Pairs evaluated",
-            document.count(metrics["pairs"]),
-            f"of {metrics['items']:,} items, {rows}",
-        )
-        return
+    of_labels = ""
     if kind == DatasetKind.MULTILABEL:
-        note = f"over {metrics['evaluated']} of {len(metrics['labels'])} labels, {rows} rows"
-        yield Tile("Mean AUC", document.number(metrics["mean_auc"]), note)
-        for found in metrics["mean_pauc"]:
-            yield Tile(
-                f"Mean partial AUC, {document.window(found)}", document.number(found["value"]), note
-            )
-        return
-    if (lists := metrics.get("lists")) is not None:
-        for each in lists["metrics"]:
-            if each["metric"] in _LIST_TILES:
-                yield _tile(f"Mean {_LIST_TILES[each['metric']]} per query", each)
-    if kind == DatasetKind.GRADED:
-        if (order := metrics["order"]) is not None:
-            yield _tile("C-index", order["c_index"])
+        of_labels = f"over {metrics['evaluated']} of {len(metrics['labels'])} labels, {rows} rows"
+    for each in measures(metrics):
+        if each.of in _IN_TABLE or (each.in_queries and each.of not in _LIST_TILES):
+            continue
+        note = "maximum of TPR − FPR" if each.of == "ks" else of_labels
+        if each.low is not None:
+            note = f"{each.low:.4f}–{each.high:.4f}"
+        yield Tile(each.name, document.number(each.value), note)
+    if kind == DatasetKind.PREFERENCES:
+        note = f"of {metrics['items']:,} items, {rows}"
+        yield Tile("Pairs evaluated", document.count(metrics["pairs"]), note)
+    elif kind == DatasetKind.GRADED:
         note = ", ".join(f"{each['grade']}: {each['rows']:,}" for each in metrics["grades"])
         total = sum(each["rows"] for each in metrics["grades"])
         yield Tile(f"{rows.capitalize()} rows by grade", document.count(total), note)
-        return
-    yield _tile("AUC", metrics["auc"])
-    yield _tile("Gini", metrics["gini"])
-    if metrics["ks"] is not None:
-        yield Tile("KS", document.number(metrics["ks"]), "maximum of TPR − FPR")
-    for found in metrics["pauc"]:
-        yield _tile(f"Partial AUC, {document.window(found)}", found)
-    if (named := metrics["metric"]) is not None:
-        yield _tile(document.objective(facts.model.objective).capitalize(), named)
-    total = metrics["positives"] + metrics["negatives"]
-    note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
-    yield Tile(f"{rows.capitalize()} rows", document.count(total), note)
+    elif kind == DatasetKind.BIPARTITE:
+        total = metrics["positives"] + metrics["negatives"]
+        note = f"{metrics['positives']:,} positive, {metrics['negatives']:,} negative"
+        yield Tile(f"{rows.capitalize()} rows", document.count(total), note)
 
 
-def _tile(name: str, found: Json) -> Tile:
-    note = ""
-    if found["low"] is not None and found["high"] is not None:
-        note = f"{found['low']:.4f}–{found['high']:.4f}"
-    return Tile(name, document.number(found["value"]), note)
+_IN_TABLE = ("tpr", "labels", "order")
+"""Metrics that only the table of all metrics has."""
+_LIST_TILES = ("lists/auc", "lists/ndcg@10")
 
 
 def evaluation(facts: Facts) -> list[Block]:
@@ -470,93 +452,47 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
     def row(name: str, write: Callable[[Any], str], key: str) -> list[str]:
         return [name, *(write(part[key]) for part in parts)]
 
+    found = [{each.name: each for each in measures(part)} for part in parts]
+    for name in dict.fromkeys(chain.from_iterable(found)):
+        yield [name, *(document.interval(each.get(name)) for each in found)]
+    lists = [part.get("lists") for part in parts]
+    if any(lists):
+        yield ["Queries", *(document.count(each and each["queries"]) for each in lists)]
     if kind == DatasetKind.PREFERENCES:
-        yield row("pairs in order", document.interval, "pair_order")
-        yield row("pairs out of order (ties count as 1)", document.number, "misrank_fraction")
-        yield row("tied pairs", document.number, "ties")
-        yield row("pairs", document.count, "pairs")
-        yield row("items", document.count, "items")
-        effective = "effective number of independent pairs"
+        yield row("Pairs out of order (ties count as 1)", document.number, "misrank_fraction")
+        yield row("Tied pairs", document.number, "ties")
+        yield row("Pairs", document.count, "pairs")
+        yield row("Items", document.count, "items")
+        effective = "Effective number of independent pairs"
         yield row(effective, lambda pairs: document.count(round(pairs)), "effective_pairs")
-        return
-    if kind == DatasetKind.MULTILABEL:
+    elif kind == DatasetKind.MULTILABEL:
         yield from _label_rows(parts)
-        return
-    yield from _list_rows(parts)
-    if kind == DatasetKind.GRADED:
-        yield from _grade_rows(parts)
-        return
-    yield row("AUC", document.interval, "auc")
-    for k, found in enumerate(parts[0]["pauc"]):
-        areas = (document.interval(part["pauc"][k]) for part in parts)
-        yield [f"partial AUC, {document.window(found)}", *areas]
-    for k, height in enumerate(parts[0]["tpr_at_fpr"]):
-        shown = []
-        for part in parts:
-            heights = part["tpr_at_fpr"]
-            found = heights[k] | {"value": heights[k]["tpr"]} if heights else None
-            shown.append(document.interval(found))
-        yield [f"TPR at FPR {height['fpr']:g}", *shown]
-    yield row("positives", document.count, "positives")
-    yield row("negatives", document.count, "negatives")
-    if any(part["positive_weight"] != part["positives"] for part in parts):
-        yield row("weight of the positives", document.count, "positive_weight")
-        yield row("weight of the negatives", document.count, "negative_weight")
-    yield row("tied pairs", document.number, "ties")
-
-
-_LIST_TILES = {"auc": "AUC", "ndcg@10": "NDCG@10"}
-_ORDER = {
-    "c_index": "C-index (fraction of pairs of different grades in order)",
-    "mean_auc": "mean AUC of two grades",
-    "volume": "probability that one row of each grade is in order",
-}
-
-
-def _list_rows(parts: list[Json]) -> Iterator[list[str]]:
-    """The figures within queries, where a part has them."""
-    measured = [part.get("lists") for part in parts]
-    names = [
-        each["metric"]
-        for each in next((one for one in measured if one), {"metrics": []})["metrics"]
-    ]
-    for name in names:
-        shown = []
-        for found in measured:
-            metrics = {each["metric"]: each for each in (found or {"metrics": []})["metrics"]}
-            shown.append(document.interval(metrics.get(name)))
-        yield [f"mean {name} per query", *shown]
-    if names:
-        yield ["queries", *(document.count(found and found["queries"]) for found in measured)]
-
-
-def _grade_rows(parts: list[Json]) -> Iterator[list[str]]:
-    """The figures of grades as one list, and the rows of each grade."""
-    if any(part["order"] for part in parts):
-        for name, title in _ORDER.items():
-            yield [title, *(document.interval((part["order"] or {}).get(name)) for part in parts)]
-    for grade in sorted({each["grade"] for part in parts for each in part["grades"]}):
-        counts = ({each["grade"]: each["rows"] for each in part["grades"]} for part in parts)
-        yield [f"rows of grade {grade}", *(document.count(count.get(grade, 0)) for count in counts)]
+    elif kind == DatasetKind.GRADED:
+        for grade in sorted({each["grade"] for part in parts for each in part["grades"]}):
+            counts = ({each["grade"]: each["rows"] for each in part["grades"]} for part in parts)
+            shown = (document.count(count.get(grade, 0)) for count in counts)
+            yield [f"Rows of grade {grade}", *shown]
+    else:
+        yield row("Positives", document.count, "positives")
+        yield row("Negatives", document.count, "negatives")
+        if any(part["positive_weight"] != part["positives"] for part in parts):
+            yield row("Weight of the positives", document.count, "positive_weight")
+            yield row("Weight of the negatives", document.count, "negative_weight")
+        yield row("Tied pairs", document.number, "ties")
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
     for k, label in enumerate(parts[0]["labels"]):
-        yield [
-            f"AUC, {label['label']}",
-            *(document.interval(part["labels"][k]["auc"]) for part in parts),
-        ]
         for j, found in enumerate(label["pauc"]):
             areas = (part["labels"][k]["pauc"] for part in parts)
             yield [
-                f"partial AUC, {label['label']}, {document.window(found)}",
-                *(document.interval(area[j]) if len(area) > j else "—" for area in areas),
+                f"{area(found['fpr_min'], found['fpr_max'])} of {label['label']}",
+                *(document.interval(each[j]) if len(each) > j else "—" for each in areas),
             ]
         yield [
-            f"positives, {label['label']}",
+            f"Positives of {label['label']}",
             *(document.count(part["labels"][k]["positives"]) for part in parts),
         ]
-    yield ["mean AUC", *(document.number(part["mean_auc"]) for part in parts)]
 
 
 _MIN_ROWS = 30

@@ -1,6 +1,6 @@
 // Tables to score: their columns are checked before they are sent, and what does not fit the model is one message.
+import { check as check_head, fields_of, head_of, make, join_names } from "./table_head.js";
 
-const HEAD_BYTES = 1 << 16;  // of a longer file, only these are checked beforehand
 const MANY = 100;  // the service names no more columns than that
 
 for (const form of document.querySelectorAll("form[data-batch]")) watch(form);
@@ -36,24 +36,13 @@ function watch(form) {
     const chosen = form.elements.namedItem("file").files[0];
     const buttons = [...form.querySelectorAll("button")].filter((each) => !each.disabled);
     for (const each of buttons) each.disabled = true;
-    let problem = null, head = null;
+    let found = null, head = null;
     try {
-      head = await head_of(chosen);
-      problem = head && await ask(chosen.name, head);
+      head = chosen && await head_of(chosen);
+      found = head && await check_head(form, fields_of(form, head.file));
     } catch { /* the upload tells what is wrong with the file or the connection */ }
     for (const each of buttons) each.disabled = false;
-    if (problem === "ended") window.come_back();
-    else if (!problem || !tell(problem)) go_on(Boolean(head));
-  }
-
-  async function ask(name, head) {  // what is wrong with the head of the file, or null
-    const body = new FormData();
-    for (const [field, value] of new FormData(form)) if (field !== "csrf" && field !== "file" && value !== "") body.append(field, value);
-    body.append("file", new File([head], name));
-    const headers = { "x-csrf-token": form.elements.namedItem("csrf").value };
-    const answer = await fetch(`${form.dataset.upload}/validate`, { method: "POST", body, headers });
-    if (answer.redirected || answer.headers.get("x-session-changed")) return "ended";
-    return answer.ok ? null : await answer.json();
+    if (!found || found.ok || !tell(found.answer)) go_on(Boolean(head));
   }
 
   // Say which columns do not fit; false: what is wrong is something else.
@@ -84,7 +73,7 @@ function watch(form) {
     const button = make("button", { type: "button" }, `${verb} ${list.length === 1 && list[0] !== "*" ? "it" : "them"} and ${next}`);
     button.addEventListener("click", () => {
       const input = form.elements.namedItem(field);
-      input.value = [input.value.trim(), ...list.map((name) => name === "*" ? name : quote(name))].filter(Boolean).join(",");
+      input.value = [input.value.trim(), join_names(list)].filter(Boolean).join(",");
       go();
     });
     return button;
@@ -97,15 +86,7 @@ function watch(form) {
   }
 }
 
-async function head_of(file) {  // whole lines; null: a format that is not read by lines, or nothing to read
-  if (!file?.size || !/\.(csv|tsv|txt|ndjson|jsonl)$/i.test(file.name)) return null;
-  if (file.size <= HEAD_BYTES) return file;
-  const end = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer()).lastIndexOf(10) + 1;
-  return end ? file.slice(0, end) : null;
-}
-
 const columns = (list, more = false) => `${list.length}${more ? " or more" : ""} ${list.length === 1 ? "column" : "columns"}`;
-const quote = (name) => /[",\s]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name;
 
 function names(list) {
   const shown = list.slice(0, 20).flatMap((name, at) => [at ? ", " : "", make("code", {}, name)]);
@@ -117,11 +98,4 @@ function place(found) {
   if (!lines.length) return "";
   const first = lines.slice(0, 5).join(", ");
   return lines.length > 5 ? ` (lines ${first} and ${lines.length - 5} more)` : ` (${lines.length > 1 ? "lines" : "line"} ${first})`;
-}
-
-function make(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
 }

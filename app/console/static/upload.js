@@ -1,4 +1,5 @@
-// Uploads of tables: a progress bar, and what the API says of a refusal. table_preview.js shows what is in a new table.
+// Uploads of tables: a progress bar, and what the API says of a refusal. new_table.js shows what is in a new table.
+import { fields_of, fill_in, make, size } from "./table_head.js";
 
 const busy = document.getElementById("busy");
 for (const form of document.querySelectorAll("form[data-upload]")) prepare(form);
@@ -28,11 +29,7 @@ function prepare(form) {
     rest(true);
     if (chosen !== file.files[0]) return;  // another was chosen meanwhile: what is said of it stays
     if (words) { show([{ detail: words }], "problem"); return; }
-    const body = new FormData();
-    for (const [name, value] of new FormData(form)) {
-      if (name !== "csrf" && name !== "file" && value !== "") body.append(name, value);
-    }
-    body.append("file", chosen);
+    const body = fields_of(form, chosen);
     const request = under_way = new XMLHttpRequest();
     const address = form.dataset.upload + (only_check ? "/validate" : "");
     request.open("POST", address);
@@ -78,29 +75,29 @@ function prepare(form) {
 
   function refuse(answer) {
     if (!form.dispatchEvent(new CustomEvent("refused", { detail: answer, cancelable: true }))) return;  // told elsewhere
-    const errors = answer.errors || [];
+    const errors = answer.errors || [], counted = errors.find((each) => each.values?.length);
     const marked = errors.filter((each) => mark(each.parameter, each.detail));
     const all = marked.length && marked.length === errors.length;
-    const said = all ? `See the message below ${marked.map((each) => `“${label_of(each.parameter)}”`).join(", ")}.` : answer.detail || "";
-    const box = make("div", { class: "problem", role: "alert" }, make("p", {}, make("strong", {}, `${answer.title}. `), said));
-    if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
-      const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
-      box.append(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
-    } else if (errors.length > 1 && !all) {
-      box.append(make("ul", {}, ...errors.slice(0, 20).map((each) => make("li", {}, each.detail))));
-    }
-    const counted = errors.find((each) => each.values?.length);
+    const box = make("div", { class: "problem", role: "alert" }, ...describe(answer, all && `See the message below ${marked.map((each) => `“${label_of(each.parameter)}”`).join(", ")}.`));
     if (counted) form.dispatchEvent(new CustomEvent("label-counted", { detail: counted }));
-    const suggestion = errors.find((each) => each.suggestion)?.suggestion;
-    if (suggestion && !(counted && suggestion.positive)) {
-      const said = Object.entries(suggestion);
-      const button = make("button", { type: "button" }, `Fill in ${said.map(([name, value]) => `${name} = ${value}`).join(", ")}`);
-      button.addEventListener("click", () => { for (const [name, value] of said) if (form.elements.namedItem(name)) form.elements.namedItem(name).value = value; });
-      box.append(make("p", {}, button));
-    }
     part("outcome").replaceChildren(box);
     if (marked.length) form.elements.namedItem(marked[0].parameter).focus();
     else box.scrollIntoView({ block: "nearest" });
+  }
+  form.addEventListener("head-refused", ({ detail: [answer, place] }) => place.replaceChildren(...describe(answer)));
+
+  function describe(answer, at_fields) {
+    const errors = answer.errors || [];
+    const found = [make("p", {}, make("strong", {}, `${answer.title}. `), at_fields || answer.detail || "")];
+    if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
+      const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
+      found.push(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
+    } else if (errors.length > 1 && !at_fields) {
+      found.push(make("ul", {}, ...errors.slice(0, 20).map((each) => make("li", {}, each.detail))));
+    }
+    const suggestion = errors.find((each) => each.suggestion)?.suggestion;
+    if (suggestion && !(suggestion.positive && errors.some((each) => each.values?.length))) found.push(make("p", {}, fill_in(form, suggestion)));
+    return found;
   }
 
   const label_of = (name) => form.elements.namedItem(name)?.labels?.[0]?.textContent.trim() || name;
@@ -200,21 +197,4 @@ async function find_foreign(file) {  // what is wrong with it, and what to do; n
   } catch { return null; }  // the service says what it is
   if (!lines.length) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
   return lines.length === 1 && !/^\s*[[{]/.test(lines[0]) && !lines[0].includes("\0") ? `“${file.name}” has a header line but no rows. Choose a file with rows below the header.` : null;
-}
-
-// --- small things --------------------------------------------------------------------------------
-
-function make(tag, attributes, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
-
-function size(bytes) {
-  for (const unit of ["B", "kB", "MB", "GB"]) {
-    if (bytes < 1000) return `${unit === "B" ? bytes : bytes.toFixed(1)} ${unit}`;
-    bytes /= 1000;
-  }
-  return `${bytes.toFixed(1)} TB`;
 }

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from app.console.api import Api
 from app.console.model_curve import TERMS
 from app.console.rendering import percent
-from app.console.words import metric as in_words
+from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import STRANGER, Service
 from tests.sentences import Sentences
@@ -1362,12 +1362,13 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     text = text_of(ours.get("/console/models/films"))
     assert "Pairs in order" in text
     lineage = text_of(ours.get("/console/models/films/history"))
-    assert "objective: pair order" in re.sub(r"\s+", " ", lineage)
+    assert "objective: fraction of pairs in order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
     service.train(api, world.dataset_id, name="unevaluated", validation={"method": "none"})
     unevaluated = text_of(ours.get("/console/models/unevaluated"))
     assert "has no validation" in unevaluated
+    assert "AUC" in text_of(ours.get("/console/models/unevaluated", on="train"))
     assert "Reasons" in text_of(
         ours.post("/console/models/unevaluated/score", f0="1", f1="", f2="")
     )

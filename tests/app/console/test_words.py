@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from app.console.rendering import ago, duration, plain, rows, when
-from app.console.words import CHANGES, PARAMETERS, change, metric, title
+from app.console.words import CHANGES, PARAMETERS, change, title
 from app.main import create_app
+from app.measures import metric
 from app.platform.settings import Settings
 from app.training.service import parameter_schema
 from core.registry import ALGORITHMS

@@ -1,0 +1,180 @@
+"""A model's metrics and objective by their labels, for pages and reports. Metrics are JSON, as the API has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+Json = Mapping[str, Any]
+
+
+class MetricLabel(NamedTuple):
+    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, or a text if it
+    depends on the rows or the window; None if there is none.
+    """
+
+    name: str
+    unit: str
+    chance: float | str | None
+
+
+METRICS: Mapping[str, MetricLabel] = {
+    "auc": MetricLabel("AUC", "0 to 1", 0.5),
+    "gini": MetricLabel("Gini", "-1 to 1", 0.0),
+    "pauc": MetricLabel("Partial AUC", "0 to 1", "the midpoint of the window"),
+    "tpr": MetricLabel(
+        "True positive rate", "fraction of the positives", "the false positive rate"
+    ),
+    "fpr": MetricLabel("False positive rate", "fraction of the negatives", None),
+    "precision": MetricLabel(
+        "Precision", "fraction of the flagged rows", "the fraction of positives"
+    ),
+    "average_precision": MetricLabel("Average precision", "0 to 1", "the fraction of positives"),
+    "precision_at_recall": MetricLabel(
+        "Precision at a recall", "fraction of the flagged rows", "the fraction of positives"
+    ),
+    "lift": MetricLabel("Lift of the top rows", "times the fraction of positives", 1.0),
+    "ndcg": MetricLabel("NDCG", "0 to 1", None),
+    "pair_order": MetricLabel("Pairs in order", "fraction of the pairs", 0.5),
+    "c_index": MetricLabel("C-index", "fraction of the pairs", 0.5),
+    "mean_auc": MetricLabel("Mean AUC of two grades", "0 to 1", 0.5),
+}
+CHECKS = {
+    "ranks": "Better than random?",
+    "beats_baselines": "Better than the baselines?",
+    "probabilities": "Well calibrated?",
+    "stable": "Stable on newer data?",
+    "groups": "Equal across groups?",
+}
+"""The question of each check of a model."""
+
+
+def metric(name: str) -> str:
+    """Return the label of a metric: `precision@1%`, `pauc:0,0.2`, `precision_at_recall:0.8`."""
+    first, _, size = name.partition("@")
+    kind, _, terms = first.partition(":")
+    low, _, high = terms.partition(",")
+    if kind == "two_way":
+        return f"Two-way area, FPR at most {low}, TPR at least {high}"
+    known = METRICS.get(kind)
+    if known is None:
+        return name
+    if size:
+        rows = f"{size[:-1]} %" if size.endswith("%") else f"{size} rows"
+        return f"{known.name.removesuffix(' of the top rows')} of the top {rows}"
+    if kind == "pauc" and terms:
+        return f"{known.name}, FPR {low} to {high}"
+    return f"{known.name} of {terms}" if terms else known.name
+
+
+def area(fpr_min: float, fpr_max: float, first: str = "P") -> str:
+    """Return the label of the area over a window of false positive rates."""
+    if (fpr_min, fpr_max) == (0.0, 1.0):
+        return "AUC"
+    return f"{first}artial AUC, FPR {fpr_min:g} to {fpr_max:g}"
+
+
+def area_by_chance(fpr_min: float, fpr_max: float) -> float:
+    """Return the area of random scores over a window of FPR, normalised to 0 to 1: the diagonal's mean TPR in the
+    window.
+    """
+    return (fpr_min + fpr_max) / 2
+
+
+def objective(aim: Json) -> str:
+    """Return the objective of a job in words."""
+    size = ""
+    if "count" in aim or "share" in aim:
+        rows = (
+            f"{aim['count']:,} rows"
+            if aim.get("count")
+            else f"{100 * aim['share']:.6g} % of the rows"
+        )
+        size = f" of the top {rows}"
+    match aim["metric"]:
+        case "auc":
+            return "AUC"
+        case "pauc":
+            return area(aim["fpr_min"], aim["fpr_max"], "p")
+        case "tpr":
+            return f"TPR at FPR {aim['fpr']:g}"
+        case "precision_at_recall":
+            return f"precision at a recall of {aim['recall']:g}"
+        case "ndcg":
+            return f"NDCG{size}"
+        case "pair_order":
+            return "fraction of pairs in order"
+    return f"{aim['metric'].replace('_', ' ')}{size}"
+
+
+class Measure(NamedTuple):
+    """A metric of a model by its label, with its interval and its value for random scores, where it has them. `of` is
+    the API's name: a member of the metrics, or a metric within queries.
+    """
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+    of: str = ""
+    window: tuple[float, float] | None = None
+
+    @property
+    def in_queries(self) -> bool:
+        """Whether it is a mean over queries."""
+        return self.of.startswith("lists/")
+
+
+def measures(metrics: Json) -> Iterator[Measure]:
+    """Yield the metrics of a model or of an evaluation, the main one first."""
+
+    def one(
+        name: str, of: str, chance: float | None, found: Json | None = None
+    ) -> Iterator[Measure]:
+        found = metrics.get(of) if found is None else found
+        if found is not None:
+            yield Measure(name, found["value"], found["low"], found["high"], chance, of)
+
+    if "pair_order" in metrics:
+        yield from one("Pairs in order", "pair_order", 0.5)
+    elif "labels" in metrics:
+        if "mean_auc" in metrics:
+            yield Measure("Mean AUC", metrics["mean_auc"], chance=0.5, of="mean_auc")
+        yield from _areas("mean_pauc", metrics.get("mean_pauc") or [], "Mean {}", "p")
+        for each in metrics["labels"]:
+            if each["auc"] is not None:
+                yield from one(f"AUC of {each['label']}", "labels", 0.5, each["auc"])
+    elif "order" in metrics:
+        order = metrics["order"] or {}
+        yield from one("C-index", "c_index", 0.5, order.get("c_index"))
+        yield from one("Mean AUC of two grades", "order", 0.5, order.get("mean_auc"))
+        yield from one("All grades in order", "order", None, order.get("volume"))
+    else:
+        yield from one("AUC", "auc", 0.5)
+        yield from one("Gini", "gini", 0.0)
+        if metrics.get("ks_interval") is not None:
+            yield from one("KS", "ks", 0.0, metrics["ks_interval"])
+        elif metrics["ks"] is not None:
+            yield Measure("KS", metrics["ks"], of="ks")
+        yield from _areas("pauc", metrics["pauc"])
+        for each in metrics["tpr_at_fpr"]:
+            rate = each["fpr"]
+            yield Measure(
+                f"TPR at FPR {rate:g}", each["tpr"], each["low"], each["high"], rate, "tpr"
+            )
+        if (named := metrics.get("metric")) is not None:
+            yield from one(metric(named["metric"]), "metric", named["chance"], named)
+    for each in (metrics.get("lists") or {"metrics": []})["metrics"]:
+        chance = 0.5 if each["metric"] == "auc" else None
+        name = f"{metric(each['metric'])} within queries"
+        yield Measure(
+            name, each["value"], each["low"], each["high"], chance, f"lists/{each['metric']}"
+        )
+
+
+def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> Iterator[Measure]:
+    for each in found:
+        ends = (each["fpr_min"], each["fpr_max"])
+        name, chance = label.format(area(*ends, first)), area_by_chance(*ends)
+        yield Measure(name, each["value"], each.get("low"), each.get("high"), chance, of, ends)
