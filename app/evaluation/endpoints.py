@@ -26,8 +26,8 @@ from app.models.calibration_schemas import CalibrationRequest
 from app.models.curve_endpoints import (
     CurveFormDep,
     ListCurveFormDep,
-    answer_curve,
-    answer_list_curve,
+    curve_response,
+    list_curve_response,
 )
 from app.models.curve_schemas import CurveKind, EvaluationCurve, EvaluationRoc
 from app.models.metric_endpoints import (
@@ -173,7 +173,7 @@ async def read_evaluation_roc(
 
     def work() -> Response:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
-        return answer_curve({"evaluation_id": row.id}, curve, totals, row.level, form)
+        return curve_response({"evaluation_id": row.id}, curve, totals, row.level, form)
 
     return await context.compute(caller.owner, work)
 
@@ -307,6 +307,6 @@ async def read_evaluation_list_curve(
     def work() -> Response:
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         of = {"evaluation_id": row.id, "model_id": row.model_id}
-        return answer_list_curve(of, kind, curve, totals, form)
+        return list_curve_response(of, kind, curve, totals, form)
 
     return await context.compute(caller.owner, work)

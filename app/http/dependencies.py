@@ -104,42 +104,44 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
+def from_query(shape: type) -> Any:
+    """Return a dependency that makes a dataclass of query parameters: each field is one, or another dependency.
+
+    It is a coroutine function, because FastAPI would call the class itself in a thread.
+    """
+
+    async def make(**parameters: Any) -> Any:
+        return shape(**parameters)
+
+    hints = get_type_hints(shape, include_extras=True)
+    fields = Signature.from_callable(shape).parameters.values()
+    parameters = [field.replace(annotation=hints[field.name]) for field in fields]
+    vars(make)["__signature__"] = Signature(parameters)
+    return Depends(make)
+
+
 @dataclass(frozen=True)
 class Paging:
     """Which page of a list."""
 
-    limit: int
-    after: str | None
-
-
-async def _paging(
     limit: Annotated[
         int, Query(ge=1, le=200, description="Maximum number of items on the page.")
-    ] = 50,
+    ] = 50
     after: Annotated[
         str | None, Query(description="Cursor of the page: the `next` of the previous page.")
-    ] = None,
-) -> Paging:
-    return Paging(limit, after)
+    ] = None
 
 
 @dataclass(frozen=True)
 class ListFilter:
     """Filters of a list: by model, and by dataset."""
 
-    model_id: str | None
-    dataset_id: str | None
-
-
-async def _list_filter(
-    model_id: Annotated[
-        str | None, Query(description="Only items of the model with this id.")
-    ] = None,
+    model_id: Annotated[str | None, Query(description="Only items of the model with this id.")] = (
+        None
+    )
     dataset_id: Annotated[
         str | None, Query(description="Only items on the dataset with this id.")
-    ] = None,
-) -> ListFilter:
-    return ListFilter(model_id, dataset_id)
+    ] = None
 
 
 def preferences(request: Request) -> dict[str, str]:
@@ -208,22 +210,6 @@ def _refuse_numbers(value: object) -> object:
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
         raise PydanticCustomError("rfc_3339", "must be a time in RFC 3339")
     return value
-
-
-def from_query(shape: type) -> Any:
-    """Return a dependency that makes a dataclass of query parameters: each field is one, or another dependency.
-
-    It is a coroutine function, because FastAPI would call the class itself in a thread.
-    """
-
-    async def make(**parameters: Any) -> Any:
-        return shape(**parameters)
-
-    hints = get_type_hints(shape, include_extras=True)
-    fields = Signature.from_callable(shape).parameters.values()
-    parameters = [field.replace(annotation=hints[field.name]) for field in fields]
-    vars(make)["__signature__"] = Signature(parameters)
-    return Depends(make)
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_refuse_numbers)]
@@ -300,5 +286,5 @@ TaggedFilterDep = Annotated[RowFilter, Depends(_tagged_filter)]
 
 ContextDep = Annotated[Context, Depends(_context)]
 CallerDep = Annotated[Caller, Depends(_caller)]
-PagingDep = Annotated[Paging, Depends(_paging)]
-ListFilterDep = Annotated[ListFilter, Depends(_list_filter)]
+PagingDep = Annotated[Paging, from_query(Paging)]
+ListFilterDep = Annotated[ListFilter, from_query(ListFilter)]

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.models import aliases
-from app.models.alias_schemas import Alias, AliasPage, AliasSummary, AliasTarget, alias_of
+from app.models.alias_schemas import Alias, AliasPage, AliasTarget, alias_of
 from app.models.revisions import must_be_new_of, revision_of
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
@@ -23,11 +23,7 @@ def list_aliases(name: str, context: ContextDep, caller: CallerDep, paging: Pagi
     page = context.db.reading(
         aliases.list_aliases, caller.owner, name, limit=paging.limit, after=paging.after
     )
-    return AliasPage(
-        data=[AliasSummary.model_validate(row) for row in page.data],
-        has_more=page.has_more,
-        next=page.next,
-    )
+    return AliasPage.model_validate(page)
 
 
 @router.get("/{name}/aliases/{alias}", summary="Read an alias")

@@ -29,17 +29,18 @@ class AliasState:
 
 
 def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
-    """Return the alias with its history, the latest first."""
-    current = None
-    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
-        current = repository.find_alias(session, owner, name, alias)
-    if current is None:
-        raise _no_alias(name, alias)
+    """Return the alias with its history, the latest first; raises NotFound."""
+    current = _find(session, owner, name, alias)
     return AliasState(current, list(repository.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
-def _no_alias(name: str, alias: str) -> NotFound:
-    return NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+def _find(session: Session, owner: str, name: str, alias: str, *, lock: bool = False) -> ModelAlias:
+    current = None
+    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
+        current = repository.find_alias(session, owner, name, alias, lock=lock)
+    if current is None:
+        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    return current
 
 
 def list_aliases(
@@ -102,11 +103,7 @@ def remove_alias(
     """Remove the alias; the caller gives the revision that they saw. Its history stays: an alias of the same name
     continues it.
     """
-    current = None
-    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
-        current = repository.find_alias(session, owner, name, alias, lock=True)
-    if current is None:
-        raise _no_alias(name, alias)
+    current = _find(session, owner, name, alias, lock=True)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     repository.remove(session, current)
 

@@ -76,13 +76,13 @@ class CurveForm:
 CurveFormDep = Annotated[CurveForm, from_query(CurveForm)]
 
 
-def answer_curve(
+def curve_response(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
     """Return the curve in that form; `of` are further members of the JSON."""
     if form.format == "csv":
         columns = _columns(curve, curve, totals, level, form.band)
-        return StreamingResponse(csv_lines(columns), media_type="text/csv; charset=utf-8")
+        return StreamingResponse(_csv_lines(columns), media_type="text/csv; charset=utf-8")
     return json_response(roc_document(of, curve, totals, level, form))
 
 
@@ -99,19 +99,20 @@ def _columns(
 def roc_document(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> dict[str, Any]:
+    """Return the curve as JSON. Not as a model: to make one of each point would hold up all other threads."""
     shown = curve.thin(form.max_points)
     columns = _columns(shown, curve, totals, level, form.band)
     points = [
         dict(zip(columns, point, strict=True)) | {"threshold": document_of(point[2])}
         for point in zip(*(column.tolist() for column in columns.values()), strict=True)
     ]
-    answer = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
+    document = {**of, "exact": len(shown) == len(curve), "total_points": len(curve)}
     if form.band is not None:
-        answer["band"] = {"kind": form.band, "level": level}
-    return answer | {"points": points}
+        document["band"] = {"kind": form.band, "level": level}
+    return document | {"points": points}
 
 
-def csv_lines(columns: Mapping[str, Floats]) -> Iterator[str]:
+def _csv_lines(columns: Mapping[str, Floats]) -> Iterator[str]:
     yield ",".join(columns) + "\n"
     for start in range(0, len(next(iter(columns.values()))), _ROWS_PER_CHUNK):
         part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
@@ -144,12 +145,13 @@ async def read_roc(
 
     def work() -> Response:
         of = context.db.reading(curves.roc, caller.owner, ref, on)
-        return answer_curve(of_part(of), of.curve, of.totals, of.level, form)
+        return curve_response(of_part(of), of.curve, of.totals, of.level, form)
 
     return await context.compute(caller.owner, work)
 
 
 def of_part(measured: curves.PartCurve) -> dict[str, Any]:
+    """Return the members of `OfPart`."""
     model, part = measured.model, measured.part
     return {
         "model_id": model.id,
@@ -178,7 +180,7 @@ class ListCurveForm:
 ListCurveFormDep = Annotated[ListCurveForm, from_query(ListCurveForm)]
 
 
-def answer_list_curve(
+def list_curve_response(
     of: Mapping[str, Any],
     kind: CurveKind,
     curve: RocCurve,
@@ -187,12 +189,12 @@ def answer_list_curve(
 ) -> Response:
     """Return a curve of the list in that form; `of` are further members of the JSON."""
     if kind == "histogram":
-        return _answer_histogram(of, curve, form)
+        return _histogram_response(of, curve, form)
     whole, prevalence = curves.list_curve_on(kind, curve, totals, form.prevalence)
     axes = curves.AXES[kind]
     if form.format == "csv":
         columns = dict(zip((*axes, "threshold"), whole[:3], strict=True))
-        return StreamingResponse(csv_lines(columns), media_type="text/csv; charset=utf-8")
+        return StreamingResponse(_csv_lines(columns), media_type="text/csv; charset=utf-8")
     shown = whole.thin(form.max_points)
     rows = zip(shown.x.tolist(), shown.y.tolist(), shown.thresholds.tolist(), strict=True)
     return json_response(
@@ -208,12 +210,12 @@ def answer_list_curve(
     )
 
 
-def _answer_histogram(of: Mapping[str, Any], curve: RocCurve, form: ListCurveForm) -> Response:
+def _histogram_response(of: Mapping[str, Any], curve: RocCurve, form: ListCurveForm) -> Response:
     edges, positives, negatives = curves.histogram_on(curve, form.max_points, form.prevalence)
     low, high = edges[:-1], edges[1:]
     if form.format == "csv":
         columns = {"score": low, "high": high, "positives": positives, "negatives": negatives}
-        return StreamingResponse(csv_lines(columns), media_type="text/csv; charset=utf-8")
+        return StreamingResponse(_csv_lines(columns), media_type="text/csv; charset=utf-8")
     rows = zip(low.tolist(), high.tolist(), positives.tolist(), negatives.tolist(), strict=True)
     return json_response(
         {
@@ -255,6 +257,6 @@ async def read_list_curve(
 
     def work() -> Response:
         of = context.db.reading(curves.roc, caller.owner, ref, on)
-        return answer_list_curve(of_part(of), kind, of.curve, of.totals, form)
+        return list_curve_response(of_part(of), kind, of.curve, of.totals, form)
 
     return await context.compute(caller.owner, work)

@@ -33,6 +33,21 @@ def is_none(value: object) -> bool:
     return value is None
 
 
+class OfPart(Resource):
+    """Members of what is measured on one part of a model's data."""
+
+    model_id: ModelId
+    on: OnPart
+    approximate: bool = Field(description=APPROXIMATE)
+
+
+class OfEvaluation(Resource):
+    """Members of what is measured on the rows of an evaluation."""
+
+    evaluation_id: EvaluationId
+    model_id: ModelId
+
+
 class Point(Resource):
     """A point of a ROC curve: the rates if every row with a score of at least `threshold` is flagged."""
 
@@ -76,12 +91,8 @@ class Points(Resource):
     points: list[Point] = Field(description="The points of the curve, by ascending FPR.")
 
 
-class Roc(Points):
+class Roc(OfPart, Points):
     """The ROC curve of a model on one part of its data."""
-
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
 
 
 class EvaluationRoc(Points):
@@ -135,16 +146,9 @@ class ListCurve(Resource):
     )
 
 
-class ModelCurve(ListCurve):
+class ModelCurve(OfPart, ListCurve):
     """A curve of a model on one part of its data."""
 
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
 
-
-class EvaluationCurve(ListCurve):
+class EvaluationCurve(OfEvaluation, ListCurve):
     """A curve of a model on the rows of an evaluation."""
-
-    evaluation_id: EvaluationId
-    model_id: ModelId

@@ -260,7 +260,6 @@ def _with_included(
         shown.included.operating_point = operating_point_of(curve, *point)
     document = shown.model_dump(mode="json", by_alias=True)
     if curve is not None and "roc" in query.names:
-        # Not as a model: to make one of each point would hold up all other threads.
         roc = roc_document(of_part(curve), curve.curve, curve.totals, curve.level, form)
         document["included"]["roc"] = roc
     return document

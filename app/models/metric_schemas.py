@@ -10,7 +10,6 @@ from pydantic import Field
 from app.http.schemas import (
     GINI,
     KS,
-    EvaluationId,
     FprMax,
     FprMin,
     Interval,
@@ -20,7 +19,7 @@ from app.http.schemas import (
     Positives,
     Resource,
 )
-from app.models.curve_schemas import APPROXIMATE, OnPart
+from app.models.curve_schemas import APPROXIMATE, OfEvaluation, OfPart, OnPart
 from app.models.metrics import metric_record
 from app.models.operating_point_schemas import Cutoff
 from app.platform.documents import GradeRows, ListMetrics
@@ -54,19 +53,12 @@ class MetricEstimates(Resource):
     metrics: list[MetricEstimate] = Field(description="One entry for each requested metric.")
 
 
-class ModelMetricEstimates(MetricEstimates):
+class ModelMetricEstimates(OfPart, MetricEstimates):
     """Metrics of a model on one part of its data."""
 
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
 
-
-class EvaluationMetricEstimates(MetricEstimates):
+class EvaluationMetricEstimates(OfEvaluation, MetricEstimates):
     """Metrics of a model on the rows of an evaluation."""
-
-    evaluation_id: EvaluationId
-    model_id: ModelId
 
 
 class Gain(Resource):
@@ -102,19 +94,12 @@ class Gains(Resource):
     rows: list[Gain] = Field(description="One entry for each list size, ascending.")
 
 
-class ModelGains(Gains):
+class ModelGains(OfPart, Gains):
     """The gains table of a model on one part of its data."""
 
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
 
-
-class EvaluationGains(Gains):
+class EvaluationGains(OfEvaluation, Gains):
     """The gains table of a model on the rows of an evaluation."""
-
-    evaluation_id: EvaluationId
-    model_id: ModelId
 
 
 def metric_estimates_of(found: Sequence[metrics.MetricEstimate], level: float) -> dict[str, Any]:

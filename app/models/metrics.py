@@ -16,7 +16,7 @@ from app.models.service import find, is_approximate
 from app.platform.documents import Interval as StoredInterval
 from app.platform.documents import ListMetrics
 from app.platform.errors import invalid
-from app.platform.sql import Session
+from app.platform.sql import Base, Session
 from app.platform.tables import DatasetKind, Model, ModelListMetrics, ModelMetrics, ModelPartialAuc
 from core import metrics as core_metrics
 from core.errors import InvalidParameter
@@ -96,11 +96,7 @@ def compute(found: MetricsInput) -> dict[str, Any]:
         "ks": None if measured is None else measured.curve.ks,
         "pauc": [
             {
-                "fpr_min": window.fpr_min,
-                "fpr_max": window.fpr_max,
-                "value": window.value,
-                "low": window.low,
-                "high": window.high,
+                **_columns_of(window, "fpr_min", "fpr_max", "value", "low", "high"),
                 "empirical": None
                 if measured is None
                 else core_metrics.empirical_area_of(
@@ -114,11 +110,7 @@ def compute(found: MetricsInput) -> dict[str, Any]:
         else heights_of(measured.curve, measured.totals, measured.level),
         "operating_point": objective_point(found.objective),
         "metric": None if measured is None else _measured_metric(measured, found.metric),
-        "positives": row.positives,
-        "negatives": row.negatives,
-        "positive_weight": row.positive_weight,
-        "negative_weight": row.negative_weight,
-        "ties": row.ties,
+        **_columns_of(row, "positives", "negatives", "positive_weight", "negative_weight", "ties"),
         "lists": found.lists,
     }
 
@@ -195,13 +187,8 @@ def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
     return {
         "model_id": model.id,
         "on": part,
-        "level": row.level,
-        "pair_order": {"value": row.value, "low": row.low, "high": row.high},
-        "misrank_fraction": row.misrank_fraction,
-        "ties": row.ties,
-        "pairs": row.pairs,
-        "items": row.items,
-        "weight": row.weight,
+        "pair_order": _columns_of(row, "value", "low", "high"),
+        **_columns_of(row, "level", "misrank_fraction", "ties", "pairs", "items", "weight"),
         "effective_pairs": row.effective_pairs,
     }
 
@@ -231,14 +218,8 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
         "on": part,
         "level": labels[0].level,
         "labels": [
-            {
-                "label": label.label,
-                "auc": label.auc,
-                "pauc": label.partial_aucs,
-                "positives": label.positives,
-                "negatives": label.negatives,
-                "ties": label.ties,
-            }
+            _columns_of(label, "label", "auc", "positives", "negatives", "ties")
+            | {"pauc": label.partial_aucs}
             for label in labels
         ],
         "evaluated": len(measured),
@@ -252,6 +233,10 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
             for k, window in enumerate(windows)
         ],
     }
+
+
+def _columns_of(row: Base, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
 
 
 def _mean(values: list[float]) -> float | None:

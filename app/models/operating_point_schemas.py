@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
-from app.http.schemas import EvaluationId, FiniteOrNull, Interval, Level, ModelId, Resource, one_of
-from app.models.curve_schemas import APPROXIMATE, OnPart
+from app.http.schemas import FiniteOrNull, Interval, Level, Resource, one_of
+from app.models.curve_schemas import OfEvaluation, OfPart
 
 if TYPE_CHECKING:
     from core import metrics
@@ -92,16 +92,16 @@ class RateGuarantee(Resource):
     )
 
 
-class OperatingPoint(Cutoff):
-    """One threshold and its consequences on one part of the data."""
+class GuaranteedCutoff(Cutoff):
+    """A cutoff, and its guarantee if one was requested."""
 
     guarantee: RateGuarantee | None = Field(
         default=None, description="The guarantee. Null if no `confidence` was requested."
     )
 
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
+
+class OperatingPoint(OfPart, GuaranteedCutoff):
+    """One threshold and its consequences on one part of the data."""
 
 
 TOGETHER, EACH = "together", "each"
@@ -164,25 +164,17 @@ class GuaranteesByGroup(Resource):
     note: str = Field(description="A caution about cutoffs by group.")
 
 
-class EvaluationOperatingPoint(Cutoff):
+class EvaluationOperatingPoint(OfEvaluation, GuaranteedCutoff):
     """One threshold and its consequences on the rows of an evaluation."""
 
-    guarantee: RateGuarantee | None = Field(
-        default=None, description="The guarantee. Null if no `confidence` was requested."
-    )
-    evaluation_id: EvaluationId
-    model_id: ModelId
     groups: GuaranteesByGroup | None = Field(
         default=None, description="Cutoffs by group. Null unless `by_group` was requested."
     )
 
 
-class OperatingPoints(Resource):
+class OperatingPoints(OfPart):
     """Thresholds along the ROC curve of one part of the data, from flagging no row to flagging all rows."""
 
-    model_id: ModelId
-    on: OnPart
-    approximate: bool = Field(description=APPROXIMATE)
     level: Level = Field(description="Confidence level of each interval by itself.")
     exact: bool = Field(description="False if points of the curve were omitted.")
     total_points: int = Field(description="Number of points of the full curve.")

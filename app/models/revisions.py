@@ -26,6 +26,7 @@ def check_revision(
 
 
 def revision_of(if_match: str | None) -> int | None:
+    """Return the revision in an If-Match header; raises Invalid."""
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
@@ -35,6 +36,7 @@ def revision_of(if_match: str | None) -> int | None:
 
 
 def must_be_new_of(if_none_match: str | None) -> bool:
+    """Return True for an If-None-Match header that allows only a creation; raises Invalid."""
     if if_none_match not in (None, "*"):
         raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
     return if_none_match == "*"

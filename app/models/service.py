@@ -72,7 +72,7 @@ def is_approximate(model: Model, part: str) -> bool:
 
 @dataclass(frozen=True)
 class Listed:
-    """A model in a list, with its aliases and its metrics on validation repository."""
+    """A model in a list, with its aliases and its metrics on the validation rows."""
 
     model: Model
     aliases: list[str]
