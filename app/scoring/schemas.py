@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
@@ -708,14 +708,13 @@ class Importance(Resource):
 
 def importance_of(measured: Importances) -> Importance:
     """Show the importances of a model."""
-    row = measured.row
-    return Importance(
+    return Importance.from_row(
+        measured.row,
         model_id=measured.model.id,
-        method=row.method,
-        description=IMPORTANCES[row.method],
-        on=cast(Part, row.part),
+        description=IMPORTANCES[measured.row.method],
+        on=measured.row.part,
         label=measured.label,
-        features=[FeatureImportance.model_validate(feature) for feature in measured.features],
+        features=measured.features,
     )
 
 
