@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import func, insert, select, tuple_
+from sqlalchemy import ColumnElement, Subquery, func, insert, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload
 
 from app.platform.sql import Json
@@ -55,20 +55,24 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
     return session.scalars(statement).all()
 
 
-def newest_of_models(
-    session: Session, owner: str, model_ids: Collection[str]
-) -> Sequence[Evaluation]:
-    """Return the newest ready evaluation of each of the models, with its job."""
+def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
+    """Return the ids of the owner's ready evaluations, each with its `place` among those of its model: the newest has
+    1.
+    """
     place = func.row_number().over(
         partition_by=Evaluation.model_id,
         order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
     )
-    ready = (
-        select(Evaluation.id, place.label("place"))
-        .where(Evaluation.readable_by(owner), Evaluation.model_id.in_(model_ids))
-        .where(Evaluation.metrics.is_not(None))
-        .subquery()
-    )
+    # Metrics are written as the job succeeds.
+    ready = Evaluation.readable_by(owner), Evaluation.metrics.is_not(None)
+    return select(Evaluation.id, place.label("place")).where(*ready, *conditions).subquery()
+
+
+def newest_of_models(
+    session: Session, owner: str, model_ids: Collection[str]
+) -> Sequence[Evaluation]:
+    """Return the newest ready evaluation of each of the models, with its job."""
+    ready = _ranked_ready(owner, Evaluation.model_id.in_(model_ids))
     statement = (
         select(Evaluation)
         .join(ready, ready.c.id == Evaluation.id)
@@ -82,16 +86,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
     """Return the owner's models whose newest ready evaluation found a change, at most `limit`, the last evaluated
     first, without deleted models. Each has the members of `operations.overview.DriftedModel`.
     """
-    of_model = func.row_number().over(
-        partition_by=Evaluation.model_id,
-        order_by=(Evaluation.created_at.desc(), Evaluation.id.desc()),
-    )
-    # Metrics are written as the job succeeds.
-    ready = (
-        select(Evaluation.id, of_model.label("place"))
-        .where(Evaluation.readable_by(owner), Evaluation.metrics.is_not(None))
-        .subquery()
-    )
+    ready = _ranked_ready(owner)
     statement = (
         select(
             Evaluation.id.label("evaluation_id"),

@@ -157,19 +157,19 @@ def find_fits(
 
 def seen_of(row: Evaluation) -> str | None:
     """Return what the model has seen of the rows of an evaluation; None if that is not known yet."""
-    seen: str = row.job.spec["seen"]
-    if seen != "new":
-        return seen
-    overlaps = (row.metrics or {}).get(OVERLAPS)
-    return None if overlaps is None else "overlaps" if overlaps else "new"
+    return _seen(row.job.spec["seen"], (row.metrics or {}).get(OVERLAPS))
 
 
 def seen_in(row: Comparison, model_id: str) -> str | None:
     """Return what a model has seen of the rows of a comparison; None if that is not known."""
-    seen: str | None = row.job.spec.get("seen", {}).get(model_id)
-    if seen != "new":
-        return seen
-    overlaps = (row.result or {}).get("overlaps", {}).get(model_id)
+    seen = row.job.spec.get("seen", {}).get(model_id)
+    return _seen(seen, (row.result or {}).get("overlaps", {}).get(model_id))
+
+
+def _seen(before: str | None, overlaps: bool | None) -> str | None:
+    """Return what a model has seen, given what was known before the job and whether the job found equal rows."""
+    if before != "new":
+        return before
     return None if overlaps is None else "overlaps" if overlaps else "new"
 
 

@@ -34,7 +34,7 @@ from app.scoring.answers import JSON, ColumnValues, ScoresResponse
 from app.scoring.cost import PERMIT_SECONDS
 from app.scoring.dependencies import IdDep, ModelsDep, media_type_of
 from app.scoring.json_rows import IdAndIgnored
-from app.scoring.probabilities import NAMES, options_of
+from app.scoring.probabilities import ProbabilityFields
 from app.scoring.service import ModelCache, RowScores, Served
 from app.scoring.table_rows import ALL, ID, Bounds, TableOptions, bounds_of
 
@@ -184,6 +184,7 @@ FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 """The forms of a JSON body: exactly one of them is there."""
 PARAMETERS = ("params", "parameters")
 """The members of a JSON body that say which probabilities are wanted: by MLflow, and by Vertex AI and KServe."""
+NAMES = tuple(ProbabilityFields.model_fields)
 ATTRIBUTES = "x-amzn-sagemaker-custom-attributes"
 """The header in which SageMaker passes on a caller's attributes, as `probability=true,prevalence=0.1`."""
 
@@ -286,10 +287,12 @@ async def _invoke(
         plain = protocol.decompress(body, encoding, most)
         beside, bounds = IdAndIgnored(id, (ALL,)), bounds_of(settings, len(body))
         if is_csv:
-            found, options = _rows_of_csv(served, plain, beside, bounds), options_of(stated)
+            found = _rows_of_csv(served, plain, beside, bounds)
+            options = ProbabilityFields.parse(stated).options()
         else:
             given = protocol.parse_json(plain, bounds.rows)
-            options = options_of(stated | _read_parameters(given))
+            asked = stated | _read_parameters(given)
+            options = ProbabilityFields.parse(asked).options()
             found = _rows_of_json(served, given, beside, bounds)
         columns: Mapping[str, ColumnValues] = {}
         if options.asked:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar, Self
+from urllib.parse import unquote_plus
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import core_schema
@@ -20,6 +21,7 @@ from app.platform.errors import (
     MAX_ERRORS,
     PATTERN_RULES,
     PLAIN_PATTERN,
+    Invalid,
     first_doubled,
     is_plain,
     nearest,
@@ -289,6 +291,40 @@ class TextFields(BaseModel):
         return {
             name: types[name].write(value) for name, value in self if value not in (None, False)
         }
+
+
+class QueryFields(TextFields):
+    """Fields in a query beside the features of a model. A feature with the name of a field takes precedence."""
+
+    marks: ClassVar[tuple[bytes, ...]] = ()
+    """A query without any of these has none of the fields. By default: their names."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        if "marks" not in vars(cls):
+            cls.marks = tuple(name.encode() for name in cls.model_fields)
+
+    @classmethod
+    def may_be_in(cls, query: bytes) -> bool:
+        """Return True if a query may have one of the fields. It is a quick test, because most queries have none."""
+        return any(mark in query for mark in cls.marks)
+
+    @classmethod
+    def take(cls, query: bytes, features: Collection[str]) -> tuple[bytes, dict[str, str]]:
+        """Return a query without the fields, and their texts; raises Invalid for a field that is repeated."""
+        left: list[bytes] = []
+        taken: dict[str, str] = {}
+        for pair in query.split(b"&"):
+            raw_name, _, raw = pair.partition(b"=")
+            name = raw_name.decode("latin-1")
+            if name not in cls.model_fields or name in features:
+                left.append(pair)
+                continue
+            if name in taken:
+                detail = f"{name} must be given once"
+                raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
+            taken[name] = unquote_plus(raw.decode("latin-1"))
+        return b"&".join(left), taken
 
 
 def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> list[dict[str, str]]:

@@ -160,11 +160,10 @@ def _overview_of(found: OverviewRows, limit: int) -> Overview:
         drifted=[DriftedModel.model_validate(row) for row in found.drifted[:limit]],
         has_more_drifted=len(found.drifted) > limit,
         outdated=[
-            OutdatedAlias(
-                name=each.model.name,
+            OutdatedAlias.from_row(
+                each.model,
                 alias=each.alias,
                 model_id=each.model.id,
-                version=each.model.version,
                 newest_model_id=each.newest_id,
                 newest_version=each.newest_version,
             )

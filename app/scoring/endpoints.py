@@ -234,11 +234,12 @@ class ScoreRow:
         served = await turns.find_model(self._models, caller.owner, ref)
         query, options, asked = _options_of_query(scope["query_string"], served)
         beside = None
-        if json_rows.is_asked(query):
+        if JsonRowFields.may_be_in(query):
             query, beside = json_rows.take(query, served.features.names)
         wanted = None
-        if reasons.is_asked(query):
-            query, wanted = reasons.take(query, served.features.names)
+        if ReasonFields.may_be_in(query):
+            query, given = ReasonFields.take(query, served.features.names)
+            wanted = ReasonFields.parse(given).options()
         work = partial(
             self._answer, caller.owner, scope, head, served, query, options, asked, beside, wanted
         )
@@ -293,9 +294,10 @@ class ScoreRow:
 
 def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
     """Return the query without the parameters of probabilities, their options, and their text for the entity tag."""
-    if not probabilities.is_asked(query):
+    if not ProbabilityFields.may_be_in(query):
         return query, DEFAULT, b""
-    query, options = probabilities.split_query(query, served.features.names)
+    query, given = ProbabilityFields.take(query, served.features.names)
+    options = ProbabilityFields.parse(given).options()
     return query, options, b"" if options == DEFAULT else repr(options).encode()
 
 

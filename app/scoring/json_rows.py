@@ -16,7 +16,6 @@ from app.ingest.rows import MIN_ROWS
 from app.ingest.values import spell
 from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, invalid, refuse_all, shown
 from app.scoring.features import FeatureIndex
-from app.scoring.probabilities import take_parameters
 from app.scoring.table_rows import ALL, ID, IGNORE, Bounds, JsonRowFields
 
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ class QueryIds(NamedTuple):
     id: str | None
 
 
-_MARKS = (b"id=", b"ignore=")
 _BRACKETS_BESIDE = 8
 """Opening brackets of a body besides those of its rows, and some more: of the body, of `rows` or `data`, of lists of
 names.
@@ -88,16 +86,9 @@ MIN_ROW_BYTES = len("[1],")
 """Bytes of the shortest row that has a value."""
 
 
-def is_asked(query: bytes) -> bool:
-    """Return True if a query may name an id, or fields to ignore. It is a quick test, because most queries name
-    neither.
-    """
-    return any(mark in query for mark in _MARKS)
-
-
 def take(query: bytes, features: Collection[str]) -> tuple[bytes, QueryIds | None]:
     """Return the query without the id and the ignored fields, and the row's id. Raises Invalid."""
-    left, given = take_parameters(query, (ID, IGNORE), features)
+    left, given = JsonRowFields.take(query, features)
     if not given:
         return query, None
     beside = IdAndIgnored.of(JsonRowFields.parse(given))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol
-from urllib.parse import unquote_plus
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from app.ingest.fields import FlagField, NumberField, TextFields
+from app.ingest.fields import FlagField, NumberField, QueryFields
 from app.models.calibrations import ServedCalibration
 from app.platform.errors import Invalid
 from app.platform.sql import Json
@@ -133,7 +132,7 @@ class _Switch(FlagField):
         return {"type": "string"}
 
 
-class ProbabilityFields(TextFields):
+class ProbabilityFields(QueryFields):
     """The parameters of a query. A model's feature of the same name takes precedence."""
 
     probability: Annotated[bool, _Switch()] = Field(
@@ -162,45 +161,3 @@ class ProbabilityFields(TextFields):
             )
             raise Invalid(detail, errors=[{"parameter": PROBABILITY, "detail": detail}])
         return ProbabilityOptions(wanted, self.interval, self.prevalence, asked=wanted and asked)
-
-
-NAMES = tuple(ProbabilityFields.model_fields)
-_MARKS = tuple(name.encode() for name in NAMES)
-
-
-def options_of(parameters: Mapping[str, str]) -> ProbabilityOptions:
-    """Return the options of the parameters; raises Invalid with all errors."""
-    return ProbabilityFields.parse(parameters).options()
-
-
-def is_asked(query: bytes) -> bool:
-    """Return True if a query may have a parameter of `NAMES`. It is a quick test, because most queries have none."""
-    return any(mark in query for mark in _MARKS)
-
-
-def take_parameters(
-    query: bytes, names: Collection[str], features: Collection[str]
-) -> tuple[bytes, dict[str, str]]:
-    """Return a query without some parameters, and the texts of these parameters. A feature of the same name stays.
-
-    Raises Invalid for a parameter that is repeated.
-    """
-    left: list[bytes] = []
-    taken: dict[str, str] = {}
-    for pair in query.split(b"&"):
-        raw_name, _, raw = pair.partition(b"=")
-        name = raw_name.decode("latin-1")
-        if name not in names or name in features:
-            left.append(pair)
-            continue
-        if name in taken:
-            detail = f"{name} must be given once"
-            raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
-        taken[name] = unquote_plus(raw.decode("latin-1"))
-    return b"&".join(left), taken
-
-
-def split_query(query: bytes, features: Collection[str]) -> tuple[bytes, ProbabilityOptions]:
-    """Return a query without the parameters of `NAMES`, and their options; raises Invalid."""
-    left, taken = take_parameters(query, NAMES, features)
-    return left, options_of(taken)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.ingest.fields import ChoiceField, NumberField, TextFields, WholeField
+from app.ingest.fields import ChoiceField, NumberField, QueryFields, WholeField
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
@@ -29,7 +29,6 @@ from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import REFERENCE_ROWS, Model, ModelReference
 from app.scoring.features import FeatureIndex
-from app.scoring.probabilities import take_parameters
 from app.training.interpretation import CLASSES, class_part, read_sample
 from core import explain
 from core.base.table import CodedTable
@@ -115,7 +114,7 @@ class ReasonOptions:
         return (*numbered_names, REST, REFERENCE_SCORE)
 
 
-class ReasonFields(TextFields):
+class ReasonFields(QueryFields):
     """The parameters of a query. A model's feature of the same name takes precedence."""
 
     reasons: Annotated[int | None, WholeField(least=1, most=MAX_REASONS)] = Field(
@@ -157,20 +156,6 @@ class ReasonFields(TextFields):
             detail = f"threshold requires reference=cutoff, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
         return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
-
-
-NAMES = tuple(ReasonFields.model_fields)
-_MARKS = tuple(name.encode() for name in NAMES)
-
-
-def options_of(parameters: Mapping[str, str]) -> ReasonOptions | None:
-    """Return the options of the parameters, None for no reasons; raises Invalid with all errors."""
-    return ReasonFields.parse(parameters).options()
-
-
-def is_asked(query: bytes) -> bool:
-    """Return True if a query may have a parameter of `NAMES`. It is a quick test, because most queries have none."""
-    return any(mark in query for mark in _MARKS)
 
 
 def has_parts(algorithm: str) -> bool:
@@ -899,10 +884,3 @@ class Reasoner:
         if kind == BOOLEAN:
             return f"{name} is {'true' if value else 'false'}"
         return f"{name} is {spell_date(value) if kind == DATETIME else spell_number(name, value)}"
-
-
-def take(query: bytes, features: Collection[str]) -> tuple[bytes, ReasonOptions | None]:
-    """Return a query without the parameters of `NAMES`, and their options; raises Invalid."""
-
-    left, parameters = take_parameters(query, NAMES, features)
-    return left, options_of(parameters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, WithJsonSchema
 
@@ -27,9 +27,9 @@ from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
-from app.scoring import probabilities, table_rows
+from app.scoring import table_rows
 from app.scoring.dependence import Dependence
-from app.scoring.probabilities import ProbabilityOptions
+from app.scoring.probabilities import ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import (
     DIRECTIONS,
     EXPLAIN_METHODS,
@@ -39,7 +39,6 @@ from app.scoring.reasons import (
     ReasonFields,
     ReasonOptions,
 )
-from app.scoring.reasons import options_of as reason_options_of
 from app.scoring.table_rows import MAX_NAMES, MAX_TOP
 from app.training.interpretation import METHODS as IMPORTANCES
 from app.training.interpretation import Importances
@@ -507,14 +506,14 @@ class BatchScoreRequest(Body):
         named = {name: getattr(self, name) for name in ReasonFields.model_fields}
         parameters = {name: str(value) for name, value in named.items() if value is not None}
         try:
-            return reason_options_of(parameters)
+            return ReasonFields.parse(parameters).options()
         except Invalid as error:
             first = error.errors[0]
             raise invalid(f"/{first['parameter']}", first["detail"]) from error
 
     def probability_options(self) -> ProbabilityOptions:
         """Return the caller's options for probabilities."""
-        named = self.model_fields_set & {*probabilities.NAMES}
+        named = self.model_fields_set & ProbabilityFields.model_fields.keys()
         if not self.probability and (self.interval or self.prevalence is not None):
             detail = (
                 "interval and prevalence are for probabilities, which probability=false leaves out"
@@ -709,14 +708,13 @@ class Importance(Resource):
 
 def importance_of(measured: Importances) -> Importance:
     """Show the importances of a model."""
-    row = measured.row
-    return Importance(
+    return Importance.from_row(
+        measured.row,
         model_id=measured.model.id,
-        method=row.method,
-        description=IMPORTANCES[row.method],
-        on=cast(DataPart, row.part),
+        description=IMPORTANCES[measured.row.method],
+        on=measured.row.part,
         label=measured.label,
-        features=[FeatureImportance.model_validate(feature) for feature in measured.features],
+        features=measured.features,
     )
 
 

@@ -23,6 +23,7 @@ from app.ingest.errors import MAX_COUNTED_ERRORS, BadTable, Errors, show, too_ma
 from app.ingest.fields import (
     MAX_LIST_LENGTH,
     NamesField,
+    QueryFields,
     TextField,
     TextFields,
     TokensField,
@@ -72,7 +73,7 @@ _TIMES_MESSAGES = 16  # a file may have so many times the messages of a stream i
 _CELL_BYTES = 8
 
 
-class IdFields(TextFields):
+class IdFields(QueryFields):
     """The fields that describe rows, for every protocol."""
 
     id: Annotated[str | None, TextField(max_length=MAX_LIST_LENGTH)] = Field(
@@ -84,6 +85,8 @@ class IdFields(TextFields):
 
 class JsonRowFields(IdFields):
     """The fields that describe rows in JSON."""
+
+    marks = (b"id=", b"ignore=")
 
     ignore: Annotated[list[str] | None, NamesField(max_names=MAX_NAMES)] = Field(
         default=None,

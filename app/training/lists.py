@@ -39,6 +39,7 @@ from app.training.splits import (
     check_one_split,
     divide,
     hold_out_units,
+    no_such_validation,
 )
 from core import metrics as core_metrics
 from core import selection
@@ -194,10 +195,7 @@ class GradedSplitData(SplitData):
                 evaluated = read_graded(payload["validation_table"], names)
                 self.validation = evaluated.coded_as(whole)
             case method:
-                raise Invalid(
-                    f"validation.method must be holdout, dataset or none with grades, got {method!r}",
-                    code="unsupported",
-                )
+                raise no_such_validation("grades", method)
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:

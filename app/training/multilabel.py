@@ -29,6 +29,7 @@ from app.training.splits import (
     check_one_split,
     divide,
     hold_out_units,
+    no_such_validation,
 )
 from core import metrics as core_metrics
 from core import selection
@@ -143,11 +144,7 @@ class MultilabelSplitData(SplitData):
                 assert payload["validation_table"] is not None
                 evaluated = read_part(payload["validation_table"], names, self._labels)
                 return whole, LabelledRows(evaluated.table.coded_as(whole.table), evaluated.has)
-        raise Invalid(
-            "validation.method must be holdout, dataset or none with several labels, "
-            f"got {validation['method']!r}",
-            code="unsupported",
-        )
+        raise no_such_validation("several labels", validation["method"])
 
     def _divide(
         self, part: LabelledRows, fraction: float, seed: int

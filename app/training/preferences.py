@@ -34,6 +34,7 @@ from app.training.splits import (
     check_one_split,
     cut,
     hash_units,
+    no_such_validation,
 )
 from core import metrics, selection
 
@@ -86,11 +87,7 @@ class PreferenceSplitData(SplitData):
         elif validation["method"] == "holdout":
             self._split(validation["fraction"], spec["seed"])
         elif validation["method"] != "none":
-            raise Invalid(
-                "validation.method must be holdout, dataset or none with pairs, "
-                f"got {validation['method']!r}",
-                code="unsupported",
-            )
+            raise no_such_validation("pairs", validation["method"])
         self._learn_categories()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:

@@ -421,6 +421,7 @@ class OutOfFold(Resource):
     )
 
 
+# The stored forms of the next classes are in platform/documents. Here, members may be null that are not stored so.
 class Difference(Interval):
     """The model's value minus the baseline's value."""
 

@@ -312,6 +312,14 @@ def hash_units(table: Table, seed: int) -> Hashes:
     return hashes
 
 
+def no_such_validation(what: str, method: str) -> Invalid:
+    """Return the refusal of a validation method for data with `what`."""
+    return Invalid(
+        f"validation.method must be holdout, dataset or none with {what}, got {method!r}",
+        code="unsupported",
+    )
+
+
 def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
     """Return the training rows and a held-out fraction of the rows, at random; rows of a unit stay together."""
     check_fraction(fraction)
