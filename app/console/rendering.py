@@ -17,6 +17,7 @@ from app.console.words import METRICS, metric, sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
+from app.platform.text import objective_in_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -49,6 +50,7 @@ def environment() -> Environment:
         run_time=run_time,
         title=title,
         metric=metric,
+        objective=objective_in_words,
         state=state,
         p_value=p_value,
         points=points,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from rankwright.plots import Plot
 
+from app.platform.text import objective_in_words
 from app.training.progress import most_important_first
 from core import metrics as core_metrics
 
@@ -190,30 +191,7 @@ def value(given: Any) -> str:
 
 def objective(aim: Json | None) -> str:
     """Return the objective of a job in words."""
-    if aim is None:
-        return "—"
-    match aim["metric"]:
-        case "pauc":
-            return f"partial AUC ({window(aim)})"
-        case "tpr":
-            return f"TPR at FPR {aim['fpr']:g}"
-        case "pair_order":
-            return "fraction of pairs in order"
-        case "average_precision":
-            return "average precision"
-        case "precision" | "lift":
-            return f"{aim['metric']} of the top {_size_of_list(aim)}"
-        case "precision_at_recall":
-            return f"precision at a recall of {aim['recall']:g}"
-        case "ndcg":
-            return f"NDCG of the top {_size_of_list(aim)}" if "count" in aim else "NDCG"
-    return "AUC" if aim["metric"] == "auc" else str(aim["metric"])
-
-
-def _size_of_list(aim: Json) -> str:
-    if "count" in aim:
-        return f"{aim['count']:,} rows"
-    return f"{100.0 * aim['share']:.6g} % of the rows"
+    return "—" if aim is None else objective_in_words(aim)
 
 
 def validation(method: Json) -> str:

@@ -26,9 +26,16 @@ from app.datasets.service import (
     show_labels,
 )
 from app.ingest.hints import time_column
+from app.jobs.objectives import OBJECTIVES, PAIR_ORDER
 from app.jobs.parameters import TrainingParameters
 from app.jobs.service import TRAIN, enqueue
-from app.models.objectives import LIST_METRICS, check_objective, list_metric_of, window_of
+from app.models.objectives import (
+    LIST_METRICS,
+    check_objective,
+    declaration_of,
+    list_metric_of,
+    window_of,
+)
 from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
@@ -370,12 +377,12 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
     """Check that the model will have the one curve that a threshold or a figure of the objective is read from."""
-    metric = objective["metric"]
-    if metric not in ("auc", "pauc") and dataset.kind == DatasetKind.MULTILABEL:
+    if dataset.kind == DatasetKind.MULTILABEL and not declaration_of(objective).takes_labels:
+        able = " or ".join(name for name, it in OBJECTIVES.items() if it.takes_labels)
         raise invalid(
             "/objective/metric",
-            f"objective.metric {metric} needs one score per row, but a dataset of kind multilabel has one "
-            "per label; use auc or pauc",
+            f"objective.metric {objective['metric']} needs one score per row, but a dataset of kind multilabel "
+            f"has one per label; use {able}",
         )
 
 
@@ -392,9 +399,9 @@ def count_validation_rows(validation: Validation, dataset: Dataset) -> int | Non
 
 def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int | None) -> None:
     """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
-    metric, count = objective["metric"], objective.get("count")
-    if dataset.weight is not None and (count is not None or metric == "ndcg"):
-        way_out = "set share" if metric == "precision" else "use average_precision"
+    metric, count, declared = objective["metric"], objective.get("count"), declaration_of(objective)
+    if dataset.weight is not None and (count is not None or declared.counts_rows):
+        way_out = "set share" if declared.has("share") else "use average_precision"
         what = "count" if count is not None else "metric"
         raise invalid(
             f"/objective/{what}",
@@ -404,7 +411,7 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
     if count is None:
         return
     if evaluated_rows is None:
-        way_out = "set share" if metric == "precision" else "omit it"
+        way_out = "set share" if declared.has("share") else "omit it"
         raise invalid(
             "/objective/count",
             f"objective.count is a number of validation rows, but there are none; {way_out}",
@@ -475,7 +482,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
         estimator(**algorithm["parameters"]).check_pair_parameters()
     except InvalidParameter as error:
         raise invalid("/algorithm", str(error), code="invalid_parameter") from error
-    return {"metric": "pair_order"}
+    return {"metric": PAIR_ORDER}
 
 
 def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | None:

@@ -1362,7 +1362,7 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     text = text_of(ours.get("/console/models/films"))
     assert "Pairs in order" in text
     lineage = text_of(ours.get("/console/models/films/history"))
-    assert "objective: pair order" in re.sub(r"\s+", " ", lineage)
+    assert "objective: fraction of pairs in order" in re.sub(r"\s+", " ", lineage)
     assert "Score " in text_of(ours.post("/console/models/films/score", f0="1", f1="2"))
 
     service.train(api, world.dataset_id, name="unevaluated", validation={"method": "none"})
