@@ -15,7 +15,6 @@ from app.http.schemas import (
     FprMin,
     Interval,
     IsValid,
-    Kind,
     Level,
     ModelId,
     Resource,
@@ -30,27 +29,12 @@ from app.platform.documents import Baseline, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
 from app.training import search, splits
+from app.training.algorithms import Algorithm
 from app.training.service import TrainRequest
 
 DAY = 86_400.0
 MAX_SEARCHED = 100
 """Parameters of a search; no algorithm has so many."""
-
-
-class Algorithm(Resource):
-    """An algorithm that can be trained."""
-
-    name: str = Field(examples=["rankboost"], description="Name of the algorithm.")
-    summary: str = Field(description="What the algorithm does, in one sentence.")
-    paper: str = Field(description="Publication that describes the algorithm.")
-    kinds: list[Kind] = Field(
-        description="Kinds of datasets that the algorithm can train on.",
-        examples=[["bipartite", "preferences"]],
-    )
-    parameters: dict[str, Any] = Field(
-        description="JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next "
-        "to `name` in `algorithm`."
-    )
 
 
 class Algorithms(Resource):

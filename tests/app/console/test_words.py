@@ -14,7 +14,7 @@ from app.console.rendering import ago, duration, plain, rows, when
 from app.console.words import CHANGES, PARAMETERS, change, metric, title
 from app.main import create_app
 from app.platform.settings import Settings
-from app.training.service import parameter_schema
+from app.training.algorithms import parameter_schema
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
 from tests.sentences import Sentences
