@@ -51,7 +51,7 @@ from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
-from app.training.service import describe_all
+from app.training.algorithms import describe_all
 from app.trash import endpoints as trash
 
 
@@ -163,7 +163,7 @@ def create_app(settings: Settings) -> Service:
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
         schemas=scores.DESCRIBED,
-        algorithms=describe_all,
+        algorithms=lambda: [each.model_dump() for each in describe_all()],
     )
     openapi.install(app, docs, settings.build)
     return app

@@ -81,32 +81,6 @@ def area_by_chance(fpr_min: float, fpr_max: float) -> float:
     return (fpr_min + fpr_max) / 2
 
 
-def objective(aim: Json) -> str:
-    """Return the objective of a job in words."""
-    size = ""
-    if "count" in aim or "share" in aim:
-        rows = (
-            f"{aim['count']:,} rows"
-            if aim.get("count")
-            else f"{100 * aim['share']:.6g} % of the rows"
-        )
-        size = f" of the top {rows}"
-    match aim["metric"]:
-        case "auc":
-            return "AUC"
-        case "pauc":
-            return area(aim["fpr_min"], aim["fpr_max"], "p")
-        case "tpr":
-            return f"TPR at FPR {aim['fpr']:g}"
-        case "precision_at_recall":
-            return f"precision at a recall of {aim['recall']:g}"
-        case "ndcg":
-            return f"NDCG{size}"
-        case "pair_order":
-            return "fraction of pairs in order"
-    return f"{aim['metric'].replace('_', ' ')}{size}"
-
-
 class Measure(NamedTuple):
     """A metric of a model by its label, with its interval and its value for random scores, where it has them. `of` is
     the API's name: a member of the metrics, or a metric within queries.

@@ -10,7 +10,7 @@ import json
 import pprint
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import FastAPI
@@ -25,16 +25,6 @@ Schema = Mapping[str, Any]
 Json = dict[str, Any]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
-    "objective.metric": {
-        "auc": "AUC: the whole list",
-        "pauc": "Partial AUC: a window of false positive rates",
-        "tpr": "TPR: positives found at a false positive rate",
-        "average_precision": "Average precision: the top of the list",
-        "precision": "Precision of the top rows",
-        "lift": "Lift of the top rows",
-        "precision_at_recall": "Precision at a recall",
-        "ndcg": "NDCG: the order of grades",
-    },
     "validation.method": {
         "holdout": "Held-out rows",
         "cross_validation": "Cross-validation",
@@ -134,6 +124,8 @@ class Field:
     value: str = ""
     error: str = ""
     doc: str = ""
+    choices: Mapping[str, str] | None = None
+    """The values of a choice that other fields depend on, each with its label."""
 
     @property
     def id(self) -> str:
@@ -254,20 +246,25 @@ class JobForm:
         union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
         by = union["discriminator"]["propertyName"]
         path = f"{name}.{by}"
-        choices = CHOICES[path]
+        options = [self._schemas[each["$ref"].rpartition("/")[2]] for each in union["oneOf"]]
+        members = {option["properties"][by]["const"]: option for option in options}
+        choices = CHOICES.get(path) or {
+            value: member["properties"][by][LABELS][0] for value, member in members.items()
+        }
         value = self._given.get(path, "")
-        if value not in union["discriminator"]["mapping"]:
+        if value not in members:
             value = next(iter(choices))
+        choice = replace(self._field(path, {}, value), choices=choices)
         if not value:
-            return [self._field(path, {}, value)]
-        member = self._schemas[union["discriminator"]["mapping"][value].rpartition("/")[2]]
-        said, _, _ = member["description"].partition("\n\n")
+            return [choice]
+        said, _, _ = members[value]["description"].partition("\n\n")
+        choice.doc = DOCS.get(path) or said.replace("\n", " ")
         return [
-            self._field(path, {"description": said.replace("\n", " ")}, value),
+            choice,
             *(
-                self._field(f"{name}.{field}", schema)
-                for field, schema in member["properties"].items()
-                if field not in (by, "space")
+                self._field(f"{name}.{parameter}", schema)
+                for parameter, schema in members[value]["properties"].items()
+                if parameter not in (by, "space")
             ),
         ]
 

@@ -18,6 +18,7 @@ from app.console.words import sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
+from app.platform.text import objective_in_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -50,7 +51,7 @@ def environment() -> Environment:
         run_time=run_time,
         title=title,
         metric=measures.metric,
-        objective=measures.objective,
+        objective=objective_in_words,
         measures=measures.measures,
         state=state,
         p_value=p_value,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from app.console.api import path_segment
 from app.console.choices import offer_datasets
-from app.console.job_form import CHOICES, JobForm, as_curl, as_python, schemas_of
+from app.console.job_form import JobForm, as_curl, as_python, schemas_of
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
 from app.console.words import group_algorithms
 from app.http.proxies import root_path_of
@@ -137,6 +137,5 @@ async def _show(
         datasets=offered,
         dataset=dataset,
         algorithms=group_algorithms([each.name for each in form.algorithms]),
-        choices=CHOICES,
         **checked,
     )

@@ -32,7 +32,7 @@ from app.jobs.acceptance import (
     WatcherDep,
 )
 from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES
-from app.jobs.schemas import KINDS, Event, EventPage, Job, JobPage
+from app.jobs.schemas import KINDS_DOCS, Event, EventPage, Job, JobPage
 from app.jobs.watcher import Snapshot, Watcher
 from app.platform.errors import Invalid, Unauthenticated, Unavailable
 from app.platform.settings import Settings
@@ -73,7 +73,7 @@ def list_jobs(
     ] = None,
     kind: Annotated[
         Annotated[str, one_of((*SHOWN_KINDS, jobs.ALL))],
-        Query(description=f"Only jobs of this kind: {KINDS} Or of every kind: {jobs.ALL}."),
+        Query(description=f"Only jobs of this kind: {KINDS_DOCS} Or of every kind: {jobs.ALL}."),
     ] = jobs.TRAIN,
     dataset_id: Annotated[str | None, Query(description="Only jobs that use this dataset.")] = None,
     unresolved: Annotated[

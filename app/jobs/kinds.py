@@ -18,34 +18,40 @@ from app.jobs import repository
 from app.jobs.progress import Callback
 from app.platform.blobs import BlobStore
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
-from app.platform.ids import Prefix, is_id, new_id
+from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
 from app.platform.sql import ALL_ROWS, Base, Json, Page, RowFilter, Session
 from app.platform.tables import FINAL_STATES, Job, JobOutputRow, JobState
 
+MODEL = "model"
+"""The output of a training job, which exists only after the job has succeeded."""
+
 
 class Entry(NamedTuple):
-    """The module of a kind of job, its name in words (none for child jobs, which nobody sees), and whether the kind
-    declares `on_end`. A process that ends jobs of all kinds imports only the modules with `on_end`.
+    """What every process knows of a kind of job before it imports the kind's module, which repeats it in `KIND`.
+
+    `label` is the kind's name in words, and `output` the code of its output. A child job, which nobody sees, has
+    neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
     """
 
     module: str
     label: str = ""
+    output: str | None = None
     has_end_hook: bool = False
 
 
 KINDS: Mapping[str, Entry] = {
-    "ingest": Entry("app.datasets.tasks", "reading a table", has_end_hook=True),
+    "ingest": Entry("app.datasets.tasks", "reading a table", "dataset", has_end_hook=True),
     "ingest_files": Entry(
-        "app.datasets.files_tasks", "reading a table of several files", has_end_hook=True
+        "app.datasets.files_tasks", "reading a table of several files", "dataset", has_end_hook=True
     ),
     "ingest_files_part": Entry("app.datasets.part_tasks"),
-    "ingest_pairs": Entry("app.datasets.pairs_tasks", "reading pairs", has_end_hook=True),
-    "evaluate": Entry("app.evaluation.evaluations", "evaluation"),
-    "compare": Entry("app.evaluation.comparisons", "comparison"),
+    "ingest_pairs": Entry("app.datasets.pairs_tasks", "reading pairs", "pairs", has_end_hook=True),
+    "evaluate": Entry("app.evaluation.evaluations", "evaluation", "evaluation"),
+    "compare": Entry("app.evaluation.comparisons", "comparison", "comparison"),
     "calibrate": Entry("app.evaluation.recalibration", "calibration"),
-    "batch_score": Entry("app.scoring.tasks", "batch score"),
-    "train": Entry("app.training.tasks", "training"),
+    "batch_score": Entry("app.scoring.tasks", "batch score", "batch_score"),
+    "train": Entry("app.training.tasks", "training", MODEL),
     "train_part": Entry("app.training.child_tasks"),
     "importance": Entry("app.training.importances", "importance of features"),
 }
@@ -164,7 +170,7 @@ class Output(Generic[Row]):
     """
 
     table: type[Row]
-    prefix: Prefix
+    prefix: str
     name: str
 
     @property
@@ -401,7 +407,7 @@ def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
 def find_output(job: Job) -> tuple[str, str] | None:
     """Return kind and id of a job's output; None if it has no output, or if its model does not exist yet."""
     if job.model_id is not None:
-        return "model", job.model_id
+        return MODEL, job.model_id
     kind = find_kind(job.kind)
     if kind is None or kind.output is None or kind.output.key not in job.spec:
         return None

@@ -16,23 +16,15 @@ from app.http.schemas import (
     with_members,
 )
 from app.jobs import parameters
-from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
+from app.jobs.kinds import KINDS, SHOWN_KINDS, SHOWN_STATES, find_output, shown_state
+from app.jobs.objectives import OBJECTIVES, PAIR_ORDER
 from app.platform.tables import Job as JobRow
 
-KINDS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
+KINDS_DOCS = ", ".join(f"`{kind}`" for kind in SHOWN_KINDS) + "."
 """The kinds of job that are shown."""
-OUTPUTS = ("model", "evaluation", "comparison", "batch_score", "dataset", "pairs")
-METRICS = (
-    "auc",
-    "pauc",
-    "tpr",
-    "average_precision",
-    "precision",
-    "lift",
-    "precision_at_recall",
-    "ndcg",
-    "pair_order",
-)
+OUTPUTS = tuple(dict.fromkeys(each.output for each in KINDS.values() if each.output is not None))
+"""The kinds of what jobs create."""
+METRICS = (*OBJECTIVES, PAIR_ORDER)
 EVENTS = ("state", "progress", "message")
 
 
@@ -161,8 +153,7 @@ class JobOutput(Resource):
     """The resource that a job creates."""
 
     kind: Annotated[str, one_of(OUTPUTS)] = Field(
-        description="`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` "
-        "is the id of the dataset."
+        description=f"{', '.join(f'`{output}`' for output in OUTPUTS)}. For `pairs`, `id` is the id of the dataset."
     )
     id: str = Field(description="Id of the resource.")
 
@@ -172,7 +163,7 @@ class Job(Resource):
     """A job: long work that a worker does in the background."""
 
     id: str = Field(description="Id of the job.")
-    kind: Annotated[str, one_of(SHOWN_KINDS)] = Field(description=KINDS)
+    kind: Annotated[str, one_of(SHOWN_KINDS)] = Field(description=KINDS_DOCS)
     name: str = Field(description="Name of the resource that the job creates.")
     state: Annotated[str, one_of(SHOWN_STATES)] = Field(
         description="`queued`, `running`, `cancelling`, `succeeded`, `failed`, `cancelled` or `timed_out`."

@@ -1,4 +1,5 @@
-"""Objectives: what a job aims at, and the window of false positive rates that its algorithm is trained for.
+"""What the objective of a job means for its rows: the window of false positive rates that an algorithm is trained for,
+and the value of scores. `app.jobs.objectives` declares the objectives.
 
 A size of the top of the list is a share of the rows, or a count of the validation rows. A part of the rows, such as
 that by which a search chooses, has fewer rows: there a count becomes the same share (`without_count`).
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from app.jobs.objectives import OBJECTIVES, TPR_WINDOW_START, ObjectiveBody
 from app.platform.documents import Objective
 from app.platform.errors import Invalid, invalid
 from core import metrics
@@ -22,28 +24,26 @@ if TYPE_CHECKING:
     from core.metrics.functionals.base import Metric
     from core.metrics.lists import ListMetric
 
-
 Window = tuple[float, float]
 
 LIST_METRICS: Mapping[str, str] = {
-    "auc": "auc",
-    "average_precision": "map",
-    "ndcg": "ndcg",
-    "precision": "precision",
+    name: objective.list_metric
+    for name, objective in sorted(OBJECTIVES.items())
+    if objective.list_metric is not None
 }
-"""Metrics of an objective that lists have -> their names as figures of lists (`core.metrics.list_metric_named`)."""
+"""Objectives that lists have -> their names as metrics of lists (`core.metrics.list_metric_named`)."""
 
-TPR_WINDOW_START = 0.5
-"""Start of the window that trains the TPR at a rate, as a fraction of that rate.
 
-The TPR at one rate is a partial AUC on a window of no width, which learns badly; Narasimhan & Agarwal (§8.3) train on a
-wider one that ends at the rate. See docs/papers/partial-auc-svm.md for the two that were compared.
-"""
+def declaration_of(objective: Objective) -> type[ObjectiveBody]:
+    """Return the declaration of an objective; that of pairs has nothing of its own."""
+    return OBJECTIVES.get(objective["metric"], ObjectiveBody)
 
 
 def check_objective(objective: Objective) -> None:
     """Raise Invalid for an objective whose window is empty, or too narrow to be one, or whose size has two names."""
-    if objective["metric"] == "precision" and ("count" in objective) == ("share" in objective):
+    if declaration_of(objective).has("count", "share") and (
+        ("count" in objective) == ("share" in objective)
+    ):
         got = "both" if "count" in objective else "none"
         raise invalid(
             "/objective", f"objective must have exactly one of count and share, got {got}"
@@ -52,42 +52,30 @@ def check_objective(objective: Objective) -> None:
         check_window(*window_of(objective))
     except InvalidParameter as error:
         pointer, detail = "/objective/fpr_max", str(error)
-        if objective["metric"] == "tpr":
+        if "fpr" in objective:
             least = MIN_WIDTH / (1.0 - TPR_WINDOW_START)
             pointer = "/objective/fpr"
             detail = f"fpr must be from {least:g} to 1, got {objective['fpr']:g}"
         raise Invalid(detail, errors=[{"pointer": pointer, "detail": detail}]) from error
 
 
+def own_window(objective: Objective) -> Window | None:
+    """Return the window of false positive rates that the objective names; None for the whole curve."""
+    return declaration_of(objective).own_window(objective)
+
+
 def window_of(objective: Objective) -> Window:
     """Return the window of false positive rates: the `fpr_min` and `fpr_max` of algorithms that have them."""
-    match objective["metric"]:
-        case "pauc":
-            return float(objective["fpr_min"]), float(objective["fpr_max"])
-        case "tpr":
-            fpr = float(objective["fpr"])
-            return TPR_WINDOW_START * fpr, fpr
-    return WHOLE
+    return own_window(objective) or WHOLE
 
 
 def metric_of(objective: Objective) -> Metric | None:
-    """Return the figure of the top of the list that the objective names; None for areas and rates."""
-    match objective["metric"]:
-        case "average_precision":
-            return metrics.AveragePrecision()
-        case "precision":
-            return metrics.PrecisionAt(objective.get("count"), objective.get("share"))
-        case "lift":
-            return metrics.Lift(share=objective["share"])
-        case "precision_at_recall":
-            return metrics.PrecisionAtRecall(objective["recall"])
-        case "ndcg":
-            return metrics.Ndcg(objective.get("count"), objective.get("share"))
-    return None
+    """Return the metric of the top of the list that the objective names; None for areas and rates."""
+    return declaration_of(objective).own_metric(objective)
 
 
 def list_metric_of(objective: Objective) -> ListMetric:
-    """Return the figure of lists that the objective names, one of `LIST_METRICS`; a count is of each list.
+    """Return the metric of lists that the objective names, one of `LIST_METRICS`; a count is of each list.
 
     Raises InvalidParameter for a count that is out of range.
     """
@@ -106,20 +94,19 @@ def without_count(objective: Objective, rows: int | None) -> Objective:
 
 
 def metric_among(objective: Objective, rows: float) -> Metric | None:
-    """Return the figure of the objective on validation rows of this total weight: a count is at most all of them."""
+    """Return the metric of the objective on validation rows of this total weight: a count is at most all of them."""
     if "count" in objective:
         objective = {**objective, "count": min(objective["count"], int(rows))}
     return metric_of(objective)
 
 
 def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
-    """Return the value of scores by the objective: AUC, partial AUC in its window, TPR at its threshold, or figure.
+    """Return the value of scores by the objective: AUC, partial AUC in its window, TPR at its threshold, or metric.
 
     The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
     thresholds the curve has heights that none reaches.
     """
-    if objective["metric"] == "tpr":
-        fpr = float(objective["fpr"])
+    if (fpr := target_fpr(objective)) is not None:
         return metrics.operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
     if (metric := metric_of(objective)) is not None:
         return metrics.value_of_metric(metric, y, scores, weight)
@@ -127,5 +114,5 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
 
 
 def target_fpr(objective: Objective) -> float | None:
-    """Return the false positive rate that the objective `tpr` names; None for other objectives."""
-    return float(objective["fpr"]) if objective["metric"] == "tpr" else None
+    """Return the false positive rate that the objective names; None for objectives without one."""
+    return float(objective["fpr"]) if "fpr" in objective else None

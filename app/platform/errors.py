@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from app.platform.ids import Prefix, is_id
+from app.platform.ids import is_id
 from core.errors import MAX_MESSAGE, MAX_VALUE, shorten
 
 MAX_ERRORS = 100
@@ -362,7 +362,7 @@ def escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def check_id(parameter: str, value: str | None, prefix: Prefix) -> None:
+def check_id(parameter: str, value: str | None, prefix: str) -> None:
     """Raise Invalid for a filter that cannot be an id of this kind."""
     if value is not None and not is_id(value, prefix):
         detail = f"{parameter} must be an id such as {prefix}_…, got {value[:100]!r}"

@@ -1,9 +1,11 @@
-"""Texts in plain letters."""
+"""Texts in plain letters, and objectives in words."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "đ": "d"})
 
@@ -24,3 +26,39 @@ def plain_words(name: str) -> list[str]:
     """
     apart = re.sub(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])", " ", name)
     return re.findall(r"[a-z0-9]+", plain_letters(apart))
+
+
+_OBJECTIVES = {
+    "auc": "AUC",
+    "pauc": "partial AUC",
+    "tpr": "TPR",
+    "ndcg": "NDCG",
+    "precision_at_recall": "precision",
+    "pair_order": "fraction of pairs in order",
+}
+"""Objectives whose name alone is not enough."""
+
+
+def objective_in_words(objective: Mapping[str, Any]) -> str:
+    """Return the objective of a job in words, by its name and its parameters.
+
+    Examples
+    --------
+    >>> objective_in_words({"metric": "lift", "share": 0.1})
+    'lift of the top 10 % of the rows'
+    >>> objective_in_words({"metric": "pauc", "fpr_min": 0.0, "fpr_max": 0.1})
+    'partial AUC (FPR 0 to 0.1)'
+    """
+    metric = str(objective["metric"])
+    words = _OBJECTIVES.get(metric, metric.replace("_", " "))
+    if "fpr_max" in objective:
+        words += f" (FPR {objective.get('fpr_min', 0.0):g} to {objective['fpr_max']:g})"
+    if "fpr" in objective:
+        words += f" at FPR {objective['fpr']:g}"
+    if "recall" in objective:
+        words += f" at a recall of {objective['recall']:g}"
+    if "count" in objective:
+        words += f" of the top {objective['count']:,} rows"
+    if "share" in objective:
+        words += f" of the top {100.0 * objective['share']:.6g} % of the rows"
+    return words

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
-from app.measures import area, measures, metric, objective
+from app.measures import area, measures, metric
 from app.models.curves import PartCurve
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
@@ -18,6 +18,7 @@ from app.platform.tables import (
     ModelImportance,
     ModelLeaderboard,
 )
+from app.platform.text import objective_in_words
 from app.reports import document
 from app.reports.brief import MAX_LIMITS, brief
 from app.reports.document import (
@@ -145,14 +146,16 @@ def training(facts: Facts) -> list[Block]:
     model = facts.model
     facts_of_it = [
         ["algorithm", model.algorithm],
-        ["objective", objective(model.objective)],
+        ["objective", objective_in_words(model.objective)],
         [
             "optimized by the algorithm",
-            objective(model.optimised_for) if model.optimised_for else "—",
+            objective_in_words(model.optimised_for) if model.optimised_for else "—",
         ],
         [
             "parameters chosen by",
-            objective(model.selected_by) if model.selected_by else "none, parameters as given",
+            objective_in_words(model.selected_by)
+            if model.selected_by
+            else "none, parameters as given",
         ],
         ["validation", document.validation(model.validation)],
         ["seed", str(model.seed)],
@@ -187,7 +190,7 @@ def _search(facts: Facts) -> Iterator[Block]:
     search = facts.model.search
     if search is None:
         return
-    aim = objective(facts.model.selected_by) if facts.model.selected_by else "—"
+    aim = objective_in_words(facts.model.selected_by) if facts.model.selected_by else "—"
     yield Paragraph(
         f"A {search['method']} search chose {document.settings(search['chosen'])} by {aim}, "
         f"in {search['seconds']:.3g} s. The values of the best candidates are too optimistic."

@@ -22,7 +22,7 @@ from app.datasets.matrices import (
 )
 from app.models import margins
 from app.models.curves import FIRST_CURVE_POINTS, MAX_CURVE_POINTS, write_curve
-from app.models.objectives import value_of, window_of
+from app.models.objectives import own_window, value_of
 from app.platform.documents import (
     Feature,
     MarginsRecord,
@@ -513,7 +513,7 @@ def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
 def windows_of(objective: Objective) -> list[tuple[float, float]]:
     """Return the windows of false positive rates that are reported: the default one, and that of the objective."""
     windows = [DEFAULT_WINDOW]
-    if objective["metric"] in ("pauc", "tpr") and (own := window_of(objective)) not in windows:
+    if (own := own_window(objective)) is not None and own not in windows:
         windows.append(own)
     return windows
 

@@ -26,10 +26,10 @@ from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.training import service, splits
+from app.training.algorithms import Algorithm, describe_all
 from app.training.estimate import estimate
 from app.training.records import TrainSpec
 from app.training.schemas import (
-    Algorithm,
     Algorithms,
     Baselines,
     JobCheck,
@@ -44,7 +44,7 @@ router = APIRouter(prefix="/v1/algorithms", tags=["algorithms"], route_class=Gua
 
 @cache
 def _all() -> Algorithms:
-    return Algorithms(data=[Algorithm(**entry) for entry in service.describe_all()])
+    return Algorithms(data=describe_all())
 
 
 @router.get("", summary="List algorithms")

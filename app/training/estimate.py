@@ -49,12 +49,12 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
     dataset = ready_dataset(session, owner, spec["dataset"]["id"], {"pointer": "/dataset_id"})
     algorithm, validation = spec["algorithm"], spec["validation"]
     parameters = {**algorithm.get("defaults", {}), **algorithm["parameters"]}
-    judge = None
+    other = None
     if validation["method"] == "dataset":
-        judge = ready_dataset(
+        other = ready_dataset(
             session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
         )
-    memory = _memory_bytes(spec, parameters, dataset, judge)
+    memory = _memory_bytes(spec, parameters, dataset, other)
     if algorithm["name"] == AUTO:
         return {"seconds": parameters["budget_seconds"], "memory_bytes": memory}
     seconds = _fit_seconds(spec, parameters, dataset)
@@ -63,12 +63,12 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
 
 
 def _memory_bytes(
-    spec: TrainSpec, parameters: Parameters, dataset: Dataset, judge: Dataset | None
+    spec: TrainSpec, parameters: Parameters, dataset: Dataset, other: Dataset | None
 ) -> int:
     rows, features = dataset.rows or 0, count_features(dataset)
     memory = rows * features * BYTES_PER_CELL + rows * BYTES_PER_ROW
-    if judge is not None:
-        memory += (judge.rows or 0) * features * BYTES_PER_JUDGE_CELL
+    if other is not None:
+        memory += (other.rows or 0) * features * BYTES_PER_JUDGE_CELL
     if spec["validation"]["method"] == CROSS_VALIDATION and spec["algorithm"]["name"] != AUTO:
         memory += rows * features * BYTES_PER_CELL_OF_FOLDS
     if (pairs := _count_pairs(dataset)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Field, JsonValue, StringConstraints, WithJsonSchema, model_validator
 
@@ -15,10 +15,8 @@ from app.http.schemas import (
     FprMin,
     Interval,
     IsValid,
-    Kind,
     Level,
     ModelId,
-    Rate,
     Resource,
     Tags,
     Text,
@@ -26,32 +24,17 @@ from app.http.schemas import (
     with_members,
 )
 from app.jobs import parameters
+from app.jobs.objectives import OBJECTIVES, Auc, ObjectiveBody
 from app.platform.documents import Baseline, FoldAuc, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines
 from app.training import search, splits
+from app.training.algorithms import Algorithm
 from app.training.service import TrainRequest
-from core.metrics.window import MIN_WIDTH
 
 DAY = 86_400.0
 MAX_SEARCHED = 100
 """Parameters of a search; no algorithm has so many."""
-
-
-class Algorithm(Resource):
-    """An algorithm that can be trained."""
-
-    name: str = Field(examples=["rankboost"], description="Name of the algorithm.")
-    summary: str = Field(description="What the algorithm does, in one sentence.")
-    paper: str = Field(description="Publication that describes the algorithm.")
-    kinds: list[Kind] = Field(
-        description="Kinds of datasets that the algorithm can train on.",
-        examples=[["bipartite", "preferences"]],
-    )
-    parameters: dict[str, Any] = Field(
-        description="JSON Schema of the algorithm's parameters: types, bounds and defaults. In a job they go next "
-        "to `name` in `algorithm`."
-    )
 
 
 class Algorithms(Resource):
@@ -60,93 +43,10 @@ class Algorithms(Resource):
     data: list[Algorithm] = Field(description="The algorithms.")
 
 
-class Auc(Body):
-    """Maximise the AUC: the area under the whole ROC curve."""
-
-    metric: Literal["auc"] = Field(description="Always `auc`.")
-
-
-class PartialAuc(Body):
-    """Maximise the partial AUC over a window of false positive rates."""
-
-    metric: Literal["pauc"] = Field(description="Always `pauc`.")
-    fpr_min: Rate = Field(default=0.0, description="Lower end of the window.")
-    fpr_max: Rate = Field(description="Upper end of the window. It must be greater than `fpr_min`.")
-
-
-class TprAtFpr(Body):
-    """Maximise the TPR at one FPR. The model comes with a threshold that flags at most this fraction of the negatives.
-
-    Algorithms that optimise a window are trained for [fpr/2, fpr]. The threshold is chosen on the validation rows.
-    """
-
-    metric: Literal["tpr"] = Field(description="Always `tpr`.")
-    fpr: Annotated[
-        float, Field(gt=0, le=1, description="Largest fraction of the negatives to flag.")
-    ]
-
-
-Count = Annotated[
-    int,
-    Field(
-        ge=1,
-        le=2**53,
-        description="Number of rows at the top of the list, for the validation rows. On fewer rows, as in a "
-        "search, the same fraction is used.",
-    ),
-]
-Share = Annotated[
-    float, Field(ge=MIN_WIDTH, le=1, description="Length of the list as a fraction of all rows.")
-]
-
-
-class AveragePrecision(Body):
-    """Maximise the average precision: the mean precision at the thresholds of the positives."""
-
-    metric: Literal["average_precision"] = Field(description="Always `average_precision`.")
-
-
-class Precision(Body):
-    """Maximise the precision at the top of the list: the fraction of its first rows that are positive.
-
-    Set exactly one of `count` and `share`.
-    """
-
-    metric: Literal["precision"] = Field(description="Always `precision`.")
-    count: Count | None = Field(
-        default=None, description="Number of rows at the top of the list. Null: `share` is set."
-    )
-    share: Share | None = Field(
-        default=None,
-        description="Length of the list as a fraction of all rows. Null: `count` is set.",
-    )
-
-
-class Lift(Body):
-    """Maximise the lift at the top of the list: the precision of its first rows divided by the prevalence."""
-
-    metric: Literal["lift"] = Field(description="Always `lift`.")
-    share: Share
-
-
-class PrecisionAtRecall(Body):
-    """Maximise the precision of the shortest list that contains a given fraction of the positives."""
-
-    metric: Literal["precision_at_recall"] = Field(description="Always `precision_at_recall`.")
-    recall: Annotated[
-        float, Field(ge=MIN_WIDTH, le=1, description="Fraction of the positives to find.")
-    ]
-
-
-class NdcgOfList(Body):
-    """Maximise the normalised discounted cumulative gain: each positive among the first rows counts 1 / log2(rank + 1).
-    Not available for datasets with a weight column.
-    """
-
-    metric: Literal["ndcg"] = Field(description="Always `ndcg`.")
-    count: Count | None = Field(
-        default=None, description="Number of rows at the top of the list. Null: all rows."
-    )
+if TYPE_CHECKING:
+    AnyObjective = ObjectiveBody
+else:
+    AnyObjective = Union[tuple(OBJECTIVES.values())]  # noqa: UP007 - of a registry
 
 
 TimeColumn = Annotated[
@@ -313,14 +213,7 @@ class JobRequest(Body):
         default=None, description="Name of the model. Default: the name of the algorithm."
     )
     objective: Annotated[
-        Auc
-        | PartialAuc
-        | TprAtFpr
-        | AveragePrecision
-        | Precision
-        | Lift
-        | PrecisionAtRecall
-        | NdcgOfList,
+        AnyObjective,
         Field(
             discriminator="metric",
             description="What to maximise. It chooses parameters, thresholds and, for some algorithms, the training "

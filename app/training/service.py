@@ -1,19 +1,13 @@
 """Training jobs as they are submitted: every rule is checked and every default filled in before a row is written. Also
-the algorithms as callers see them, from the estimators' signatures; and how a model was evaluated.
+how a model was evaluated.
 """
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-from pydantic import ConfigDict, Field, create_model
-from typing_extensions import TypedDict
 
 from app.datasets.service import (
     check_pairs_ready,
@@ -26,21 +20,25 @@ from app.datasets.service import (
     show_labels,
 )
 from app.ingest.hints import time_column
+from app.jobs.objectives import OBJECTIVES, PAIR_ORDER
 from app.jobs.parameters import TrainingParameters
 from app.jobs.service import TRAIN, enqueue
-from app.models.objectives import LIST_METRICS, check_objective, list_metric_of, window_of
+from app.models.objectives import (
+    LIST_METRICS,
+    check_objective,
+    declaration_of,
+    list_metric_of,
+    window_of,
+)
 from app.models.service import find
 from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
 from app.platform.errors import (
-    MAX_ERRORS,
     Conflict,
     NotFound,
     Unavailable,
     check_name,
-    escape,
     invalid,
-    refuse_all,
     shown,
 )
 from app.platform.ids import is_id
@@ -56,35 +54,24 @@ from app.platform.tables import (
     ModelOutOfFold,
 )
 from app.training import baselines, search
+from app.training.algorithms import kinds_of, resolve_algorithm
 from app.training.records import AlgorithmSpec, TrainSpec
 from app.training.search import (
     AUTO,
-    DEFAULT_BUDGET_SECONDS,
-    MAX_BUDGET_SECONDS,
-    MAX_SCORE_MICROSECONDS,
 )
 from app.training.splits import (
     CROSS_VALIDATION,
     HOLDOUT,
     folds_of,
 )
-from core import selection
 from core.base.monotone import find_directions
-from core.base.parameters import check_values, leave_out_newer, list_parameters
 from core.errors import InvalidParameter
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
-    from core.base.ranker import Ranker
+    pass
 
 JsonSchema = dict[str, Any]
-JOB_LEVEL_PARAMETERS = {
-    "random_state": "seed",
-    "fpr_min": "objective",
-    "fpr_max": "objective",
-    "noise_rate": "label_noise",
-}
-"""Parameters of algorithms that a job sets by a field of its own: parameter -> field."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,9 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     """
     objective = request.objective.copy()
     check_objective(objective)
-    algorithm = _resolve_algorithm(request, objective)
+    algorithm = resolve_algorithm(
+        request.algorithm, request.search, _values_of_job(request), request.timeout_seconds
+    )
     budget = algorithm["parameters"].get("budget_seconds")
     _check_seconds(settings, "timeout_seconds", request.timeout_seconds)
     _check_seconds(settings, "algorithm/budget_seconds", budget)
@@ -119,35 +108,21 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     if is_id(name, "mdl"):
         raise invalid("/name", f"name must not look like an id, got {name!r}")
     dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
-    if algorithm["name"] == AUTO:
-        check_auto(dataset)
-    elif dataset.kind == DatasetKind.PREFERENCES:
-        objective = check_pair_learner(algorithm, objective)
-    else:
-        check_target(algorithm["name"], dataset)
-        check_curve(objective, dataset)
-    check_lists(algorithm, objective, dataset)
-    if algorithm["name"] != AUTO:
-        check_categories(algorithm, dataset)
+    objective = _check_learner(algorithm, objective, dataset)
     check_pairs_ready(dataset, "/dataset_id")
     validation = resolve_validation(request.validation, dataset)
     check_validation(validation, dataset)
     check_constraints(algorithm, dataset, validation.get("time_column"))
-    judge, evaluated_rows = None, count_validation_rows(validation, dataset)
+    other = None
     if validation["method"] == "dataset":
-        other = ready_dataset(
-            session, owner, validation["dataset_id"], {"pointer": "/validation/dataset_id"}
-        )
-        check_pairs_ready(other, "/validation/dataset_id")
-        _check_fits(dataset, other)
-        judge, evaluated_rows = lineage_of(other), other.rows
-        if not is_listed(dataset):
-            check_list_size(objective, other, evaluated_rows)
+        other = _find_validation_dataset(session, owner, validation["dataset_id"], dataset)
+    evaluated_rows = count_validation_rows(validation, dataset) if other is None else other.rows
     if not is_listed(dataset):
-        check_list_size(objective, dataset, evaluated_rows)
+        for one in (dataset,) if other is None else (other, dataset):
+            check_list_size(objective, one, evaluated_rows)
     spec: TrainSpec = {
         "dataset": lineage_of(dataset),
-        "validation_dataset": judge,
+        "validation_dataset": None if other is None else lineage_of(other),
         "algorithm": algorithm,
         "objective": objective,
         "validation": validation,
@@ -165,6 +140,45 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
     return cast(TrainSpec, {**spec, **request.as_spec()})  # the members that parameters.py declares
+
+
+def _values_of_job(request: TrainRequest) -> Parameters:
+    """Return the values of `JOB_LEVEL_PARAMETERS`."""
+    fpr_min, fpr_max = window_of(request.objective)
+    return {
+        "random_state": request.seed,
+        "noise_rate": request.label_noise,
+        "fpr_min": fpr_min,
+        "fpr_max": fpr_max,
+    }
+
+
+def _check_learner(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> Objective:
+    """Check that the algorithm, with these parameters and this objective, learns from the dataset. Returns the
+    objective: for pairs it is another one.
+    """
+    if algorithm["name"] == AUTO:
+        check_auto(dataset)
+    elif dataset.kind == DatasetKind.PREFERENCES:
+        objective = check_pair_learner(algorithm, objective)
+    else:
+        check_target(algorithm["name"], dataset)
+        check_curve(objective, dataset)
+    check_lists(algorithm, objective, dataset)
+    if algorithm["name"] != AUTO:
+        check_categories(algorithm, dataset)
+    return objective
+
+
+def _find_validation_dataset(
+    session: Session, owner: str, dataset_id: str, dataset: Dataset
+) -> Dataset:
+    """Return the dataset that a model of `dataset` is validated on; raises Invalid if it does not fit."""
+    pointer = "/validation/dataset_id"
+    other = ready_dataset(session, owner, dataset_id, {"pointer": pointer})
+    check_pairs_ready(other, pointer)
+    _check_fits(dataset, other)
+    return other
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
@@ -199,111 +213,6 @@ def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None
             f"{name.rpartition('/')[2]} can be at most {most:g} (RANKWRIGHT_MAX_JOB_SECONDS), got "
             f"{seconds:g}",
         )
-
-
-def own_parameters(estimator: type[Ranker]) -> Parameters:
-    """Return the parameters that a job sets beside the algorithm's name, with their defaults."""
-    return {
-        parameter.name: parameter.default
-        for parameter in list_parameters(estimator)
-        if parameter.name not in JOB_LEVEL_PARAMETERS
-    }
-
-
-def _resolve_algorithm(request: TrainRequest, objective: Objective) -> AlgorithmSpec:
-    given, searched = dict(request.algorithm), request.search
-    name = given.pop("name", None)
-    if name == AUTO:
-        if searched is not None:
-            raise invalid("/search", f"{AUTO} has a built-in search: omit search")
-        return {"name": name, "parameters": search.check_auto(given, request.timeout_seconds)}
-    if not isinstance(name, str) or name not in ALGORITHMS:
-        known = ", ".join([*ALGORITHMS, AUTO])
-        got = "it is missing" if name is None else f"got {shown(name)}"
-        raise invalid(
-            "/algorithm/name",
-            f"algorithm.name must be one of {known}; {got}",
-            code="unknown_algorithm",
-        )
-    estimator = ALGORITHMS[name]
-    own = own_parameters(estimator)
-    wrong = (
-        {"pointer": f"/algorithm/{escape(parameter)}", "detail": detail}
-        for parameter, value in given.items()
-        if (detail := _parameter_error(name, estimator, own, parameter, value)) is not None
-    )
-    refuse_all(list(islice(wrong, MAX_ERRORS)), "invalid_parameter")
-    if searched is not None:
-        _check_searched(searched, given)
-    fpr_min, fpr_max = window_of(objective)
-    job_level = {
-        "random_state": request.seed,
-        "noise_rate": request.label_noise,
-        "fpr_min": fpr_min,
-        "fpr_max": fpr_max,
-    }
-    known_parameters = {parameter.name for parameter in list_parameters(estimator)}
-    parameters = {**own, **given, **{k: v for k, v in job_level.items() if k in known_parameters}}
-    if searched is not None:
-        parameters = search.check(searched, name, parameters, request.seed)
-    else:
-        try:
-            estimator(**parameters).check_parameters()
-        except InvalidParameter as error:
-            raise invalid("/algorithm", str(error), code="invalid_parameter") from error
-    space: Parameters = {} if searched is None else dict.fromkeys(searched["space"], ...)
-    kept = leave_out_newer(estimator, parameters | space)  # what is searched is at no default
-    return {
-        "name": name,
-        "parameters": {it: value for it, value in parameters.items() if it in kept},
-        "defaults": {it: value for it, value in parameters.items() if it not in kept},
-    }
-
-
-def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
-    """Check that a parameter that is searched is not set elsewhere."""
-    for parameter in searched["space"]:
-        if parameter == "monotone":
-            raise invalid(
-                "/search/space/monotone",
-                "monotone constraints are not searched: write them in the algorithm",
-                code="invalid_parameter",
-            )
-        if parameter in JOB_LEVEL_PARAMETERS:
-            raise invalid(
-                f"/search/space/{parameter}",
-                f"{parameter} is set by the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; omit it from the search",
-                code="invalid_parameter",
-            )
-        if parameter in given:
-            raise invalid(
-                f"/algorithm/{parameter}",
-                f"{parameter} is set by the search; omit it from the algorithm",
-                code="invalid_parameter",
-            )
-
-
-def _parameter_error(
-    name: str, estimator: type[Ranker], own: Parameters, parameter: str, value: object
-) -> str | None:
-    if parameter in JOB_LEVEL_PARAMETERS:
-        return (
-            f"{parameter} is set by the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; omit it from the "
-            "algorithm"
-        )
-    if parameter == "monotone" and parameter not in own:
-        able = [other for other, it in ALGORITHMS.items() if parameter in own_parameters(it)]
-        return (
-            f"{name} does not support monotone constraints; algorithms that do are {', '.join(able)}, "
-            f"{AUTO}"
-        )
-    if parameter not in own:
-        return f"{name} has no parameter {shown(parameter)}; it has {', '.join(own)}"
-    try:
-        check_values(estimator, {parameter: value})
-    except InvalidParameter as error:
-        return str(error)
-    return None
 
 
 def check_auto(dataset: Dataset) -> None:
@@ -370,12 +279,12 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
     """Check that the model will have the one curve that a threshold or a figure of the objective is read from."""
-    metric = objective["metric"]
-    if metric not in ("auc", "pauc") and dataset.kind == DatasetKind.MULTILABEL:
+    if dataset.kind == DatasetKind.MULTILABEL and not declaration_of(objective).takes_labels:
+        able = " or ".join(name for name, it in OBJECTIVES.items() if it.takes_labels)
         raise invalid(
             "/objective/metric",
-            f"objective.metric {metric} needs one score per row, but a dataset of kind multilabel has one "
-            "per label; use auc or pauc",
+            f"objective.metric {objective['metric']} needs one score per row, but a dataset of kind multilabel "
+            f"has one per label; use {able}",
         )
 
 
@@ -392,9 +301,9 @@ def count_validation_rows(validation: Validation, dataset: Dataset) -> int | Non
 
 def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int | None) -> None:
     """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
-    metric, count = objective["metric"], objective.get("count")
-    if dataset.weight is not None and (count is not None or metric == "ndcg"):
-        way_out = "set share" if metric == "precision" else "use average_precision"
+    metric, count, declared = objective["metric"], objective.get("count"), declaration_of(objective)
+    if dataset.weight is not None and (count is not None or declared.counts_rows):
+        way_out = "set share" if declared.has("share") else "use average_precision"
         what = "count" if count is not None else "metric"
         raise invalid(
             f"/objective/{what}",
@@ -404,7 +313,7 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
     if count is None:
         return
     if evaluated_rows is None:
-        way_out = "set share" if metric == "precision" else "omit it"
+        way_out = "set share" if declared.has("share") else "omit it"
         raise invalid(
             "/objective/count",
             f"objective.count is a number of validation rows, but there are none; {way_out}",
@@ -475,7 +384,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
         estimator(**algorithm["parameters"]).check_pair_parameters()
     except InvalidParameter as error:
         raise invalid("/algorithm", str(error), code="invalid_parameter") from error
-    return {"metric": "pair_order"}
+    return {"metric": PAIR_ORDER}
 
 
 def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | None:
@@ -582,107 +491,6 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
             f"dataset {other.id} must have the label values {show_labels(dataset)}, but has "
             f"{show_labels(other)}",
         )
-
-
-class AlgorithmEntry(TypedDict):
-    """An algorithm as callers see it; `parameters` is a JSON Schema."""
-
-    name: str
-    summary: str
-    paper: str
-    kinds: list[str]
-    parameters: JsonSchema
-
-
-def describe_all() -> list[AlgorithmEntry]:
-    """Return `auto` and all algorithms of the registry."""
-    return [
-        _described(AUTO, selection.Auto, _auto_schema()),
-        *(
-            _described(name, estimator, parameter_schema(name, estimator))
-            for name, estimator in ALGORITHMS.items()
-        ),
-    ]
-
-
-def _described(name: str, of: type, parameters: JsonSchema) -> AlgorithmEntry:
-    return {
-        "name": name,
-        "summary": _summary(of),
-        "paper": _paper(of),
-        "kinds": kinds_of(name),
-        "parameters": parameters,
-    }
-
-
-def kinds_of(name: str) -> list[str]:
-    """Return the kinds of datasets that an algorithm learns from; of some kinds with certain parameters only."""
-    if name == AUTO:
-        return [DatasetKind.BIPARTITE]
-    estimator = ALGORITHMS[name]
-    if estimator.target == "multilabel":
-        return [DatasetKind.MULTILABEL]
-    pairs = [DatasetKind.PREFERENCES] if hasattr(estimator, "fit_pairs") else []
-    grades = [DatasetKind.GRADED] if estimator.takes_grades else []
-    return [DatasetKind.BIPARTITE, *pairs, *grades]
-
-
-def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
-    """Return the JSON Schema of the parameters that a job may set."""
-    own = own_parameters(estimator)
-    fields: dict[str, Any] = {
-        parameter.name: (
-            parameter.json_annotation,
-            Field(default=parameter.default, description=parameter.doc),
-        )
-        for parameter in list_parameters(estimator)
-        if parameter.name in own
-    }
-    return _schema(name, fields)
-
-
-def _auto_schema() -> JsonSchema:
-    """Return the same for `auto`, whose parameters `search.check_auto` checks."""
-    budget = Field(
-        default=DEFAULT_BUDGET_SECONDS,
-        gt=0,
-        le=MAX_BUDGET_SECONDS,
-        description="Time budget in seconds for the whole job, from the start of its attempt to `succeeded`.",
-    )
-    constraints = next(
-        it for it in list_parameters(ALGORITHMS["rankboost"]) if it.name == "monotone"
-    )
-    keeps = Field(default=None, description=constraints.doc)
-    cost = Field(
-        default=None,
-        gt=0,
-        le=MAX_SCORE_MICROSECONDS,
-        description="Largest predicted time in microseconds to score a row in bulk, in one thread. Null: no "
-        "limit.",
-    )
-    fields = {
-        "budget_seconds": (float, budget),
-        "max_score_microseconds": (float | None, cost),
-        "monotone": (constraints.json_annotation, keeps),
-    }
-    return _schema(AUTO, fields)
-
-
-def _schema(name: str, fields: dict[str, Any]) -> JsonSchema:
-    model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    schema: JsonSchema = model.model_json_schema()
-    return schema
-
-
-def _summary(of: type) -> str:
-    return (inspect.getdoc(of) or "").partition("\n\n")[0].replace("\n", " ")
-
-
-def _paper(of: type) -> str:
-    """Return the first entry under References in the docstring."""
-    _, _, references = (inspect.getdoc(of) or "").partition("References\n----------\n")
-    first = references.partition("\n\n")[0]
-    return re.sub(r"\s+", " ", first).strip()
 
 
 def read_out_of_fold(

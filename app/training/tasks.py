@@ -25,6 +25,7 @@ from app.datasets.tasks import find_to_read, lock_inputs, table_of
 from app.jobs import child_jobs, queue
 from app.jobs import repository as job_repository
 from app.jobs.kinds import Claim, FanOutResult, JobKind
+from app.jobs.objectives import PAIR_ORDER
 from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
@@ -546,7 +547,7 @@ def _optimised_for(spec: TrainSpec) -> Objective:
     if objective["metric"] == "tpr" and "fpr_max" in parameters:
         fpr_min, fpr_max = parameters["fpr_min"], parameters["fpr_max"]
         return {"metric": "pauc", "fpr_min": fpr_min, "fpr_max": fpr_max}
-    if objective["metric"] == "pair_order" or "fpr_max" in parameters:
+    if objective["metric"] == PAIR_ORDER or "fpr_max" in parameters:
         return objective
     return {"metric": "auc"}
 

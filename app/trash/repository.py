@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, delete, literal, select, tuple_, union_all, update
 
-from app.platform.ids import Prefix, is_id
+from app.platform.ids import is_id
 from app.platform.sql import Page, Session, db_now, decode_cursor, encode_cursor
 from app.platform.tables import Comparison, Dataset, Evaluation, Model, Trashable
 
@@ -31,7 +31,7 @@ class TrashEntry(NamedTuple):
     deleted_at: float
 
 
-_KINDS: Mapping[Prefix, Kind] = MappingProxyType(
+_KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "ds": "dataset",
         "mdl": "model",

@@ -2088,9 +2088,9 @@ class JobCheck(Record):
 class JobOutput(Record):
     """The resource that a job creates."""
 
-    kind: Literal['model', 'evaluation', 'comparison', 'batch_score', 'dataset', 'pairs']
-    """`model`, `evaluation`, `comparison`, `batch_score`, `dataset` or `pairs`. For `pairs`, `id` is the
-    id of the dataset.
+    kind: Literal['dataset', 'pairs', 'evaluation', 'comparison', 'batch_score', 'model']
+    """`dataset`, `pairs`, `evaluation`, `comparison`, `batch_score`, `model`. For `pairs`, `id` is the id
+    of the dataset.
     """
     id: str
     """Id of the resource."""

@@ -229,7 +229,7 @@ def _objective(objective: dict[str, Any]) -> str:
 
 
 def metric_name(objective: dict[str, Any]) -> str:
-    """Return the name of an objective that is a figure: `precision@100`, `precision@1%`, `precision_at_recall:0.8`."""
+    """Return the name of an objective that is a metric: `precision@100`, `precision@1%`, `precision_at_recall:0.8`."""
     metric = str(objective["metric"])
     if "recall" in objective:
         return f"{metric}:{objective['recall']:g}"

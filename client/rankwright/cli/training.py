@@ -310,9 +310,7 @@ Objective = Annotated[
     ),
 ]
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
-_OBJECTIVE = re.compile(
-    rf"(auc|average_precision|precision|lift|ndcg|precision_at_recall)(?:@([0-9]{{1,15}})|@({_NUMBER})%|:({_NUMBER}))?"
-)
+_OBJECTIVE = re.compile(rf"([a-z][a-z0-9_]*)(?:@([0-9]{{1,15}})|@({_NUMBER})%|:({_NUMBER}))?")
 Folds = Annotated[
     int | None, typer.Option(help="Validate by cross-validation with this number of folds.")
 ]
@@ -350,12 +348,12 @@ SearchFolds = Annotated[
 
 
 def _objective_named(name: str) -> dict[str, Any]:
-    """Return the objective of a figure's name; the service checks the numbers."""
+    """Return the objective of a metric's name; the service checks the name and the numbers."""
     found = _OBJECTIVE.fullmatch(name)
     if found is None:
         raise typer.BadParameter(
-            "an objective must be auc, average_precision, precision@K, precision@P%, lift@P%, precision_at_recall:R, "
-            f"ndcg or ndcg@K, got {name[:60]!r}"
+            "an objective must be like auc, precision@100, precision@1% or precision_at_recall:0.8, got "
+            f"{name[:60]!r}"
         )
     metric, count, share, recall = found.groups()
     objective: dict[str, Any] = {"metric": metric}

@@ -99,7 +99,9 @@ def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentence
     assert re.search(r"^  precision@20%  [\d.]+ \[", found, re.MULTILINE)
     two_aims = run("train", dataset, "--fpr", "0.2", "--objective", "ndcg", code=2).stderr
     assert "--objective, --fpr-max" in two_aims
-    assert "objective must be" in run("train", dataset, "--objective", "f1", code=2).stderr
+    assert "objective must be" in run("train", dataset, "--objective", "@5", code=2).stderr
+    unknown = told(run("train", dataset, "--objective", "f1", "--json", code=2))
+    assert [each["pointer"] for each in unknown["errors"]] == ["/objective"]
     too_many = told(run("train", dataset, "--objective", "ndcg@1000", "--json", code=2))
     assert [each["pointer"] for each in too_many["errors"]] == ["/objective/count"]
     assert " 40," in too_many["detail"]

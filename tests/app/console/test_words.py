@@ -15,7 +15,7 @@ from app.console.words import CHANGES, PARAMETERS, change, title
 from app.main import create_app
 from app.measures import metric
 from app.platform.settings import Settings
-from app.training.service import parameter_schema
+from app.training.algorithms import parameter_schema
 from core.registry import ALGORITHMS
 from tests.app.live_service import Service
 from tests.sentences import Sentences

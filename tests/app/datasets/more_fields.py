@@ -1,5 +1,5 @@
-"""One more field of an upload, of a dialect, and of a training job: all that a change would declare. Import it before
-the service; run as a program, it prints what the service answers then.
+"""One more field of an upload, of a dialect, and of a training job, one more objective, and one more kind of job: all
+that a change would declare. Import it before the service; run as a program, it prints what the service answers then.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -58,12 +58,38 @@ names = (*parameters.NAMES, "patience")
 vars(parameters).update(TrainingParameters=TrainingParameters, NAMES=names)
 
 
+from app.jobs import kinds, objectives  # noqa: E402 - after the fields
+from core import metrics  # noqa: E402
+
+
+class Gini(objectives.ObjectiveBody):
+    """Maximise the Gini coefficient."""
+
+    label = "Gini: the whole list again"
+
+    metric: Literal["gini"] = Field(description="Always `gini`.")
+    flatten: bool = Field(default=False, description="A parameter of this objective alone.")
+
+    @classmethod
+    def own_metric(cls, objective: Any) -> Any:
+        """Return the Gini coefficient."""
+        return metrics.Gini()
+
+
+cast(dict[str, Any], objectives.OBJECTIVES)["gini"] = Gini
+
+ECHO = kinds.Entry("tests.app.jobs.echo_kind", "echo of a text", "echo")
+cast(dict[str, Any], kinds.KINDS)["echo"] = ECHO
+kinds.SHOWN_KINDS["echo"] = ECHO.label
+
+
 def main(folder: Path) -> None:
     """Serve, ask at every door, and print the answers as JSON."""
     from app.platform.migrate import upgrade
     from app.platform.settings import Settings
     from tests.app.console.plain_browser import PlainBrowser
     from tests.app.live_service import running, table
+    from tests.harness import run_here
 
     settings = Settings(state_dir=folder)
     upgrade(settings.sqlalchemy_url)
@@ -101,6 +127,39 @@ def main(folder: Path) -> None:
         told["job page"] = browser.read(f"/console/jobs/{job['id']}")
         told["job form"] = browser.read(f"/console/train?dataset_id={first}")
         told["batch form"] = browser.read("/console/batch-scores")
+
+        aimed = {"dataset_id": first, "algorithm": {"name": "logistic"}}
+        wrong = aimed | {"objective": {"metric": "gini", "flatten": 1, "share": 0.1}}
+        told["refused objective"] = client.post("/v1/jobs", json=wrong).json()
+        gini = {"metric": "gini", "flatten": True}
+        told["checked objective"] = client.post(
+            "/v1/jobs/validate", json=aimed | {"objective": gini}
+        ).json()
+        job = told["gini job"] = service.train(
+            client, first, algorithm={"name": "logistic"}, objective=gini
+        )
+        model = job["output"]["id"]
+        told["gini model"] = client.get(f"/v1/models/{model}").json()
+        told["gini metrics"] = client.get(f"/v1/models/{model}/metrics").json()
+        told["gini page"] = browser.read(f"/console/models/{model}/history")
+        told["gini report"] = client.get(f"/v1/models/{model}/report?format=markdown").text
+        told["gini form"] = browser.read(f"/console/train?dataset_id={first}&objective.metric=gini")
+        address = {"RANKWRIGHT_URL": service.url, "RANKWRIGHT_API_KEY": service.key()}
+        with service.at_work():
+            trained = run_here(
+                *("train", first, "--objective", "gini", "--set", "n_rounds=2", "--json"), **address
+            )
+        told["trained by command"] = json.loads(trained.stdout)
+
+        echo = client.post("/v1/echoes", json={"text": "hello"}).json()
+        service.work()
+        told["echo"] = client.get(f"/v1/echoes/{echo['id']}").json()
+        told["echo job"] = client.get(f"/v1/jobs/{echo['job_id']}").json()
+        told["echo jobs"] = client.get("/v1/jobs?kind=echo").json()
+        told["echo page"] = browser.read(f"/console/jobs/{echo['job_id']}")
+        told["jobs page"] = browser.read("/console/jobs?kind=echo")
+        listed = run_here("list", "jobs", "--kind", "echo", "--json", **address)
+        told["listed by command"] = json.loads(listed.stdout)
     sys.stdout.write(json.dumps(told))
 
 

@@ -1,4 +1,6 @@
-"""A field of an upload, of a dialect or of a training job that is declared once is at every door of the service."""
+"""A field of an upload, of a dialect or of a training job, an objective, and a kind of job: each is declared once, and
+is in every interface of the service.
+"""
 
 from __future__ import annotations
 
@@ -83,3 +85,53 @@ def test_a_job_has_its_own(told: dict[str, Any]) -> None:
     assert (told["job"]["patience"], told["check"]["patience"]) == (5, 7)
     assert "<dt>patience</dt><dd>5</dd>" in told["job page"]
     assert 'name="patience"' in told["job form"]
+
+
+def test_the_api_has_a_new_objective(told: dict[str, Any]) -> None:
+    schemas = told["openapi"]["components"]["schemas"]
+    mapping = schemas["JobRequest"]["properties"]["objective"]["discriminator"]["mapping"]
+    assert mapping["gini"].endswith("/Gini")
+    assert "gini" in schemas["Best"]["properties"]["metric"]["enum"]
+    assert places(told["refused objective"], "pointer") == {
+        "/objective/flatten",
+        "/objective/share",
+    }
+    gini = {"metric": "gini", "flatten": True}
+    assert told["checked objective"]["objective"] == told["gini job"]["objective"] == gini
+
+
+def test_a_model_has_the_metric_of_a_new_objective(told: dict[str, Any]) -> None:
+    assert told["gini job"]["state"] == "succeeded"
+    assert told["gini model"]["objective"] == {"metric": "gini", "flatten": True}
+    metric, gini = told["gini metrics"]["metric"], told["gini metrics"]["gini"]
+    assert metric["metric"] == "gini"
+    assert metric["value"] == pytest.approx(gini["value"])
+
+
+def test_pages_reports_and_commands_have_a_new_objective(told: dict[str, Any]) -> None:
+    form = told["gini form"]
+    assert '<option value="gini" selected>Gini: the whole list again</option>' in form
+    assert form.index('value="auc"') < form.index('value="pauc"') < form.index('value="gini"')
+    assert re.search('<(input|select) [^>]*name="objective.flatten"', form)
+    assert "objective: gini." in told["gini page"]
+    assert "| objective | gini |" in told["gini report"]
+    model = told["trained by command"]["model"]
+    assert model["objective"] == {"metric": "gini", "flatten": False}
+
+
+def test_the_api_has_a_new_kind_of_job(told: dict[str, Any]) -> None:
+    paths, schemas = told["openapi"]["paths"], told["openapi"]["components"]["schemas"]
+    assert {"/v1/echoes", "/v1/echoes/validate", "/v1/echoes/{echo_id}"} <= paths.keys()
+    assert "echo" in schemas["Job"]["properties"]["kind"]["enum"]
+    assert "echo" in schemas["JobOutput"]["properties"]["kind"]["enum"]
+    (kind,) = (each for each in paths["/v1/jobs"]["get"]["parameters"] if each["name"] == "kind")
+    assert "echo" in kind["schema"]["enum"]
+    assert (told["echo"]["status"], told["echo"]["length"]) == ("ready", 5)
+    assert told["echo job"]["output"] == {"kind": "echo", "id": told["echo"]["id"]}
+    assert [each["id"] for each in told["echo jobs"]["data"]] == [told["echo job"]["id"]]
+
+
+def test_pages_and_commands_have_a_new_kind_of_job(told: dict[str, Any]) -> None:
+    assert "echo of a text" in told["echo page"]
+    assert '<option value="echo" selected>echo of a text</option>' in told["jobs page"]
+    assert [each["id"] for each in told["listed by command"]] == [told["echo job"]["id"]]

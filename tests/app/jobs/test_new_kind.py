@@ -45,7 +45,10 @@ def test_a_kind_of_one_file(service: Service, echoes: httpx.Client) -> None:
     refused(echoes.get(address), 404, "not_found", "there is no echo")
 
 
-def test_the_kinds_that_declare_a_hook_for_their_end_are_listed() -> None:
+def test_what_is_known_of_a_kind_in_advance_is_what_it_declares() -> None:
     for name, entry in kinds.KINDS.items():
-        declares = kinds.kind_of(name).on_end is not kinds.no_end_hook
-        assert (name, declares) == (name, entry.has_end_hook)
+        kind = kinds.kind_of(name)
+        output = None if kind.output is None else kind.output.code
+        assert kind.name == name
+        assert (name, entry.has_end_hook) == (name, kind.on_end is not kinds.no_end_hook)
+        assert (name, entry.output) == (name, "model" if name == "train" else output)

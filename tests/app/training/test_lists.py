@@ -15,8 +15,8 @@ from app.models import metrics as model_metrics
 from app.platform.errors import Invalid, NotFound
 from app.platform.tables import Dataset, JobState, Model
 from app.training import service as training_service
+from app.training.algorithms import kinds_of
 from app.training.lists import METRICS, count_informative, draw_queries
-from app.training.service import kinds_of
 from core.metrics import (
     compare_lists,
     list_metric_named,

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from app.jobs.objectives import TPR_WINDOW_START
 from app.jobs.progress import Report
 from app.models import curves, operating_points
 from app.models import metrics as model_metrics
-from app.models.objectives import TPR_WINDOW_START, value_of
+from app.models.objectives import value_of
 from app.platform.documents import Objective
 from app.platform.errors import Invalid
 from app.platform.tables import JobState, ModelBaselines, ModelOutOfFold

@@ -16,6 +16,7 @@ from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import service
+from app.training.algorithms import describe_all
 from app.training.estimate import Estimate
 from app.training.estimate import estimate as estimate_job
 from app.training.service import TrainRequest
@@ -105,15 +106,15 @@ def test_each_algorithm_learns_from_the_kinds_that_it_names(
     items = bench.ready("item,x\na,1\nb,2\nc,3\n", kind="preferences", item="item")
     bench.compare(items, "better,worse\na,b\nb,c\n")
     labels = bench.ready("x,u,v\n1,0,1\n2,1,0\n", kind="multilabel", labels="u,v")
-    for algorithm in service.describe_all():
+    for algorithm in describe_all():
         for one in (dataset, items, labels):
             try:
-                check(bench, one.id, algorithm={"name": algorithm["name"]})
+                check(bench, one.id, algorithm={"name": algorithm.name})
             except Invalid as error:
                 refused = error.code == "wrong_kind"
             else:
                 refused = False
-            assert refused == (one.kind not in algorithm["kinds"]), (algorithm["name"], one.kind)
+            assert refused == (one.kind not in algorithm.kinds), (algorithm.name, one.kind)
 
 
 def test_label_noise_reaches_the_algorithm_that_takes_it_out(
