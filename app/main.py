@@ -42,9 +42,9 @@ from app.platform.installation import check_files
 from app.platform.logging import configure_logging
 from app.platform.metrics import ApiMetrics
 from app.platform.outage import OutageMemory
-from app.platform.preload import preload
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
+from app.preload import preload
 from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
@@ -84,6 +84,7 @@ def create_app(settings: Settings) -> Service:
         context.background.add,
         max_bytes=settings.model_cache_bytes,
         memory=context.memory,
+        preload=preload,
     )
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
@@ -194,6 +195,7 @@ def open_context(settings: Settings) -> Context:
         blobs=blobs,
         producer=Producer(settings.celery_broker_url),
         drain=Drain(),
+        preload=preload,
         preloaded=preloaded,
         metrics=metrics,
         uploads=FairSemaphore(settings.max_uploads, "uploads", Unavailable, metrics.uploads.set),

@@ -25,6 +25,7 @@ from core.probability.isotonic import masses_of
 LEVEL = 0.95
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
+NO_INTERVAL = dict.fromkeys(Interval._fields)
 
 
 def print_tables(n_trials: int) -> None:
@@ -106,7 +107,8 @@ def wave(odds: Floats) -> Floats:
     The population's Cox line is 0 + 1 · odds for normal log odds with standard deviation 1.5.
     """
     intercept, slope = _WAVE
-    return intercept + slope * odds + 1.2 * np.sin(2.0 * np.pi * expit(odds))
+    waves: Floats = np.sin(2.0 * np.pi * expit(odds))
+    return intercept + slope * odds + 1.2 * waves
 
 
 def _line_of_wave() -> tuple[float, float]:
@@ -261,7 +263,7 @@ def _grouping(y: Labels, scores: Floats, codes: npt.NDArray[np.int64]) -> dict[s
             "calibration": None,
             **{
                 name: {
-                    **(metric.interval or Interval(*[None] * 3))._asdict(),  # type: ignore[list-item]
+                    **(metric.interval._asdict() if metric.interval else NO_INTERVAL),
                     "reason": metric.reason,
                 }
                 for name, metric in (("auc", one.auc), ("tpr", one.tpr), ("fpr", one.fpr))
@@ -278,19 +280,20 @@ def _grouping(y: Labels, scores: Floats, codes: npt.NDArray[np.int64]) -> dict[s
 
 
 def _steady(step: float) -> Callable[[int, np.random.Generator], Floats]:
-    return lambda n, _: step * np.arange(n)
+    return lambda n, _: step * np.arange(n, dtype=np.float64)
 
 
 def _walk(n: int, rng: np.random.Generator) -> Floats:
-    return np.cumsum(0.2 * rng.normal(size=n))
+    return np.cumsum(0.2 * rng.normal(size=n), dtype=np.float64)
 
 
 def _jump(n: int, rng: np.random.Generator) -> Floats:
-    return 0.6 * (np.arange(n) >= rng.integers(1, n - 1))
+    after: Floats = (np.arange(n) >= rng.integers(1, n - 1)).astype(np.float64)
+    return 0.6 * after
 
 
 def _alternating(n: int, _: np.random.Generator) -> Floats:
-    return 0.2 * np.cos(np.pi * np.arange(n))
+    return 0.2 * np.cos(np.pi * np.arange(n, dtype=np.float64))
 
 
 PERIODS = (

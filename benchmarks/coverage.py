@@ -229,10 +229,10 @@ def draw(kind: Kind, rng: np.random.Generator) -> Sample:
     n_rows = kind.n_positives + kind.n_negatives
     prevalence = kind.n_positives / n_rows
     y = np.repeat([1, 0], [kind.n_positives, kind.n_negatives])
-    unit = np.arange(n_rows) // kind.unit
+    unit: npt.NDArray[np.int64] = np.arange(n_rows) // kind.unit
     if kind.size_spread:
-        sizes = rng.lognormal(-(kind.size_spread**2) / 2.0, kind.size_spread, n_rows // kind.unit)
-        sizes = np.maximum(np.rint(kind.unit * sizes), 1.0).astype(np.int64)
+        drawn = rng.lognormal(-(kind.size_spread**2) / 2.0, kind.size_spread, n_rows // kind.unit)
+        sizes = np.maximum(np.rint(kind.unit * drawn), 1.0).astype(np.int64)
         unit, n_rows = np.repeat(np.arange(sizes.size), sizes), int(sizes.sum())
     if kind.mixed:
         y = (rng.random(n_rows) < prevalence).astype(np.int64)
@@ -502,7 +502,7 @@ def _rates_of_pairs(area: float) -> tuple[float, float]:
 def newcombe_interval(area: float, effective: tuple[float, float]) -> Interval:
     """Return the interval of method 5 of Newcombe 2006: Hanley & McNeil's variance at each end, sizes averaged."""
     m, n = effective
-    z = norm.ppf(0.5 + LEVEL / 2.0)
+    z = float(norm.ppf(0.5 + LEVEL / 2.0))
 
     def beyond(end: float) -> float:
         excess = ((m + n) / 2.0 - 1.0) * sum(_rates_of_pairs(end))
@@ -511,6 +511,11 @@ def newcombe_interval(area: float, effective: tuple[float, float]) -> Interval:
     # The variance is 0 at an end of 1, too, which is not the solution.
     low = brentq(beyond, 1e-12, min(area, 1.0 - 1e-9)) if beyond(1e-12) > 0.0 else 0.0
     return Interval(area, low, brentq(beyond, area, 1.0) if area < 1.0 else 1.0)
+
+
+def is_significant(p_value: float | None) -> bool:
+    """Return True if a test was made, and rejects at the level of the benchmark."""
+    return p_value is not None and p_value < 1.0 - LEVEL
 
 
 def model_interval(
@@ -987,7 +992,7 @@ def measure_metrics(kind: Kind, names: Sequence[str], n_trials: int, population:
             compare_metrics(sample.y, sample.scores, metrics, level=LEVEL, **sample.options)
         ):
             ends[trial, j] = found.values[0]
-            called[j] += found.differences[0].p_value < 1.0 - LEVEL
+            called[j] += is_significant(found.differences[0].p_value)
     of_lists = ends[:, :, 0].mean(axis=0)
     target = np.array([truth.get(f.name, of_lists[j]) for j, f in enumerate(metrics)])
     covered = ((ends[:, :, 1] <= target) & (target <= ends[:, :, 2])).sum(axis=0)
@@ -1138,7 +1143,7 @@ def cover_amounts(kind: AmountKind, n_trials: int, population: int) -> AmountCov
             covered.setdefault(name, []).append(interval.low <= targets[name] <= interval.high)
         chosen.append((report.least.in_sample, held_out.cost.value, target))
         compared = compare_costs(rows.y, rows.scores, AMOUNT_COSTS, rows.amounts, group=rows.unit)
-        called.append(compared.differences[0].p_value < 1.0 - LEVEL)
+        called.append(is_significant(compared.differences[0].p_value))
     in_sample, held, population = np.mean(chosen, axis=0)
     return AmountCover(
         {name: float(np.mean(each)) for name, each in covered.items()},
@@ -1212,7 +1217,7 @@ def measure_coverage_of_lists(n_queries: int, n_trials: int, n_true: int) -> str
         grade, query, scores = draw_lists(n_queries, rng)
         for j, found in enumerate(compare_lists(grade, scores, query, metrics, graded=True)):
             covered[j] += found.values[0].low <= truth[j] <= found.values[0].high
-            called[j] += found.differences[0].p_value < 1.0 - LEVEL
+            called[j] += is_significant(found.differences[0].p_value)
     return f"| {n_queries:,} lists | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
 
 
@@ -1227,7 +1232,7 @@ def measure_graded_coverage(n_rows: int, unit: int, n_trials: int, n_true: int) 
         sample = draw_graded(n_rows, unit, rng)
         for j, found in enumerate(compare_graded(sample.y, sample.scores, **sample.options)):
             covered[j] += found.values[0].low <= truth[j] <= found.values[0].high
-            called[j] += found.differences[0].p_value < 1.0 - LEVEL
+            called[j] += is_significant(found.differences[0].p_value)
     kind = f"{n_rows:,} rows" if unit == 1 else f"{n_rows:,} rows, {unit} a unit"
     return f"| {kind} | {shares(covered, n_trials)} | {shares(called, n_trials)} |"
 
@@ -1473,19 +1478,19 @@ def measure_series(n: int, m: int, phi: float, shift: float, n_trials: int) -> s
         before, after = draw_series(n, phi, rng), draw_series(m, phi, rng) + shift
         edges = bin_edges(before)
         bins = [np.searchsorted(edges, each) for each in (before, after)]
-        masses = [np.bincount(each, minlength=10) for each in bins]
-        keep("plain index", population_stability(*masses, (n, m)).p_value < 1.0 - LEVEL)
+        old_mass, new_mass = (np.bincount(each, minlength=10) for each in bins)
+        keep("plain index", population_stability(old_mass, new_mass, (n, m)).p_value < 1.0 - LEVEL)
         old, new = (serial_dependence(each, 10, ordered=True) for each in bins)
         keep("none", old is None or new is None)
         if old is not None and new is not None:
-            index = population_stability(*masses, (n, m), dependence=(old, new))
+            index = population_stability(old_mass, new_mass, (n, m), dependence=(old, new))
             keep("index", index.p_value < 1.0 - LEVEL)
             keep("covered", index.psi.low <= truth <= index.psi.high)
-        samples = [
+        sample, later = (
             ScoreSample(np.append(np.inf, np.sort(x)[::-1]), np.arange(x.size + 1) / x.size, x.size)
             for x in (before, after)
-        ]
-        plain, series = score_shift(*samples), score_shift(*samples, series=after)
+        )
+        plain, series = score_shift(sample, later), score_shift(sample, later, series=after)
         keep("plain KS", plain.p_value is not None and plain.p_value < 1.0 - LEVEL)
         if series.p_value is not None:
             keep("KS", series.p_value < 1.0 - LEVEL)

@@ -119,14 +119,13 @@ def test_no_process_imports_what_it_is_not_for(tmp_path: Path) -> None:
 
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
     code = """
-import importlib.metadata, importlib.util
-from app.platform.preload import preload
+import importlib.metadata
+from app.preload import preload
 preload()
 try:
     import pandas.api
 except ModuleNotFoundError:  # as where it is not installed
     pass
-assert importlib.util.find_spec("pandas") is None
 assert importlib.metadata.version("numpy")
 """
     (found,) = imported(code, folder=tmp_path)
@@ -137,7 +136,7 @@ assert importlib.metadata.version("numpy")
 def test_a_first_score_imports_nothing_of_numba(tmp_path: Path) -> None:
     code = """
 import sys
-from app.platform.preload import preload
+from app.preload import preload
 preload()
 before = set(sys.modules)
 from numba.core.registry import cpu_target

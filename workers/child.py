@@ -342,7 +342,7 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     from core.kernels import when_compiling
 
     if is_cold:
-        from app.platform.preload import preload
+        from app.preload import preload
 
         preload()
         loading.end()
@@ -444,9 +444,9 @@ def _prepare(inbox: Inbox) -> None:
 
 def warm_up(job_waits: Callable[[], bool]) -> None:
     """Import what the first job needs, module by module, until `job_waits` says that a job has come."""
-    from app.platform.preload import import_lean
+    from app.preload import import_sklearn
 
-    import_lean()
+    import_sklearn()
     for name in WARM_MODULES:
         if job_waits():
             return

@@ -39,7 +39,6 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.outage import OutageMemory
-from app.platform.preload import preload
 
 NOTED_EVERY = 60.0
 """Seconds between two updates of a key's last use: each is a write to the database."""
@@ -237,6 +236,7 @@ class Authenticator:
         self._db = context.db
         self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
+        self._preload = context.preload
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE)
         self._lookups_over_limit = BatchedLookups(
             lambda hashes: context.db.reading(repository.usable_among, hashes)
@@ -264,7 +264,9 @@ class Authenticator:
         caller = self.known.cached(credential)
         if caller is None:
             caller = await self.look_up(credential, request.get("client"))
-            self._background.add(preload)  # a caller with a key may need any of these modules next
+            self._background.add(
+                self._preload
+            )  # a caller with a key may need any of these modules next
         request["caller"] = caller
         if scope not in caller.scopes and not (
             scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
@@ -279,7 +281,7 @@ class Authenticator:
         """Return the caller of a request without a key, for whom an owner's model is served, and note it in the ASGI
         scope. All of them share the rate of one key.
         """
-        self._background.add(preload)
+        self._background.add(self._preload)
         caller = request["caller"] = Caller(owner, frozenset({"score"}))
         self._take_rate(caller)
         return caller

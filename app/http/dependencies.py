@@ -57,6 +57,7 @@ class Context:
     blobs: BlobStore
     producer: Producer
     drain: Drain
+    preload: Callable[[], object]
     preloaded: Event
     metrics: ApiMetrics
     uploads: FairSemaphore

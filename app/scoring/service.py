@@ -30,7 +30,6 @@ from app.platform.blobs import BlobStore
 from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
-from app.platform.preload import preload
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import cost, reasons
@@ -170,7 +169,7 @@ class ModelCache:
 
     The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
     open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
-    the loaded models that `memory` has recorded for them.
+    the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs.
     """
 
     def __init__(
@@ -182,7 +181,9 @@ class ModelCache:
         *,
         max_bytes: int = 1 << 30,
         memory: OutageMemory | None = None,
+        preload: Callable[[], object] = lambda: None,
     ) -> None:
+        self._preload = preload
         self._reading = reading
         self._blobs = blobs
         self._size = size
@@ -326,7 +327,7 @@ class ModelCache:
             self.recent.drop(key)  # the reference would keep the model in memory
 
     def _load_blob(self, found: _ModelRead) -> Served:
-        preload()  # the background thread may be importing it already: a second import at the same time would fail
+        self._preload()  # else this thread and the one that preloads may see each other's modules half loaded
         model = found.model
         ranker, size = load_ranker(self._blobs.path(artifact_key(model)))
         curve, calibration = found.curve, _calibration_of(found)

@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from app.jobs import queue
-from app.platform import failpoints, preload
+from app.platform import failpoints
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
-from core import registry
 from workers.attempt import Attempt
 from workers.child import Orders, run_job
 from workers.fit_process import FitProcess, Message
@@ -21,13 +20,7 @@ from workers.fit_process import FitProcess, Message
 # Not this module: what is imported beforehand is looked for in the repository's root. All that a first job would import
 # is, else each of these processes would take two seconds for it.
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        *preload.MODULES,
-        *{f"core.{module}" for module, _ in registry._HOMES.values()},
-        *("workers.attempt", "workers.child"),
-    ]
-)
+_FORKS.set_forkserver_preload(["app.science", "workers.attempt", "workers.child"])
 
 
 def work(settings: Settings, seam: str = "") -> int:

@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def test_a_refit_that_is_cancelled_or_fails_changes_nothing(name: str) -> None:
 
     n_weights = len(others.pairs if form.learns == "pairs" else others.y)
     for last in (1, 2):
-        assert_unchanged(ranker, lambda last=last: refit(cancel_at(last)), Cancelled)
+        assert_unchanged(ranker, partial(refit, cancel_at(last)), Cancelled)
     assert_unchanged(ranker, lambda: refit(weight=np.zeros(n_weights)), InvalidData)
     assert (ranker.decision_function(table) == scores).all()
     refit()

@@ -38,13 +38,13 @@ def stability(
     """The p-values of the index, as a series and as independent rows, and the interval."""
     edges = bin_edges(before)
     bins = [np.searchsorted(edges, each) for each in (before, after)]
-    masses = [np.bincount(each, minlength=10) for each in bins]
+    old_mass, new_mass = (np.bincount(each, minlength=10) for each in bins)
     rows = (before.size, after.size)
-    plain = population_stability(*masses, rows).p_value
+    plain = population_stability(old_mass, new_mass, rows).p_value
     old, new = (serial_dependence(each, 10, ordered=True) for each in bins)
     if old is None or new is None:
         return None, plain, (math.nan, math.nan)
-    found = population_stability(*masses, rows, dependence=(old, new))
+    found = population_stability(old_mass, new_mass, rows, dependence=(old, new))
     return found.p_value, plain, found.psi[1:]
 
 

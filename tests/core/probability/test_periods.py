@@ -129,12 +129,9 @@ def test_rows_of_a_unit_count_as_one() -> None:
     moved = 0
     for seed in range(100):
         y, z, period = draw([0.0] * 4, 100, seed)
-        copies = {name: np.tile(values, 8) for name, values in (("y", y), ("z", z), ("t", period))}
-        found = levels_of(
-            check_rows(copies["y"], {"scores": copies["z"]}, None, np.tile(np.arange(400), 8)),
-            -2.0 + 1.5 * copies["z"],
-            copies["t"],
-        )
+        z, unit = np.tile(z, 8), np.tile(np.arange(400), 8)
+        rows = check_rows(np.tile(y, 8), {"scores": z}, None, unit)
+        found = levels_of(rows, -2.0 + 1.5 * z, np.tile(period, 8))
         assert found is not None
         moved += found.p_value < 0.05
     assert moved <= 12

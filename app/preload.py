@@ -1,0 +1,54 @@
+"""Import the science (numba, scikit-learn, pyarrow, and what uses them) in one step, before it is needed.
+
+A process that only answers from the database does without it: it takes a third of the memory, and starts in half the
+time. The API calls `preload` in a background thread as soon as someone has used a key, or at start if there are models
+to score with. A fit process calls it with its first job.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+_importing = threading.Lock()
+
+
+class _NoPandas(MetaPathFinder):
+    """Has every import of pandas fail, as if it were not installed."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the service does not use pandas", name=fullname)
+        return None
+
+
+def import_sklearn() -> None:
+    """Import scikit-learn without `scipy.stats` (40 MB) and pandas (60 MB), which it imports and does not need here.
+
+    pyarrow would import pandas later, so this process cannot import it any more. `scipy.stats` is imported by its first
+    user. Nothing changes in a process that has already imported scikit-learn.
+    """
+    if "sklearn" in sys.modules:
+        return
+    sys.meta_path.insert(0, _NoPandas())
+    stand_in = ModuleType("scipy.stats")
+    sys.modules.setdefault("scipy.stats", stand_in)
+    try:
+        import sklearn.base  # noqa: F401
+    finally:
+        if sys.modules["scipy.stats"] is stand_in:
+            del sys.modules["scipy.stats"]
+
+
+def preload() -> None:
+    """Import everything. Only the first call imports; other calls wait for its end.
+
+    If two threads import modules that import each other, Python may show one of them a half-loaded module.
+    """
+    with _importing:
+        import_sklearn()
+        import app.science  # noqa: F401
