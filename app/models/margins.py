@@ -29,7 +29,7 @@ from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
     from core.base.ranker import Combination, Ranker
-    from core.boosting.booster import Booster
+    from core.boosting.booster import ExponentialBooster
     from core.bounds import Bound, Sample, WeakRankers
     from core.metrics.groups import ScoreGroups
     from core.metrics.margins import MarginDistribution
@@ -276,7 +276,7 @@ class Losses(NamedTuple):
     smooth_margin: Floats
 
 
-def losses_of(ranker: Booster, row: ModelMargins) -> Losses:
+def losses_of(ranker: ExponentialBooster, row: ModelMargins) -> Losses:
     """Return the losses of a model that has margins, round by round."""
     combination = ranker.combination()
     assert combination is not None  # otherwise there is no margin

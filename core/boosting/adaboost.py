@@ -10,7 +10,7 @@ from core.coding import Criterion
 from core.coding.bins import MaxBins
 
 from .algorithms import CutMasses, Hypothesis, RowLossAlgorithm, StumpAlgorithm
-from .booster import Booster
+from .booster import ExponentialBooster
 from .options import (
     EarlyStoppingRounds,
     LearningRate,
@@ -22,7 +22,7 @@ from .options import (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdaBoost(Booster):
+class AdaBoost(ExponentialBooster):
     """Boosted ±1 classifiers on weighted rows (AdaBoost), which rank as RankBoost does.
 
     Use it to compare AdaBoost with `RankBoost`: with the constant classifier (the default) both converge to the same

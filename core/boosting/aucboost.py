@@ -31,7 +31,7 @@ from core.coding.bins import MaxBins
 from core.errors import ArtifactError, InvalidParameter
 
 from .algorithms import CutMasses, Hypothesis, StumpAlgorithm
-from .booster import WEAK_LEARNERS, Booster
+from .booster import WEAK_LEARNERS, ExponentialBooster
 from .loop import BoostingHistory, Ensemble, WeakLearner, fields_of, rounds_of
 from .options import EarlyStoppingRounds, LearningRate, NRounds, RandomState, ValidationFraction
 
@@ -254,7 +254,7 @@ class ClassifierLearner(EstimatorLearner):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AUCBoost(Booster):
+class AUCBoost(ExponentialBooster):
     """AdaBoost over any weak ranker, each turned into a classifier that errs equally on both classes.
 
     Use it if you want to boost a classifier of your own (`weak_ranker` takes any scikit-learn estimator). With stumps,

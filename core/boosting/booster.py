@@ -36,7 +36,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
 from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
 
-from .algorithms import RankingAlgorithm, losses_of
+from .algorithms import Losses, RankingAlgorithm, losses_of
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, draw_sample, evaluate
 from .loop import (
@@ -121,9 +121,6 @@ class Booster(ContributionRanker):
         The training loss after each round. With target encoding (`target_encoding`, `crosses`) the scores in training
         are not those of `decision_function`: a training row's fraction of positives is computed without the row itself.
         "losses_of" in `structure()` says which scores the losses belong to.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Losses of AdaBoost and RankBoost for the same scores after each round: F = F₊ + F₋, the F-skew F₊ - F₋, and
-        F̃ = F₊ F₋.
     intercept_ : float
         The part of the score that is the same for all rows.
     stop_reason_ : {"n_rounds", "no_edge", "perfect_ranker", "validation", "stopped"}
@@ -171,9 +168,6 @@ class Booster(ContributionRanker):
 
     rounds_: npt.NDArray[np.void]
     loss_: Floats
-    f_: Floats
-    f_skew_: Floats
-    f_tilde_: Floats
     intercept_: Any  # a float, or one per label
     stop_reason_: Annotated[StopReason, Value()]
     learning_rate_: float | None
@@ -202,11 +196,6 @@ class Booster(ContributionRanker):
     def offset_(self) -> Any:
         """Weighted mean score of the training rows; contributions are differences from it."""
         return self.intercept_ - self.ensemble_.constant + self.ensemble_.mean
-
-    @property
-    def log_f_tilde_(self) -> Floats:
-        """ln F̃ after each round; finite even if F̃ is too small for a double."""
-        return np.asarray(self._log_f[1:].sum(axis=1))
 
     def fit_watched(
         self,
@@ -707,11 +696,38 @@ class Booster(ContributionRanker):
         self.loss_ = np.array(
             [algorithm.loss(row, log_f[0]) for row in log_f[1:]], dtype=np.float64
         )
-        intercepts = np.array([algorithm.intercept(row) for row in log_f[1:]], dtype=np.float64)
-        self.f_, self.f_skew_, self.f_tilde_ = losses_of(log_f[1:], intercepts)
 
 
-class PairBooster(Booster):
+class ExponentialBooster(Booster):
+    """Base class of boosters of an exponential loss, of rows or pairs: it has a value for the losses of both."""
+
+    @property
+    def f_(self) -> Floats:
+        """F = F₊ + F₋, the loss of AdaBoost, after each round; shape (n_taken,), float64."""
+        return self._losses().f
+
+    @property
+    def f_skew_(self) -> Floats:
+        """F₊ - F₋ after each round; shape (n_taken,), float64."""
+        return self._losses().f_skew
+
+    @property
+    def f_tilde_(self) -> Floats:
+        """F̃ = F₊ F₋, the loss of RankBoost, after each round; shape (n_taken,), float64."""
+        return self._losses().f_tilde
+
+    @property
+    def log_f_tilde_(self) -> Floats:
+        """ln F̃ after each round; finite even if F̃ is too small for a double."""
+        return np.asarray(self._log_f[1:].sum(axis=1))
+
+    def _losses(self) -> Losses:
+        check_is_fitted(self)
+        intercept, log_f = self._algorithm().intercept, self._log_f[1:]
+        return losses_of(log_f, np.array([intercept(row) for row in log_f], dtype=np.float64))
+
+
+class PairBooster(ExponentialBooster):
     """Base class of boosters whose loss is over pairs, so that they can learn from a list of pairs."""
 
     takes_query = True

@@ -74,8 +74,6 @@ class LambdaMART(Booster):
     loss_ : ndarray of shape (n_taken,), float64
         1 - NDCG of the training rows after each round, the mean over queries. Of tied rows, the lower grade comes
         first.
-    f_tilde_, f_, f_skew_ : ndarray of shape (n_taken,), float64
-        `loss_` again, 2 √loss, and 0.
     intercept_ : float
         With two classes, the value at which Σ e^{-f} over the positives equals Σ e^{f} over the negatives. 0 with
         grades.

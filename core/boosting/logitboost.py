@@ -47,8 +47,6 @@ class LogitBoost(Booster):
         alpha, n_leaves.
     loss_ : ndarray of shape (n_taken,), float64
         The logistic loss after each round, a sum over rows.
-    f_, f_skew_, f_tilde_ : ndarray of shape (n_taken,), float64
-        Sum, difference and product of the positives' and the negatives' parts of the loss.
     intercept_ : float
         The log-odds of the classes, with which boosting starts.
     stop_reason_ : {"n_rounds", "no_edge", "validation", "stopped"}

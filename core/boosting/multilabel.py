@@ -26,7 +26,7 @@ from core.trees.category_sets import Integers, is_above, members_of
 
 from . import stumps
 from .algorithms import PairLossAlgorithm, RowLossAlgorithm
-from .booster import Booster
+from .booster import ExponentialBooster
 from .columns import dot
 from .data import Bools
 from .loop import BoostingAlgorithm, BoostingHistory, Ensemble, WeakLearner, fields_of
@@ -430,7 +430,7 @@ class LabelLearner(WeakLearner):
         return LabelSum(self._n_categories, votes, rounds, self._bins.has_missing, sets)
 
 
-class MultilabelBooster(Booster):
+class MultilabelBooster(ExponentialBooster):
     """The base of the multilabel boosters: y is a table of 0 and 1, and scores have a column per label."""
 
     target = "multilabel"
