@@ -43,6 +43,7 @@ CHANCE = 0.5
 _MAY_PASS = frozenset(
     [
         "attempts_spent",
+        "blob_damaged",
         "blob_missing",
         "cluster_lost",
         "database_unavailable",

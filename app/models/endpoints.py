@@ -20,6 +20,7 @@ from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilter
 from app.http.responses import StoredFile, etag_matches, json_response
 from app.models import calibrations, margins, reason_codes
 from app.models import service as models
+from app.models.artifacts import artifact_of
 from app.models.schemas import (
     AbsentPart,
     Alias,
@@ -58,7 +59,7 @@ from app.models.schemas import (
     reason_codes_of,
 )
 from app.models.service import PartName
-from app.platform.errors import Invalid, Unavailable, refuse_all, shown
+from app.platform.errors import Invalid, refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import Model as ModelRow
 from app.platform.tables import ModelCalibration
@@ -186,13 +187,8 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if etag_matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
-    path = context.blobs.path(models.artifact_key(model))
-    if not path.exists():
-        raise Unavailable(
-            f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
-        )
     return StoredFile(
-        path,
+        context.blobs.fetch(artifact_of(model)),
         headers=headers | {"X-Content-SHA256": model.artifact_sha256},
         media_type="application/octet-stream",
         filename=f"{model.name}-{model.version}.safetensors",

@@ -57,7 +57,6 @@ PartName = Literal["metrics", "roc", "operating_points", "operating_point"]
 """What can be read together with a model."""
 REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 HISTORY_SHOWN = 100
-ARTIFACTS = "artifacts"
 """The folder of the blob store that has the rankers."""
 
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
@@ -107,11 +106,6 @@ def get(
     model = find(session, owner, ref)
     aliases = list(repository.pointing_at(session, owner, model.id))
     return model, aliases, prepare_point_of_objective(session, model)()
-
-
-def artifact_key(model: Model) -> str:
-    """Return the key of the model's artifact in the blob store."""
-    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
 
 
 def is_approximate(model: Model, part: str) -> bool:

@@ -681,7 +681,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         flagged=row.flagged,
         columns=columns,
         bytes=row.result_bytes,
-        sha256=batch_scores.sha256_of(row),
+        sha256=row.result_sha256,
         error=row.job.error,
         created_at=row.created_at,
     )

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ConfigDict, Field, create_model
@@ -30,13 +29,11 @@ from app.jobs.parameters import TrainingParameters
 from app.jobs.service import TRAIN, enqueue
 from app.models.objectives import LIST_METRICS, check_objective, list_metric_of, window_of
 from app.models.service import find
-from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
 from app.platform.errors import (
     MAX_ERRORS,
     Conflict,
     NotFound,
-    Unavailable,
     check_name,
     escape,
     invalid,
@@ -804,10 +801,8 @@ def _paper(of: type) -> str:
     return re.sub(r"\s+", " ", first).strip()
 
 
-def read_out_of_fold(
-    session: Session, blobs: BlobStore, owner: str, ref: str
-) -> tuple[Model, ModelOutOfFold, Path]:
-    """Return the model, the row of its out-of-fold scores, and their Parquet file."""
+def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, ModelOutOfFold]:
+    """Return the model, and the row of its out-of-fold scores."""
     model = find(session, owner, ref)
     out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
@@ -821,13 +816,7 @@ def read_out_of_fold(
             f"the out-of-fold scores of model {model.id} were deleted with its dataset {model.dataset_id}",
             code="dataset_deleted",
         )
-    path = blobs.path(out_of_fold.blob_key)
-    if not path.exists():
-        raise Unavailable(
-            f"the out-of-fold scores of model {model.id} are not in the blob store",
-            code="blob_missing",
-        )
-    return model, out_of_fold, path
+    return model, out_of_fold
 
 
 def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, ModelBaselines]:
