@@ -34,7 +34,7 @@ from app.models import routes as models
 from app.operations import endpoints as operations
 from app.operations import health, overview
 from app.platform.background import BackgroundTasks
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
@@ -184,7 +184,7 @@ def open_context(settings: Settings) -> Context:
             model_rows.has_any
         ):  # the science is imported when somebody comes with a key
             preloaded.set()
-    blobs = BlobStore(settings.blob_dir)
+    blobs = FolderStore(settings.blob_dir)
     blobs.check_writable()
     metrics = ApiMetrics(settings.build)
     metrics.registry.register(health.MetricsCollector(db, settings))

@@ -31,7 +31,7 @@ from app.datasets import service as datasets
 from app.datasets.description import Format, describe
 from app.ingest.formats import ARROW, CSV, NDJSON
 from app.main import open_context
-from app.platform import migrate
+from app.platform import catalogue, migrate
 from app.platform.settings import Settings
 from app.scoring import json_rows
 from app.scoring.service import Served
@@ -119,8 +119,7 @@ def train(settings: Settings, rounds: int, n_rows: int) -> tuple[str, str, Serve
     text = as_csv(draw(n_rows, label=True, seed=0))
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(text)
-        key, sha256 = upload.commit()
-        stored = datasets.StoredUpload(key, upload.size, sha256, Format(CSV, None))
+        stored = datasets.StoredUpload.of(catalogue.commit(session, upload), Format(CSV, None))
         said = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, OWNER, said, stored)
     run_jobs(context)

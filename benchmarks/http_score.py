@@ -55,7 +55,7 @@ from app.http.dependencies import CallerDep, Context
 from app.http.server import server_config
 from app.jobs import execution, queue
 from app.main import app_factory, open_context
-from app.platform import migrate
+from app.platform import catalogue, migrate
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Model
@@ -139,8 +139,9 @@ def train_on(settings: Settings, table: str, rounds: int = ROUNDS) -> tuple[str,
     _, secret = context.db.writing(keys.create, "bench", "bench", ["score"])
     with context.blobs.writer("uploads") as upload, context.db.write() as session:
         upload.write(table.encode())
-        key, sha256 = upload.commit()
-        stored = datasets.StoredUpload(key, upload.size, sha256, Format("text/csv", None))
+        stored = datasets.StoredUpload.of(
+            catalogue.commit(session, upload), Format("text/csv", None)
+        )
         description = describe({"name": "bench", "label": "label"})
         dataset = datasets.accept(session, settings, "bench", description, stored)
     run_jobs(context)
@@ -179,7 +180,7 @@ def run_jobs(context: Context) -> None:
     db, blobs, settings = context.db, context.blobs, context.settings
     while (claim := db.writing(queue.claim, settings, "bench")) is not None:
         workdir = blobs.staging_dir()
-        payload = db.reading(execution.prepare, blobs, settings, claim, workdir)
+        payload = execution.fetch(blobs, db.reading(execution.prepare, settings, claim, workdir))
         result = execution.run(payload, lambda step, of, info: None)
         published = execution.publish(blobs, claim, result)
         db.writing(execution.complete, claim, result, published)

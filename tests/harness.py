@@ -29,7 +29,8 @@ from app.datasets.description import Format, describe
 from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
-from app.platform.blobs import BlobStore
+from app.platform import catalogue
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
@@ -63,7 +64,7 @@ class Shop:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.db = Database(settings.sqlalchemy_url)
-        self.blobs = BlobStore(settings.blob_dir)
+        self.blobs = FolderStore(settings.blob_dir)
 
     def upload(
         self,
@@ -75,13 +76,11 @@ class Shop:
         **settings: object,
     ) -> str:
         """Accept a table, with the shop's settings unless others are given; return the dataset's id."""
-        with self.blobs.writer("uploads") as writer:
-            writer.write(table)
-            key, sha256 = writer.commit()
-        written = Format(content_type, None)
-        upload = datasets.StoredUpload(key, len(table), sha256, written)
+        blob = self.blobs.put("uploads", io.BytesIO(table))
+        upload = datasets.StoredUpload.of(blob, Format(content_type, None))
         said = describe({"name": "table", "label": label, "positive": positive})
         with self.db.write() as session:
+            catalogue.add(session, [blob])
             given = self.settings.model_copy(update=settings)
             return datasets.accept(session, given, OWNER, said, upload).id
 
@@ -162,7 +161,9 @@ class Shop:
         claim = self.db.writing(queue.claim, self.settings, "wrk_here")
         assert claim is not None
         workdir = self.blobs.staging_dir()
-        payload = self.db.reading(execution.prepare, self.blobs, self.settings, claim, workdir)
+        payload = execution.fetch(
+            self.blobs, self.db.reading(execution.prepare, self.settings, claim, workdir)
+        )
         result = execution.run(payload, lambda step, of, info: None)
         published = execution.publish(self.blobs, claim, result)
         self.db.writing(execution.complete, claim, result, published)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import prometheus_client
 
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
@@ -61,7 +61,7 @@ def main(arguments: list[str]) -> int:
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds) & ends)):
                 return 0
-            blobs = BlobStore(settings.blob_dir)
+            blobs = FolderStore(settings.blob_dir)
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             log.error("%s", error)

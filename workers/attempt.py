@@ -18,9 +18,9 @@ from app.jobs import child_jobs, execution, queue
 from app.jobs.kinds import Claim
 from app.jobs.progress import COMPILING, PROGRESS_SECONDS, clocked, seconds_between_events
 from app.jobs.queue_repository import Requests
-from app.operations import repository as blob_rows
-from app.platform import failpoints
-from app.platform.blobs import BlobStore
+from app.operations.sweeping import discard
+from app.platform import catalogue, failpoints
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
 from app.platform.processes import note_step, note_wait
@@ -88,6 +88,7 @@ class Attempt:
         self._working = WorkClock(time.monotonic)
         self._checkpoint_key = claim.checkpoint_key
         self._codes = blobs.job_dir("codes", claim.job_id)
+        self._published: execution.Published | None = None
         self._keeps_codes = False
         self._has_lost_cluster = False
         self._is_last = 1 < claim.attempt == claim.max_attempts
@@ -103,9 +104,8 @@ class Attempt:
         try:
             try:
                 workdir = self._blobs.staging_dir()
-                payload = self._db.reading(
-                    execution.prepare, self._blobs, self._settings, self._claim, workdir
-                )
+                prepared = self._db.reading(execution.prepare, self._settings, self._claim, workdir)
+                payload = self._beside_lease(partial(execution.fetch, self._blobs, prepared))
                 self._has_lost_cluster = self._ask_lost_cluster()
                 if payload.get("cluster") and self._has_lost_cluster and self._is_last:
                     payload["cluster"] |= {"is_lost": True}
@@ -200,9 +200,12 @@ class Attempt:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _complete(self, result: dict[str, Any]) -> JobState:
-        """Publish the result of the fit. All of it is repeated if the database was away."""
-        published = self._beside_lease(partial(execution.publish, self._blobs, self._claim, result))
-        self._db.writing(execution.complete, self._claim, result, published)
+        """Publish the result of the fit, and write it. The second is repeated if the database was away."""
+        if self._published is None:
+            self._published = self._beside_lease(
+                partial(execution.publish, self._blobs, self._claim, result)
+            )
+        self._db.writing(execution.complete, self._claim, result, self._published)
         return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
 
     def _beside_lease(self, work: Callable[[], Result]) -> Result:
@@ -267,13 +270,22 @@ class Attempt:
         The last of several attempts starts anew, in case the checkpoint was the cause of the losses; not after the
         loss of a cluster, which was the cause then.
         """
-        claim, key = self._claim, self._checkpoint_key
         starts_anew = self._is_last and not self._has_lost_cluster
         return {
-            "job_id": claim.job_id,
-            "resume": None if key is None or starts_anew else str(self._blobs.path(key)),
+            "job_id": self._claim.job_id,
+            "resume": None if starts_anew else self._fetch_checkpoint(),
             "every": self._settings.checkpoint_seconds,
         }
+
+    def _fetch_checkpoint(self) -> str | None:
+        """Return the path of the last checkpoint; None if there is none, or if its file is missing or damaged."""
+        if self._checkpoint_key is None:
+            return None
+        try:
+            return str(self._blobs.fetch(self._db.reading(catalogue.find, self._checkpoint_key)))
+        except (BlobMissing, BlobDamaged) as error:
+            log.warning("%s starts again: %s", self._claim.job_id, error)
+            return None
 
     def _keep_checkpoint(self, made: Message) -> None:
         """Publish a checkpoint, name it in the job's row, and remove the one before.
@@ -281,36 +293,33 @@ class Attempt:
         The job does not need it: an error here ends no attempt.
         """
         try:
-            key = self._beside_lease(
+            blob = self._beside_lease(
                 partial(self._blobs.publish, Path(made["path"]), CHECKPOINTS, made["sha256"])
             )
-            self._db.writing(queue.keep_checkpoint, self._claim, key)
+            self._db.writing(queue.keep_checkpoint, self._claim, blob)
         except (OSError, Unavailable) as error:
             log.warning("%s: a checkpoint could not be stored: %s", self._claim.job_id, error)
             return
-        before, self._checkpoint_key = self._checkpoint_key, key
+        before, self._checkpoint_key = self._checkpoint_key, blob.key
         self._drop_checkpoint(before)
 
     def _drop_checkpoint(self, key: str | None) -> None:
         """Remove a checkpoint, unless the job's row names it. The sweeper removes what is left behind."""
-        if key is None:
-            return
-        try:
-            if key not in self._db.reading(blob_rows.named, [key]):
-                self._blobs.path(key).unlink(missing_ok=True)  # no other job has the same
-        except (OSError, Unavailable) as error:
-            log.warning("%s: %s could not be removed: %s", self._claim.job_id, key, error)
+        if key is not None:
+            self._discard([key])
 
     def _drop_parts(self, job_id: str) -> None:
         """Remove the files of the child jobs, if their parent has ended. The sweeper removes what is left."""
         try:
-            keys = self._db.reading(child_jobs.unneeded_files, job_id)
-            # A backup that began before the end may read them; one that begins later does not know them.
-            if not self._blobs.sweeper_is_held(self._settings.blob_grace_seconds):
-                for key in keys:
-                    self._blobs.path(key).unlink(missing_ok=True)
-        except (OSError, Unavailable) as error:
+            self._discard(self._db.reading(child_jobs.unneeded_files, job_id))
+        except Unavailable as error:
             log.warning("%s: files of its parts are left: %s", self._claim.job_id, error)
+
+    def _discard(self, keys: list[str]) -> None:
+        try:
+            discard(self._db, self._blobs, self._settings, keys)
+        except (OSError, Unavailable) as error:
+            log.warning("%s: %s could not be removed: %s", self._claim.job_id, keys, error)
 
     def _requests(self) -> Requests:
         try:

@@ -37,14 +37,12 @@ from app.platform.tables import (
     Job,
     JobEvent,
     JobState,
-    Model,
     ModelAliasHistory,
-    ModelOutOfFold,
     OutboxEvent,
     Owned,
     Upload,
     UploadPart,
-    output_tables,
+    file_bytes,
 )
 
 
@@ -192,31 +190,6 @@ _QUEUED_OF_OWNER = (
 _QUEUED_IN_ALL = select(func.count()).select_from(
     select(Job.state).where(*_QUEUED).limit(bindparam("most")).subquery()
 )
-_PARTS_OF_OWNER = UploadPart.upload_id.in_(
-    # The parts of a closed upload count with its dataset.
-    select(Upload.id).where(Upload.belongs_to(bindparam("of_owner")), Upload.dataset_id.is_(None))
-)
-# What is in the trash is stored, too.
-_STORED = select(
-    *(
-        select(func.coalesce(func.sum(size), 0)).where(whose).scalar_subquery()
-        for size, whose in (
-            *(
-                (table.stored_bytes(), table.belongs_to(bindparam("of_owner")))
-                for table in output_tables()
-            ),
-            (UploadPart.bytes, _PARTS_OF_OWNER),
-            (Model.artifact_bytes, Model.belongs_to(bindparam("of_owner"))),
-            (
-                ModelOutOfFold.bytes,
-                ModelOutOfFold.model_id.in_(
-                    select(Model.id).where(Model.belongs_to(bindparam("of_owner")))
-                ),
-            ),
-        )
-    )
-)
-
 ROW_BYTES = 100
 """What a row counts beside its texts, JSON and arrays: numbers, and its places in indexes."""
 
@@ -255,6 +228,27 @@ def _belongs_to(table: Table) -> ColumnElement[bool] | None:
         if whole is not table and (of_whole := _belongs_to(whole)) is not None:
             return key.parent.in_(select(key.column).where(of_whole))
     return None
+
+
+@functools.cache
+def _stored() -> Select[Any]:
+    """Return the statement that sums the sizes of the files that rows name, also of rows in the trash: of every table
+    with a column `…_key`.
+    """
+    sums = []
+    for table in Base.metadata.sorted_tables:
+        of_owner = _belongs_to(table)
+        names_blobs = any(column.name.endswith("_key") for column in table.c)
+        if (
+            of_owner is None or not names_blobs or table is Job.__table__
+        ):  # checkpoints do not count
+            continue
+        if table is UploadPart.__table__:  # the parts of a closed upload count with its dataset
+            open_ones = select(Upload.id).where(Upload.dataset_id.is_(None))
+            of_owner &= UploadPart.upload_id.in_(open_ones)
+        total = select(func.coalesce(func.sum(file_bytes(table)), 0)).where(of_owner)
+        sums.append(total.scalar_subquery())
+    return select(*sums)
 
 
 def _row_bytes(table: Table) -> ColumnElement[int]:
@@ -316,8 +310,8 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 
 
 def stored_bytes(session: Session, owner: str) -> int:
-    """Return the bytes of the owner's uploads, tables, artifacts and scores. A blob of two rows counts twice."""
-    return sum(map(int, session.execute(_STORED, {"of_owner": owner}).one()))
+    """Return the bytes of the files that the owner's rows name. A blob of two rows counts twice."""
+    return sum(map(int, session.execute(_stored(), {"of_owner": owner}).one()))
 
 
 def row_bytes(session: Session, owner: str) -> int:

@@ -253,7 +253,7 @@ def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
     """
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
-    from app.platform.blobs import BlobStore
+    from app.platform.blobs import FolderStore
     from app.platform.logging import configure_logging
     from app.platform.schema import CannotBegin, SchemaCheck
 
@@ -272,7 +272,7 @@ def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds))):
                 return
-            blobs = BlobStore(settings.blob_dir)
+            blobs = FolderStore(settings.blob_dir)
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             fail(str(error))

@@ -37,6 +37,7 @@ EVENTS = 100
 _MAY_PASS = frozenset(
     [
         "attempts_spent",
+        "blob_damaged",
         "blob_missing",
         "cluster_lost",
         "database_unavailable",

@@ -35,6 +35,7 @@ from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, Row
 from app.http.forms import FORM
 from app.http.idempotency import validated
 from app.jobs.acceptance import JobCreationDep, PreferWaitDep, wake_a_worker
+from app.platform import catalogue
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
@@ -171,7 +172,7 @@ async def read_table_again(
             return dataset, rereading.count_parts(session, dataset)
 
         dataset, n_parts = context.db.reading(find)
-        return rereading.check(context.blobs, settings, dataset, changes, n_parts)
+        return rereading.check(context.blobs, context.fetch, settings, dataset, changes, n_parts)
 
     if new.only_check:  # its memory is limited only by its bounds
         return JSONResponse(await context.compute(owner, check))
@@ -195,7 +196,7 @@ def preview_dataset(
     are null.
     """
     dataset = context.db.reading(datasets.find, caller.owner, dataset_id)
-    return Preview(**datasets.preview(context.blobs, dataset, limit))
+    return Preview(**datasets.preview(context.fetch, dataset, limit))
 
 
 @router.put(
@@ -249,11 +250,11 @@ def _accept_pairs(
 ) -> dict[str, Any]:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
-    upload = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
+    upload = datasets.StoredUpload.of(writer.blob, table.format)
 
     def work(session: Session) -> dict[str, Any]:
         body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
-        writer.commit()  # late, so that a refusal leaves no blob behind
+        catalogue.commit(session, writer)  # late, so that a refusal leaves no blob behind
         return body
 
     body = context.db.writing(work)
@@ -316,8 +317,9 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     def check(table: VersionTable) -> dict[str, Any]:
         new, path = table.description, table.writer.path
         parent = context.db.reading(datasets.find_parent, owner, dataset_id, new.mode)
-        blobs, settings = context.blobs, context.settings
-        return datasets.check_version(blobs, settings, parent, new, path, table.format)
+        return datasets.check_version(
+            context.blobs, context.fetch, context.settings, parent, new, path, table.format
+        )
 
     def accept(session: Session, table: VersionTable, upload: datasets.StoredUpload) -> DatasetRow:
         new = table.description

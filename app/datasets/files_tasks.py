@@ -29,7 +29,7 @@ from app.jobs import child_jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, FanOutResult, JobKind
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -70,16 +70,14 @@ class PartsPayload(Described):
     last: bool
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> PartsPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartsPayload:
     """Gather the files of the parts, and the results of the parts that have been read."""
-    parent = find_parent_table(session, blobs, claim)
+    parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
-    parts = files_of(session, blobs, settings, claim)
+    parts = files_of(session, settings, claim)
     if not parts:
         raise DATASETS.deleted(dataset.id)
-    finished = child_jobs.finished(session, blobs, claim.job_id)
+    finished = child_jobs.finished(session, claim.job_id)
     stage = max((each["stage"] for each in finished), default=-1)
     latest = [each for each in finished if each["stage"] == stage]
     return {
@@ -106,7 +104,6 @@ def _read_part(finished: Json) -> ReadPart:
 
 def files_of(
     session: Session,
-    blobs: BlobStore,
     settings: Settings,
     claim: Claim,
     number: int | None = None,
@@ -116,7 +113,7 @@ def files_of(
         {
             "number": part.number,
             "name": part.path,
-            "path": str(_path_of(blobs, settings, claim.owner, part)),
+            "path": _path_of(settings, claim.owner, part),
             "sha256": part.sha256,
             "content_type": part.content_type,
             "content_encoding": part.content_encoding,
@@ -126,18 +123,18 @@ def files_of(
     ]
 
 
-def _path_of(blobs: BlobStore, settings: Settings, owner: str, part: UploadPart) -> Path:
+def _path_of(settings: Settings, owner: str, part: UploadPart) -> str:
     """Return the path of a part's bytes; raises Conflict for a file on the server if the service no longer reads such
     files.
     """
     if part.upload_key is not None:
-        return blobs.path(part.upload_key)
+        return BlobKey(part.upload_key)
     if settings.files_dir is None or part.path is None:
         raise Conflict(
             f"part {part.number} is the file {part.path!r}, but RANKWRIGHT_FILES_DIR is no longer set",
             code="unsupported",
         )
-    return folder_of(settings.files_dir, owner).resolve() / part.path
+    return str(folder_of(settings.files_dir, owner).resolve() / part.path)
 
 
 def folder_of(files_dir: Path, owner: str) -> Path:

@@ -19,7 +19,7 @@ from app.datasets.tasks import (
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, PublishedOutput, Work
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey, Publisher
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -60,9 +60,7 @@ class PairsResult(WrittenTable):
     weighted: bool
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> PairsPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PairsPayload:
     """Gather what the reader needs to know about the upload and the table of items."""
     pairs = PAIRS.find_to_make(session, claim)
     dataset = repository.find(session, claim.owner, pairs.id)
@@ -70,10 +68,10 @@ def prepare(
         raise PAIRS.deleted(pairs.id)
     return {
         "workdir": str(workdir),
-        "path": str(blobs.path(pairs.upload_key)),
+        "path": BlobKey(pairs.upload_key),
         "content_type": pairs.content_type,
         "content_encoding": pairs.content_encoding,
-        "items": {"path": str(blobs.path(dataset.table_key)), "column": dataset.item},
+        "items": {"path": BlobKey(dataset.table_key), "column": dataset.item},
         "limits": limits(settings),
     }
 
@@ -86,7 +84,7 @@ def run(payload: PairsPayload, callback: Callback) -> PairsResult:
     return cast(PairsResult, found)
 
 
-def publish(blobs: BlobStore, claim: Claim, result: PairsResult) -> PublishedOutput:
+def publish(blobs: Publisher, claim: Claim, result: PairsResult) -> PublishedOutput:
     """Publish the pairs."""
     columns = publish_table(blobs, result)
     columns |= {

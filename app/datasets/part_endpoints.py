@@ -33,6 +33,7 @@ from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Created, Creation, CreationDep, IdempotencyKeyDep
 from app.ingest.fields import MAX_TEXT_LENGTH
 from app.jobs.acceptance import PreferWaitDep, respond, wake_a_worker
+from app.platform import catalogue
 from app.platform.errors import Invalid
 from app.platform.sql import Json, Session
 
@@ -185,13 +186,13 @@ def _add(
 ) -> tuple[int, Json]:
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
-    received = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
+    received = datasets.StoredUpload.of(writer.blob, table.format)
 
     def work(session: Session) -> tuple[int, Json]:
         part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)
         body = UploadPart.model_validate(part).model_dump(mode="json")
         if is_new:
-            writer.commit()  # late, so that a refusal leaves no blob behind
+            catalogue.commit(session, writer)  # late, so that a refusal leaves no blob behind
         return (201 if is_new else 200), body
 
     return context.db.writing(work)

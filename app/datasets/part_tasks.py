@@ -20,7 +20,7 @@ from app.ingest.formats import PARQUET
 from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.errors import Conflict, Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -53,14 +53,12 @@ class PartResult(TypedDict):
     files: dict[str, PieceFile]
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> PartPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartPayload:
     """Gather what the reader needs to know about the part and the types."""
     assert claim.parent_id is not None
     spec, part = claim.spec["parent"], claim.spec["part"]
     whole = replace(claim, spec=spec, job_id=claim.parent_id)
-    parent = find_parent_table(session, blobs, whole)
+    parent = find_parent_table(session, whole)
     dataset = DATASETS.find_to_make(session, whole)
     rows = child_jobs.sum_of_results(session, claim.parent_id, "rows")
     if rows > settings.max_rows:
@@ -73,7 +71,7 @@ def prepare(
         assert parent is not None
         files = [_file_of(parent)]
     else:
-        files = files_of(session, blobs, settings, whole, part["number"])
+        files = files_of(session, settings, whole, part["number"])
     if not files:
         raise Conflict(f"part {part['number']} of {dataset.id} was deleted", code="dataset_deleted")
     described = describe_columns(dataset, settings, workdir)
@@ -106,10 +104,10 @@ def run(payload: PartPayload, callback: Callback) -> PartResult:
     return cast(PartResult, read_part(payload, callback))
 
 
-def publish(blobs: BlobStore, claim: Claim, result: PartResult) -> dict[str, str]:
+def publish(blobs: Publisher, claim: Claim, result: PartResult) -> dict[str, str]:
     """Publish the files, and return the key of each by its name."""
     return {
-        name: blobs.publish(Path(file["path"]), PIECES, file["sha256"])
+        name: blobs.publish(Path(file["path"]), PIECES, file["sha256"]).key
         for name, file in result["files"].items()
     }
 

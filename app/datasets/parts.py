@@ -29,6 +29,7 @@ from app.datasets.fields import TableFields, VersionFields
 from app.datasets.files_tasks import folder_of, hash_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
+from app.platform import catalogue
 from app.platform.blobs import BlobWriter, stamp_of
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, TooMany, shown
 from app.platform.ids import is_id, new_id
@@ -202,7 +203,7 @@ def add_part(
         "charset": format_.charset,
         "bytes": received.size,
         "sha256": received.sha256,
-        "upload_key": received.key,
+        "upload_key": received.blob.key,
     }
     repository.add_parts(session, owner, upload.id, [part])
     return repository.parts_of(session, upload.id, number)[0], True
@@ -392,11 +393,11 @@ def close(
         raise Conflict(
             f"the parts of {upload.id} changed while it was being closed; close it again"
         )
-    key, sha256 = written.commit()
+    blob = catalogue.commit(session, written)
     received = datasets.StoredUpload(
-        key,
+        blob,
         sum(part.bytes for part in parts),
-        hash_of([part.sha256 for part in parts]) or sha256,
+        hash_of([part.sha256 for part in parts]) or blob.sha256,
         Format(first.content_type, first.content_encoding, first.charset),
     )
     if VERSION_OF in upload.fields:

@@ -11,8 +11,8 @@ from app.datasets.description import Format, describe
 from app.datasets.fields import TableFields
 from app.ingest.fields import ColumnField, ColumnsField, join_names, split_names
 from app.ingest.formats import merge
-from app.platform.blobs import BlobStore
-from app.platform.errors import Conflict, Invalid, Unavailable
+from app.platform.blobs import Blob, BlobStore
+from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -79,7 +79,12 @@ def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
 
 
 def check(
-    blobs: BlobStore, settings: Settings, dataset: Dataset, changes: Changes, n_parts: int
+    blobs: BlobStore,
+    fetch: datasets.Fetch,
+    settings: Settings,
+    dataset: Dataset,
+    changes: Changes,
+    n_parts: int,
 ) -> Json:
     """Read the table as the worker would, and store nothing; raises BadTable with every error."""
     if n_parts:
@@ -87,11 +92,7 @@ def check(
             f"only a table of one file can be checked; the upload of {dataset.id} has {n_parts} parts"
         )
     description, _ = describe_again(dataset, changes)
-    path = blobs.path(dataset.upload_key)
-    if not path.exists():
-        raise Unavailable(
-            f"the bytes uploaded for {dataset.id} are not in the blob store", code="blob_missing"
-        )
+    path = fetch(dataset.upload_key)
     return datasets.check_table(blobs, settings, description, path, _format_of(dataset))
 
 
@@ -116,7 +117,8 @@ def accept(
     repository.lock_shared(session, owner, [dataset_id])
     first = find_readable(session, owner, dataset_id)
     description, fields = describe_again(first, changes)
-    received = datasets.StoredUpload(first.upload_key, first.bytes, first.sha256, _format_of(first))
+    blob = Blob(first.upload_key, first.upload_sha256, first.bytes)
+    received = datasets.StoredUpload(blob, first.bytes, first.sha256, _format_of(first))
     upload = repository.upload_of(session, owner, first.id)
     if upload is None:
         return datasets.accept(session, settings, owner, description, received)

@@ -27,7 +27,7 @@ from app.ingest.fields import MAX_TEXT_LENGTH
 from app.ingest.formats import CSV, Dialect, merge, notation_fields
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Blob, BlobStore
 from app.platform.documents import DatasetLineage, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
@@ -51,14 +51,23 @@ COPIES = ("together", "groups", "few_kinds", "time")
 """Where equal rows of a table stand in a split: on one side, or on both sides for this reason."""
 
 
+Fetch = Callable[[str], Path]
+"""Returns a local file with the bytes of a blob, by its key."""
+
+
 @dataclass(frozen=True)
 class StoredUpload:
-    """Bytes that are durable in the blob store, and their format."""
+    """Bytes in the blob store, and their format. `size` and `sha256` are those of the table, or of all its parts."""
 
-    key: str
+    blob: Blob
     size: int
     sha256: str
     format: Format
+
+    @classmethod
+    def of(cls, blob: Blob, format_: Format) -> StoredUpload:
+        """Return the upload of a table that is one blob."""
+        return cls(blob, blob.bytes or 0, blob.sha256, format_)
 
 
 @dataclass(frozen=True)
@@ -160,7 +169,7 @@ def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool)
     return describe_copies(find(session, owner, dataset_id), counts, by_time=by_time)
 
 
-def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
+def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
     """Return the first rows of a ready dataset, in the order of its columns."""
     import pyarrow.parquet as pq
 
@@ -168,7 +177,7 @@ def preview(blobs: BlobStore, dataset: Dataset, limit: int) -> dict[str, Any]:
         raise Conflict(
             f"dataset {dataset.id} must be ready, but is {dataset.status}", code="dataset_not_ready"
         )
-    with pq.ParquetFile(blobs.path(dataset.table_key)) as file:
+    with pq.ParquetFile(fetch(dataset.table_key)) as file:
         batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
@@ -285,7 +294,8 @@ def accept(
         content_encoding=upload.format.content_encoding,
         reading=fields.reading(),
         dialect=find_dialect(fields, upload.format),
-        upload_key=upload.key,
+        upload_key=upload.blob.key,
+        upload_sha256=upload.blob.sha256,
         bytes=upload.size,
         **fields.roles(),
         **columns,
@@ -298,7 +308,7 @@ def check_table(
     fields: TableFields,
     upload: Path,
     kind: Format,
-    append_to: Dataset | None = None,
+    parent: ingest_job.ParentTable | None = None,
 ) -> dict[str, Any]:
     """Read a table as the worker would, and store nothing; raises BadTable with every error.
 
@@ -308,7 +318,6 @@ def check_table(
     """
     from app.ingest.readers import bounded
 
-    parent = None if append_to is None else ingest_job.parent_of(blobs, append_to)
     size = upload.stat().st_size
     if parent is not None:
         size += Path(parent["path"]).stat().st_size
@@ -376,6 +385,7 @@ def accept_version(
 
 def check_version(
     blobs: BlobStore,
+    fetch: Fetch,
     settings: Settings,
     parent: Dataset,
     new: VersionFields,
@@ -384,7 +394,10 @@ def check_version(
 ) -> dict[str, Any]:
     """Read the version as the worker would, and store nothing."""
     described = describe_as(parent, new, kind)
-    append_to = parent if new.mode == VersionMode.APPEND else None
+    append_to = None
+    if new.mode == VersionMode.APPEND:
+        append_to = ingest_job.parent_of(parent)
+        append_to["path"] = str(fetch(append_to["path"]))
     return check_table(blobs, settings, described, upload, kind, append_to)
 
 
@@ -459,7 +472,7 @@ def accept_pairs(
         job_id=job.id,
         content_type=upload.format.content_type,
         content_encoding=upload.format.content_encoding,
-        upload_key=upload.key,
+        upload_key=upload.blob.key,
         bytes=upload.size,
         sha256=upload.sha256,
     )

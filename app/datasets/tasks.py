@@ -16,7 +16,7 @@ from app.ingest.formats import Dialect
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Output, PublishedOutput, Work
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey, Publisher
 from app.platform.documents import GradeRows, QuerySizes, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
@@ -176,15 +176,13 @@ class UploadOutput(Output[Row]):
 DATASETS = UploadOutput(Dataset, "ds", "dataset")
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> IngestPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> IngestPayload:
     """Gather what the reader needs to know about the upload."""
-    parent = find_parent_table(session, blobs, claim)
+    parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
     return {
         **describe_columns(dataset, settings, workdir),
-        "path": str(blobs.path(dataset.upload_key)),
+        "path": BlobKey(dataset.upload_key),
         "content_type": dataset.content_type,
         "content_encoding": dataset.content_encoding,
         "parent": parent,
@@ -215,7 +213,7 @@ def hash_appended(before: str, added: str) -> str:
     return hashlib.sha256(f"{before}{added}".encode()).hexdigest()
 
 
-def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> ParentTable | None:
+def find_parent_table(session: Session, claim: Claim) -> ParentTable | None:
     """Return the table to which rows will be added; None if the table is independent. Raises Conflict if it was
     deleted.
     """
@@ -227,17 +225,17 @@ def find_parent_table(session: Session, blobs: BlobStore, claim: Claim) -> Paren
             f"dataset {parent_id}, to which the rows should be appended, was deleted",
             code="dataset_deleted",
         )
-    return parent_of(blobs, parent)
+    return parent_of(parent)
 
 
-def parent_of(blobs: BlobStore, dataset: Dataset) -> ParentTable:
+def parent_of(dataset: Dataset) -> ParentTable:
     """Return the facts about a ready dataset that the reader of added rows needs."""
     assert dataset.table_key is not None
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
     ]
     return {
-        "path": str(blobs.path(dataset.table_key)),
+        "path": BlobKey(dataset.table_key),
         "sha256": dataset.sha256,
         "rows": dataset.rows,
         "columns": [
@@ -282,7 +280,7 @@ def read_file(payload: IngestPayload, callback: Callback) -> IngestResult:
     return cast(IngestResult, read(payload, callback) | {"workdir": payload["workdir"]})
 
 
-def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> PublishedOutput:
+def publish(blobs: Publisher, claim: Claim, result: IngestResult) -> PublishedOutput:
     """Publish the table, and read its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
@@ -293,10 +291,10 @@ def publish(blobs: BlobStore, claim: Claim, result: IngestResult) -> PublishedOu
     return PublishedOutput(columns, [repository.profile_of(claim.spec[DATASETS.key], profile)])
 
 
-def publish_table(blobs: BlobStore, result: WrittenTable) -> Json:
+def publish_table(blobs: Publisher, result: WrittenTable) -> Json:
     """Publish the file that a reader has written; returns its columns in the upload's row."""
-    key = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
-    return {"table_key": key, "table_bytes": blobs.size(key)}
+    table = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
+    return {"table_key": table.key, "table_bytes": table.bytes}
 
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
@@ -309,11 +307,12 @@ def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Datase
     return dataset
 
 
-def table_of(dataset: Dataset, blobs: BlobStore) -> TableFile:
+def table_of(dataset: Dataset) -> TableFile:
     """Return the path of a dataset's table, and the roles of its columns."""
+    pairs = dataset.pairs
     return {
-        "path": str(blobs.path(dataset.table_key or "")),
-        "pairs": str(blobs.path(dataset.pairs.table_key or "")) if dataset.pairs else None,
+        "path": BlobKey(dataset.table_key or ""),
+        "pairs": BlobKey(pairs.table_key) if pairs and pairs.table_key else None,
         "label": dataset.label,
         "labels": [label["name"] for label in dataset.labels or []],
         "weight": dataset.weight,

@@ -37,7 +37,7 @@ from app.http.schemas import tables_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
 from app.jobs.acceptance import JobResource, PreferWait, PreferWaitDep, respond, wake_a_worker
-from app.platform import resources
+from app.platform import catalogue, resources
 from app.platform.blobs import BlobWriter
 from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable, UnsupportedMedia
 from app.platform.sql import Json, Session
@@ -448,9 +448,11 @@ def _accept(
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
-        upload = datasets.StoredUpload(writer.key, writer.size, writer.sha256, table.format)
+        upload = datasets.StoredUpload.of(writer.blob, table.format)
         body = handler.show(handler.accept(session, table, upload))
-        writer.commit()  # late, so that a replay or a refusal leaves no blob behind
+        catalogue.commit(
+            session, writer
+        )  # late, so that a replay or a refusal leaves no blob behind
         return body
 
     same = orjson.dumps([vars(table.description), vars(table.format), writer.sha256, *handler.of])

@@ -31,7 +31,7 @@ from app.jobs.kinds import Claim, Docs, JobKind, Output, PublishedOutput, Routes
 from app.jobs.progress import Callback
 from app.models import service as model_service
 from app.models.objectives import Window
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile, document_of
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -166,10 +166,8 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
     return max(leads, default=0.0)
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> ComparisonPayload:
-    """Gather the paths of the artifacts and of the table."""
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ComparisonPayload:
+    """Gather where the artifacts and the table lie."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
@@ -177,11 +175,11 @@ def prepare(
         for compared in comparison.models
     ]
     described: list[ComparedArtifact] = [
-        {"model_id": model.id, **model_of(session, model, dataset, blobs)} for model in models
+        {"model_id": model.id, **model_of(session, model, dataset)} for model in models
     ]
     return {
         "workdir": str(workdir),
-        "table": table_of(dataset, blobs),
+        "table": table_of(dataset),
         "models": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
         "metrics": cast(ComparisonSpec, claim.spec).get("metrics", []),
@@ -356,7 +354,7 @@ def _compare_costs(
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
+def publish(blobs: Publisher, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
     """Return what was found; there are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
     return PublishedOutput(columns, messages=result["warnings"])

@@ -57,7 +57,7 @@ from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.objectives import Window
 from app.models.service import VALIDATION
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
@@ -190,14 +190,12 @@ def submit(
     )
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> EvaluationPayload:
-    """Gather the paths of artifact and table, and the results of the model's validation."""
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> EvaluationPayload:
+    """Gather where artifact and table lie, and what the model's validation has said."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
-    described = metrics.model_of(session, model, dataset, blobs)
+    described = metrics.model_of(session, model, dataset)
     spec = cast(EvaluationSpec, claim.spec)
     remembered: Remembered | None = None
     notes: list[str] = []
@@ -213,7 +211,7 @@ def prepare(
     return {
         "workdir": str(workdir),
         "dataset_kind": dataset.kind,
-        "table": table_of(dataset, blobs),
+        "table": table_of(dataset),
         "model": described,
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in evaluation.windows],
         "level": evaluation.level,
@@ -322,7 +320,12 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     }
 
 
-def publish(blobs: BlobStore, claim: Claim, result: EvaluationResult) -> PublishedOutput:
+def _windows_of(before: Remembered) -> list[Window]:
+    found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
+    return sorted(set(found))
+
+
+def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
     """Pack the curve, where there is one."""
     columns = {
         "metrics": result["metrics"],

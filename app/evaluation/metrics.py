@@ -21,8 +21,7 @@ from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
-from app.models.service import artifact_key
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey
 from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile, document_of
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset, DatasetKind, Model
@@ -40,13 +39,14 @@ if TYPE_CHECKING:
 
 
 class EvaluatedModel(TypedDict):
-    """The path of a model's artifact, its features in order, and the path of the table that it was trained on: None if
-    that was deleted, or is the one that evaluates.
+    """Where a model's artifact is, its SHA-256, the features that it takes, in its order, and where the table is that
+    it was trained on: None if that was deleted, or is the one that evaluates.
     """
 
     name: str
     trained_on: str | None
     path: str
+    sha256: str
     features: list[str]
 
 
@@ -308,7 +308,7 @@ class MultilabelMeasure:
 
 def load_ranker(model: EvaluatedModel) -> Ranker:
     """Load what `model_of` names."""
-    return artifacts.load_ranker(Path(model["path"]))[0]
+    return artifacts.load_ranker(Path(model["path"]), model["sha256"])[0]
 
 
 def read_rows(table: TableFile, features: Sequence[str]) -> Table:
@@ -387,14 +387,15 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def model_of(session: Session, model: Model, dataset: Dataset, blobs: BlobStore) -> EvaluatedModel:
-    """Return what the fit process needs of a model that is evaluated on this dataset."""
+def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel:
+    """Return what the fit process needs of a model that is judged on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
         "name": f"{model.name}:{model.version}",
-        "trained_on": str(blobs.path(trained.table_key or "")) if trained and is_other else None,
-        "path": str(blobs.path(artifact_key(model))),
+        "trained_on": BlobKey(trained.table_key or "") if trained and is_other else None,
+        "path": BlobKey(model.artifact_key),
+        "sha256": model.artifact_sha256,
         "features": [feature["name"] for feature in model.features],
     }
 

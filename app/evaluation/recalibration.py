@@ -19,7 +19,7 @@ from app.jobs.progress import Callback
 from app.models import calibrations
 from app.models import service as models
 from app.models.calibrations import CalibrationRecord
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import Conflict, invalid
 from app.platform.settings import Settings
@@ -92,7 +92,7 @@ def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_i
 
 
 def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
+    session: Session, settings: Settings, claim: Claim, workdir: Path
 ) -> CalibrationPayload:
     """Gather the paths of artifact and table."""
     spec = cast(CalibrationSpec, claim.spec)
@@ -100,8 +100,8 @@ def prepare(
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     return {
         "workdir": str(workdir),
-        "table": table_of(dataset, blobs),
-        "model": metrics.model_of(session, model, dataset, blobs),
+        "table": table_of(dataset),
+        "model": metrics.model_of(session, model, dataset),
         "seed": spec["seed"],
     }
 
@@ -116,7 +116,7 @@ def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
     return {"workdir": payload["workdir"], "calibration": fitted}
 
 
-def publish(blobs: BlobStore, claim: Claim, result: CalibrationResult) -> ModelCalibration:
+def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelCalibration:
     """Return the row, without its version."""
     spec = cast(CalibrationSpec, claim.spec)
     return calibrations.row_of(

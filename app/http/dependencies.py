@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Seque
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter, Signature
+from pathlib import Path
 from threading import Event
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 
@@ -20,6 +21,7 @@ from app.http.limits import FairSemaphore, release_at_end
 from app.http.schemas import earliest_shown
 from app.http.server import Drain
 from app.ingest.fields import TextFields
+from app.platform import catalogue
 from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
@@ -73,6 +75,10 @@ class Context:
         default_factory=lambda: FairSemaphore(MAX_TABLES, "tables", TooMany)
     )
     uploading: set[tuple[str, str | None]] = field(default_factory=set)
+
+    def fetch(self, key: str) -> Path:
+        """Return a local file with the bytes of a blob. Raises BlobMissing and BlobDamaged."""
+        return self.blobs.fetch(self.db.reading(catalogue.find, key))
 
     def occupy(self, scope: MutableMapping[str, Any], owner: str) -> None:
         """Take one of the owner's permits for a request (given by its ASGI scope), and release it when the request

@@ -19,7 +19,7 @@ from app.jobs.kinds import CHILD, Claim, find_kind
 from app.jobs.progress import as_event, clocked, seconds_between_events
 from app.platform import failpoints
 from app.platform.audit import allow_over_quota
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey
 from app.platform.errors import CancelRequested, Conflict
 from app.platform.ids import new_id
 from app.platform.sql import Session
@@ -163,8 +163,8 @@ def _why_nothing(job: Job) -> str:
     )
 
 
-def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
-    """Return the results of the child jobs of a job, by stage and number, each file as its path.
+def finished(session: Session, job_id: str) -> list[Json]:
+    """Return the results of the child jobs of a job, by stage and number, each file as a `BlobKey`.
 
     The result of a child job that was asked to stop is None: its parent goes on without it.
     """
@@ -174,7 +174,7 @@ def finished(session: Session, blobs: BlobStore, job_id: str) -> list[Json]:
             "stage": child.stage,
             "part": child.part,
             "spec": child.spec["part"],
-            "result": None if child.result is None else _with_paths(blobs, child.result),
+            "result": None if child.result is None else _with_keys(child.result),
         }
         for child in children
         if child.result is not None or child.cancel_requested_at is not None
@@ -259,6 +259,6 @@ def _report_progress(session: Session, parent: Job, of_child: Json | None = None
     job_rows.add_event(session, parent.id, parent.event_seq, "progress", event)
 
 
-def _with_paths(blobs: BlobStore, result: Json) -> Json:
-    files = {name: str(blobs.path(key)) for name, key in result["files"].items()}
+def _with_keys(result: Json) -> Json:
+    files = {name: BlobKey(key) for name, key in result["files"].items()}
     return result | {"files": files}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from app.jobs import child_jobs, queue
 from app.jobs.kinds import Claim, PublishedOutput, kind_of
 from app.jobs.progress import Callback
-from app.platform import resources
-from app.platform.blobs import BlobStore
+from app.platform import catalogue, resources
+from app.platform.blobs import Blob, BlobKey, BlobStore, Publisher
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -20,12 +20,51 @@ FAN_OUT = "fan_out"
 """The member of a result that asks for child jobs."""
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Json:
-    """Return the payload of the fit process: the result of `JobKind.prepare`, the kind, and the trace context."""
-    payload = kind_of(claim.kind).prepare(session, blobs, settings, claim, workdir)
-    return {**payload, "kind": claim.kind, "traceparent": claim.traceparent}
+class Published(NamedTuple):
+    """The values that `JobKind.publish` returned, and the blobs that it stored."""
+
+    values: Any
+    blobs: Sequence[Blob]
+
+
+class Prepared(NamedTuple):
+    """The payload of a job with the keys of blobs, and the entries of these blobs by key."""
+
+    payload: Json
+    blobs: Mapping[str, Blob]
+
+
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
+    """Return the result of `JobKind.prepare`, the kind, and the trace context. Raises BlobMissing."""
+    payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
+    found = catalogue.find_all(session, list(_keys_in(payload)))
+    return Prepared({**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found)
+
+
+def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
+    """Return the payload of the fit process, with the path of a local file for each `BlobKey`: the fit process has no
+    network. Raises BlobMissing and BlobDamaged.
+    """
+    paths = {key: str(blobs.fetch(blob)) for key, blob in prepared.blobs.items()}
+    return cast(Json, _with_paths(prepared.payload, paths))
+
+
+def _keys_in(value: Any) -> Iterator[BlobKey]:
+    if isinstance(value, BlobKey):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _keys_in(each)
+
+
+def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
+    if isinstance(value, BlobKey):
+        return paths[value]
+    if isinstance(value, dict):
+        return {name: _with_paths(each, paths) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_with_paths(each, paths) for each in value]
+    return value
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
@@ -33,17 +72,23 @@ def run(payload: Mapping[str, Any], callback: Callback) -> Json:
     return cast(Json, kind_of(payload["kind"]).run(payload, callback))
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Any:
-    """Publish the files of the result, and return the values that `complete` needs."""
-    return None if FAN_OUT in result else kind_of(claim.kind).publish(blobs, claim, result)
+def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Published:
+    """Publish the files of the result, and return what `complete` needs. It moves the files, so it runs once."""
+    if FAN_OUT in result:
+        return Published(None, ())
+    publisher = Publisher(blobs)
+    return Published(kind_of(claim.kind).publish(publisher, claim, result), publisher.stored)
 
 
-def complete(session: Session, claim: Claim, result: Mapping[str, Any], published: Any) -> None:
+def complete(
+    session: Session, claim: Claim, result: Mapping[str, Any], published: Published
+) -> None:
     """Write the result and end the job, or let it wait for child jobs. Raises as `queue.finish`."""
     if FAN_OUT in result:
         child_jobs.fan_out(session, claim, child_jobs.FanOut(**result[FAN_OUT]))
         return
-    kind_of(claim.kind).complete(session, claim, result, published)
+    catalogue.add(session, published.blobs)
+    kind_of(claim.kind).complete(session, claim, result, published.values)
 
 
 def complete_output(session: Session, claim: Claim, result: object, made: PublishedOutput) -> None:

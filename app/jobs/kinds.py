@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from app.http.schemas import Body, Resource
 from app.jobs import repository
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -370,13 +370,13 @@ class JobKind(Generic[Payload, Result, Published]):
     """The declaration of a kind of job. The values that one step passes to the next are validated by their types.
 
     `prepare` reads, in one transaction, and returns a JSON payload with the `workdir`, a fresh folder that the caller
-    removes in the end. `run` computes in the fit process, knows only the payload and returns a small JSON result.
-    `publish` stores the files as blobs and computes the values to write, so that no transaction waits for a disk or for
-    the packing of a curve. `complete` writes these values and the job's end in one transaction; for a kind with an
-    output it is `execution.complete_output`. The last two may be called again with the same result when the database
-    was away, and `complete` after a deadlock with what `publish` returned. `run` may ask for child jobs instead, by a
-    `FanOutResult`; once they are done the steps begin anew. `run` imports the libraries of its computation itself: the
-    worker, which calls the other steps, never loads them.
+    removes in the end. It has a `BlobKey` wherever `run` needs the path of a blob. `run` computes in the fit process,
+    knows only the payload and returns a small JSON result. `publish` stores the files as blobs and computes the values
+    to write, so that no transaction waits for a disk or for the packing of a curve. `complete` writes these values and
+    the job's end in one transaction; for a kind with an output it is `execution.complete_output`. It may be called
+    again with what `publish` returned, after a deadlock or when the database was away. `run` may ask for child jobs
+    instead, by a `FanOutResult`; once they are done the steps begin anew. `run` imports the libraries of its
+    computation itself: the worker, which calls the other steps, never loads them.
 
     `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again.
     `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
@@ -386,9 +386,9 @@ class JobKind(Generic[Payload, Result, Published]):
     """
 
     name: str
-    prepare: Callable[[Session, BlobStore, Settings, Claim, Path], Payload]
+    prepare: Callable[[Session, Settings, Claim, Path], Payload]
     run: Callable[[Payload, Callback], Result | FanOutResult]
-    publish: Callable[[BlobStore, Claim, Result], Published]
+    publish: Callable[[Publisher, Claim, Result], Published]
     complete: Callable[[Session, Claim, Result, Published], None]
     output: Output[Any] | None = None
     before_retry: Callable[[Session, Job], object] = field(default=_no_hook)

@@ -14,7 +14,8 @@ from app.jobs import queue_repository
 from app.jobs import repository as job_rows
 from app.jobs.kinds import KINDS, Claim, kind_of
 from app.jobs.progress import as_event
-from app.platform import failpoints, trace
+from app.platform import catalogue, failpoints, trace
+from app.platform.blobs import Blob
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, after_commit
@@ -111,12 +112,11 @@ def heartbeat(
     return beat
 
 
-def keep_checkpoint(session: Session, claim: Claim, key: str) -> None:
-    """Store the key of a checkpoint, which replaces the last one. If this attempt is lost, the next one resumes from
-    it.
-    """
-    if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, key):
+def keep_checkpoint(session: Session, claim: Claim, blob: Blob) -> None:
+    """Name a new checkpoint, which replaces the last one. If this attempt is lost, the next one resumes from it."""
+    if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, blob.key):
         raise lease_lost(claim)
+    catalogue.add(session, [blob])
 
 
 def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:

@@ -6,30 +6,30 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.platform.errors import Unavailable
+from app.platform.blobs import Blob, BlobDamaged
 
 if TYPE_CHECKING:
+    from app.platform.tables import Model
     from core.base.ranker import Ranker
 
 
-def load_ranker(path: Path) -> tuple[Ranker, int]:
-    """Return the ranker in a blob, and the bytes of its artifact.
+ARTIFACTS = "artifacts"  # their kind in the blob store
 
-    Raises Unavailable if there is no such blob, or if its SHA-256 is not the name of its file.
+
+def artifact_of(model: Model) -> Blob:
+    """Return the blob of a model's artifact."""
+    return Blob(model.artifact_key, model.artifact_sha256, model.artifact_bytes)
+
+
+def load_ranker(path: Path, sha256: str) -> tuple[Ranker, int]:
+    """Return the ranker in a local file of a blob, and the bytes of its artifact.
+
+    Raises BlobDamaged if its SHA-256 is another one.
     """
     from core import artifact
 
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise Unavailable(
-            f"the artifact {path.name} is not in the blob store", code="artifact_missing"
-        ) from error
+    data = path.read_bytes()
     found = hashlib.sha256(data).hexdigest()
-    if found != path.name:
-        raise Unavailable(
-            f"the artifact {path.name} was changed in the blob store: its SHA-256 is {found}. Restore it "
-            "from a backup",
-            code="artifact_damaged",
-        )
+    if found != sha256:
+        raise BlobDamaged(path.name, ARTIFACTS, f"SHA-256 {sha256}", f"SHA-256 {found}")
     return artifact.load(data), len(data)

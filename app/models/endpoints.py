@@ -18,6 +18,7 @@ from app.http.responses import StoredFile, etag_matches, json_response
 from app.models import calibrations, included
 from app.models import metrics as model_metrics
 from app.models import service as models
+from app.models.artifacts import artifact_of
 from app.models.curve_endpoints import (
     BandParameter,
     CurveForm,
@@ -36,7 +37,7 @@ from app.models.operating_point_endpoints import (
 )
 from app.models.operating_points import cutoff_on, cutoffs_along, objective_point
 from app.models.schemas import AbsentPart, Model, ModelPage, ModelParts, listed_of, model_of
-from app.platform.errors import Unavailable, refuse_all, shown
+from app.platform.errors import refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
 from app.platform.tables import ModelCalibration
 
@@ -137,13 +138,8 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if etag_matches(request.headers.get("if-none-match"), tag):
         return Response(status_code=304, headers=headers)
-    path = context.blobs.path(models.artifact_key(model))
-    if not path.exists():
-        raise Unavailable(
-            f"the artifact of model {model.id} is not in the blob store", code="artifact_missing"
-        )
     return StoredFile(
-        path,
+        context.blobs.fetch(artifact_of(model)),
         headers=headers | {"X-Content-SHA256": model.artifact_sha256},
         media_type="application/octet-stream",
         filename=f"{model.name}-{model.version}.safetensors",

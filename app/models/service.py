@@ -15,18 +15,8 @@ from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
 from app.platform.tables import Model, ModelMetrics
 
 VALIDATION = "validation"
-
-
 PARTS = (VALIDATION, "train")
-
-
 HISTORY_SHOWN = 100
-
-
-ARTIFACTS = "artifacts"
-"""The folder of the blob store that has the rankers."""
-
-
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
@@ -58,11 +48,6 @@ def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
     return ResolvedModel(model, cutoff)
-
-
-def artifact_key(model: Model) -> str:
-    """Return the key of the model's artifact in the blob store."""
-    return f"{ARTIFACTS}/{model.artifact_sha256[:2]}/{model.artifact_sha256}"
 
 
 def is_approximate(model: Model, part: str) -> bool:

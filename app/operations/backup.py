@@ -26,16 +26,17 @@ from typing import IO, Any
 
 from app import __version__
 from app.operations import housekeeping
-from app.platform import migrate
-from app.platform.blobs import BlobStore
+from app.platform import catalogue, migrate
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore
 from app.platform.database import Database
-from app.platform.schema import describe_unknown
+from app.platform.schema import REVISION, describe, describe_unknown
 from app.platform.settings import Settings
 
 FORMAT = 1
 MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
 CHUNK = 1 << 20
-_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2[0-9a-f]{62})")
+# Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
+_BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
 _PARTIAL = ".partial"
 
 
@@ -161,12 +162,18 @@ def back_up(settings: Settings, target: Path) -> Backup:
     target = target.absolute()
     if not target.parent.is_dir():
         raise BackupError(f"there is no folder {target.parent} to write {target.name} to")
-    blobs = BlobStore(settings.blob_dir)
-    with tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder:
+    revision = migrate.current(settings.sqlalchemy_url)
+    if revision is not None and revision != REVISION:
+        raise BackupError(f"{describe(revision)}, or back up with the version that ran last")
+    blobs = FolderStore(settings.blob_dir)
+    with (
+        tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder,
+        _hold(settings),  # before the copy
+        write(target) as add,
+    ):
         database = Path(folder) / DATABASE
-        with blobs.hold_sweeper(), write(target) as add:  # locked before the copy
-            _copy_database(source, database)
-            made = _write(add, settings, database, blobs)
+        _copy_database(source, database)
+        made = _write(add, settings, database, blobs)
     try:
         with _opened(target) as open_file:
             _check(open_file, made)
@@ -206,6 +213,17 @@ def restore(source: Path, state_dir: Path) -> Backup:
     return made
 
 
+@contextmanager
+def _hold(settings: Settings) -> Iterator[None]:
+    """Keep the dispatcher from deleting blobs."""
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        with catalogue.hold(db):
+            yield
+    finally:
+        db.close()
+
+
 def _copy_database(source: Path, target: Path) -> None:
     """Copy the database as it is now into one file, without blocking its writers."""
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
@@ -226,13 +244,18 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
 
     copy = Database(f"sqlite:///{database}", pool_size=1)
     try:
-        for key, row in housekeeping.named_blobs(copy):
+        copy.writing(catalogue.release_all)
+        for key, row, blob in housekeeping.named_blobs(copy):
             if BLOBS + key in files:
                 continue
-            if blobs.path(key).is_file() and blobs.is_sound(key):
-                add(BLOBS + key, blobs.path(key), Path(key).name)
-            else:
+            try:
+                if blob is None:
+                    raise BlobMissing(key)
+                blobs.verify(blob)
+            except (BlobMissing, BlobDamaged):
                 missing.append(f"{row} ({key})")
+            else:
+                add(BLOBS + key, blobs.fetch(blob), blob.sha256)
     finally:
         copy.close()
     revision = migrate.current(f"sqlite:///{database}")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import batched
 
 from alembic.util import CommandError
 from rich.filesize import decimal as size
@@ -22,7 +23,7 @@ from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
 from app.operations.self_check import MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
@@ -308,7 +309,7 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
         )
         return
     try:
-        blobs = BlobStore(root)
+        blobs = FolderStore(root)
     except OSError as error:
         yield fail("blobs", error.strerror or str(error), advice)
         return
@@ -327,17 +328,20 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
     """Check that every blob that a row names exists; with `deep`, that it is undamaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
-    for key, row in housekeeping.named_blobs(db):
+    for key, row, blob in housekeeping.named_blobs(db):
         count += 1
         if key in good:
             continue
-        if not blobs.path(key).is_file():
+        try:
+            if blob is None:
+                raise BlobMissing(key)
+            (blobs.verify if deep else blobs.fetch)(blob)
+            good.add(key)
+        except BlobMissing:
             if housekeeping.is_named(db, key):  # otherwise it was deleted meanwhile
                 missing.append(row)
-        elif deep and not blobs.is_sound(key):
+        except BlobDamaged:
             broken.append(row)
-        elif deep:
-            good.add(key)
     advice = "restore the files from a backup, or delete the resources that need them"
     if missing:
         return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
@@ -350,16 +354,15 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
 def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     """Check for blobs that the sweeper should have removed."""
     late = _OVERDUE * settings.blob_grace_seconds
-    old = [key for key in blobs.older_than(late) if not key.startswith("staging/")]
-    orphans = []
-    for start in range(0, len(old), _KEYS_PER_QUERY):
-        keys = old[start : start + _KEYS_PER_QUERY]
+    old = (found for found in blobs.list() if found.age > late)
+    orphans: list[ListedBlob] = []
+    for batch in batched(old, _KEYS_PER_QUERY, strict=False):
         with db.read() as session:
-            named = repository.named(session, keys)
-        orphans += [key for key in keys if key not in named]
+            named = repository.named(session, [found.key for found in batch])
+        orphans += [found for found in batch if found.key not in named]
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
-    total = sum(blobs.size(key) for key in orphans if blobs.path(key).is_file())
+    total = sum(found.bytes for found in orphans)
     detail = f"{len(orphans)} blobs ({size(total)}) that are not in the database are older than {age(late)}"
     return warn("orphans", detail, "the dispatcher removes them: check that it runs")
 

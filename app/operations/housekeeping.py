@@ -16,12 +16,13 @@ from typing import NamedTuple
 from app.access import repository as access_rows
 from app.access import service as access
 from app.http import repository as idempotency_rows
-from app.jobs import child_jobs
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
-from app.platform.blobs import BlobStore
+from app.operations.sweeping import sweep
+from app.platform import catalogue
+from app.platform.blobs import Blob, BlobStore
 from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, Unavailable
 from app.platform.settings import Settings
@@ -34,7 +35,7 @@ BATCH = 500
 REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_PER_GRACE = 24
-_KEYS_PER_QUERY = 500  # keys looked up by one statement
+ENTRY_SECONDS = 7 * DAY  # no transaction is open for so long
 
 
 def run_housekeeping(
@@ -93,6 +94,7 @@ class Housekeeper:
                 "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
                 "deleted resources": self._empty_trash(),
+                "entries of deleted blobs": self._each(catalogue.prune_deleted, ENTRY_SECONDS),
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
@@ -202,73 +204,35 @@ class Housekeeper:
         return total
 
 
-def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Delete unnamed blobs whose grace period is over; returns their number. None while a backup reads them."""
-    grace = settings.blob_grace_seconds
-    with db.read() as session:
-        spare_staging = repository.runs_since(session, grace)
-    blobs.put_back_set_aside()
-    old = list(blobs.older_than(grace))
-    staging = [key for key in old if key.startswith("staging/")]
-    stored = [key for key in old if not key.startswith("staging/")]
-    removed = 0 if spare_staging else _remove(blobs, staging, grace)
-    removed += _drop_parts(db, blobs, grace)
-    for start in range(0, len(stored), _KEYS_PER_QUERY):
-        keys = stored[start : start + _KEYS_PER_QUERY]
-        with db.read() as session:
-            named = repository.named(session, keys)
-        # Checked after the query: the rows in a backup that starts later do not name these blobs either.
-        if blobs.sweeper_is_held(grace):
-            break
-        removed += _remove(blobs, [key for key in keys if key not in named], grace)
-    return removed
-
-
-def _drop_parts(db: Database, blobs: BlobStore, grace: float) -> int:
-    """Delete the files of child jobs whose parent has ended, whatever their age. They remain if the parent ended
-    without an attempt that removes them.
-    """
-    with db.read() as session:
-        keys = child_jobs.unneeded_files(session)
-    there = [path for path in map(blobs.path, keys) if path.exists()]
-    if blobs.sweeper_is_held(grace):
-        return 0
-    for path in there:
-        path.unlink(missing_ok=True)
-    return len(there)
-
-
-def _remove(blobs: BlobStore, keys: Sequence[str], grace: float) -> int:
-    # Equal bytes may have been published while the rows were read, so the age is checked again.
-    return sum(blobs.remove_old(key, grace) for key in keys)
-
-
 _PAGE = 500
 
 
 class NamedBlob(NamedTuple):
-    """A blob's key, and a description of the row that names it."""
+    """The key of a blob, a description of the row that names it, and its entry in the catalogue if there is one."""
 
     key: str
     row: str
+    blob: Blob | None
 
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
     """Yield every named blob, once for each row. Each page is read in its own transaction."""
-    for column in repository.BLOB_COLUMNS:
+    for column in repository.blob_columns():
         after = ""
         while True:
             with db.read() as session:
                 page = repository.page(session, column, after, _PAGE)
+                found = catalogue.entries(session, [key for _, key in page])
             for id_, key in page:
-                yield NamedBlob(key, f"{column.what} {id_}")
+                yield NamedBlob(key, f"{column.what} {id_}", found.get(key))
             if len(page) < _PAGE:
                 break
             after = page[-1][0]
     with db.read() as session:
         of_parts = repository.of_parts(session)
+        found = catalogue.entries(session, [key for _, key in of_parts])
     for id_, key in of_parts:
-        yield NamedBlob(key, f"result of part {id_}")
+        yield NamedBlob(key, f"result of part {id_}", found.get(key))
 
 
 def is_named(db: Database, key: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,13 +10,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
-    MetaData,
     and_,
     case,
     delete,
     exists,
     func,
-    literal,
     or_,
     select,
     text,
@@ -283,13 +282,15 @@ class BlobColumn(NamedTuple):
     key: Any
 
 
-def find_blob_columns(tables: MetaData) -> list[BlobColumn]:
-    """Return every column that names blobs. The rule is the name's ending `_key`, so no column can be forgotten.
+@functools.cache
+def blob_columns() -> Sequence[BlobColumn]:
+    """Return every column that names blobs: what no row names is deleted, and not backed up. The rule is the name's
+    ending `_key`, so no column can be forgotten.
 
     Checkpoints are not included: a job can run without its checkpoint.
     """
     found = []
-    for table in tables.sorted_tables:
+    for table in Base.metadata.sorted_tables:
         for column in table.columns:
             if column.name.endswith("_key") and column.name != Job.checkpoint_key.name:
                 (id_,) = table.primary_key
@@ -298,21 +299,10 @@ def find_blob_columns(tables: MetaData) -> list[BlobColumn]:
     return found
 
 
-# The inverse of BlobStore.adopt: kind/ab/abcdef…
-_ARTIFACT = literal("artifacts/").concat(
-    func.substr(Model.artifact_sha256, 1, 2).concat("/").concat(Model.artifact_sha256)
-)
-BLOB_COLUMNS = (
-    *find_blob_columns(Base.metadata),
-    BlobColumn("artifact of models", Model.id, _ARTIFACT),
-)
-"""Every column that names blobs. Blobs that no row names are deleted, and not backed up."""
-
-
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Return the keys that are in use: named by a row of `BLOB_COLUMNS`, or by an unfinished job or child job."""
+    """Return the keys that are in use: named by a row of `blob_columns`, or by an unfinished job or child job."""
     statement: CompoundSelect[Any] = union(
-        *(select(column.key).where(column.key.in_(keys)) for column in BLOB_COLUMNS)
+        *(select(column.key).where(column.key.in_(keys)) for column in blob_columns())
     )
     found = {key for key in session.scalars(statement) if key is not None}
     if any(key.startswith("parts/") for key in keys):

@@ -1,4 +1,8 @@
-"""Blobs: uploads, tables and artifacts as files that appear whole or not at all."""
+"""The blob store: uploads, tables and artifacts as immutable files that appear whole or not at all.
+
+`BlobStore` is the interface, and `FolderStore` keeps the files in a folder. Which blobs exist, and their sizes and
+hashes, is in the catalogue (`app.platform.catalogue`).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,20 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import sys
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import IO, NamedTuple, NoReturn, Self
 
 from app.platform import failpoints
+from app.platform.errors import Unavailable
 
 
 class Writeback:
@@ -46,25 +53,172 @@ class Writeback:
 
 
 _STAGING = "staging"
-_HOLD = "hold-"
-_DOOMED = "doomed-"
+_CHUNK = 1 << 20
+_KEY = re.compile(r"[a-z-]+/([0-9a-f]{2})/\1[0-9a-f]*")
 MIN_THREADED_BYTES = 1 << 16  # a smaller chunk is hashed faster here than in another thread
 MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
-class BlobStore:
-    """A folder of immutable files named `kind/ab/abcdef…`.
+class BlobKey(str):
+    """The key of a blob, at a place of a job's payload where the fit process needs a path.
 
-    A blob is on disk before its key is used. Writers work in `staging/` of the same file system, so that a rename
-    publishes in one step.
+    The worker replaces it by the path of a local file before the fit process starts (`app.jobs.execution`).
     """
+
+    __slots__ = ()
+
+
+class Blob(NamedTuple):
+    """An entry of the catalogue: a blob's key, and the SHA-256 (in hexadecimal) and size of its bytes.
+
+    `bytes` is None for a few blobs of release 0.3.0, whose size no row states.
+    """
+
+    key: str
+    sha256: str
+    bytes: int | None
+
+    @property
+    def kind(self) -> str:
+        """The first part of the key: `uploads`, `tables`, …"""
+        return self.key.partition("/")[0]
+
+
+class ListedBlob(NamedTuple):
+    """What a store knows of a blob without the catalogue. `age` is in seconds since it was published."""
+
+    key: str
+    bytes: int
+    age: float
+
+
+class BlobMissing(Unavailable):
+    """A blob that a row names is not in the store, or not in the catalogue."""
+
+    code, title = "blob_missing", "A stored file is missing"
+
+    def __init__(self, key: str) -> None:
+        kind = key.partition("/")[0]
+        super().__init__(
+            f"the file {key!r} (kind {kind!r}) is not in the blob store. Restore it from a backup, or delete what "
+            "needs it"
+        )
+
+
+class BlobDamaged(Unavailable):
+    """The bytes of a blob are not those that were stored."""
+
+    code, title = "blob_damaged", "A stored file is damaged"
+
+    def __init__(self, name: str, kind: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"the file {name!r} (kind {kind!r}) in the blob store is damaged: it must have {expected}, but has "
+            f"{found}. Restore it from a backup, or delete what needs it"
+        )
+
+
+class BlobStore(ABC):
+    """Immutable files by key. A blob is durable before its key is used, and no key is used twice.
+
+    Writers, and the attempts of jobs, have folders of this machine in `staging`. A subclass keeps the published files.
+    """
+
+    def __init__(self, staging: Path) -> None:
+        self._staging = staging
+
+    @abstractmethod
+    def check_writable(self) -> None:
+        """Raise OSError if this process may not write: at its start, not at the first upload. A full disk is no error:
+        stored blobs can be read.
+        """
+
+    def writer(self, kind: str) -> BlobWriter:
+        """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
+        return BlobWriter(self, kind, self._staging / uuid.uuid4().hex)
+
+    def put(self, kind: str, stream: IO[bytes]) -> Blob:
+        """Store the rest of a stream as a new blob."""
+        with self.writer(kind) as writer:
+            while chunk := stream.read(_CHUNK):
+                writer.write(chunk)
+            return writer.commit()
+
+    def publish(self, file: Path, kind: str, sha256: str) -> Blob:
+        """Move a finished file of a staging folder into the store, as a new blob. It is durable when this returns."""
+        _fsync(file)
+        blob = Blob(new_key(kind), sha256, file.stat().st_size)
+        self.move_in(file, blob.key)
+        return blob
+
+    @abstractmethod
+    def move_in(self, file: Path, key: str) -> None:
+        """Move a staged file, whose bytes are on disk, to a new key. It is durable and visible when this returns."""
+
+    @abstractmethod
+    def fetch(self, blob: Blob) -> Path:
+        """Return a local file with the bytes of a blob; it must not be changed.
+
+        Raises BlobMissing, and BlobDamaged if the size is not the one in the catalogue. The hash is checked by
+        `verify`, or by the reader of an artifact.
+        """
+
+    @abstractmethod
+    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `start`. Raises as `fetch`."""
+
+    @abstractmethod
+    def list(self, prefix: str = "") -> Iterator[ListedBlob]:
+        """Yield the blobs whose keys begin with a prefix of whole segments (`uploads`, `uploads/ab`), in any order."""
+
+    @abstractmethod
+    def delete(self, key: str) -> bool:
+        """Delete a blob; return False if there is none."""
+
+    def verify(self, blob: Blob) -> None:
+        """Read a whole blob. Raises BlobMissing, and BlobDamaged if size or SHA-256 is not that of the catalogue."""
+        with self.fetch(blob).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            size = file.tell()
+        if found != blob.sha256:
+            expected = (
+                f"{size if blob.bytes is None else blob.bytes} bytes with SHA-256 {blob.sha256}"
+            )
+            raise BlobDamaged(blob.key, blob.kind, expected, f"{size} bytes with SHA-256 {found}")
+
+    def staging_dir(self) -> Path:
+        """Create a private folder for files that may be published later."""
+        path = self._staging / uuid.uuid4().hex
+        path.mkdir()
+        return path
+
+    def job_dir(self, kind: str, job_id: str) -> Path:
+        """Return the path of a staging folder that all attempts of a job share; it may not exist."""
+        return self._staging / f"{kind}-{job_id}"
+
+    def clear_staging(self, age_seconds: float) -> int:
+        """Delete the entries of staging that were last written at least `age_seconds` ago; return their number."""
+        horizon, count = time.time() - age_seconds, 0
+        for path in self._staging.iterdir():
+            if not 0 < _newest(path) < horizon:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+            count += 1
+        return count
+
+
+class FolderStore(BlobStore):
+    """A folder of files `kind/ab/abcdef…`. Staging is a folder of the same file system, so that a rename publishes."""
 
     def __init__(self, root: Path) -> None:
         """Create the folder if it does not exist. Raises PermissionError if this user may not."""
+        super().__init__(root / _STAGING)
         self.root = root
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (root / _STAGING).mkdir(exist_ok=True)
+            self._staging.mkdir(exist_ok=True)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise
@@ -96,136 +250,68 @@ class BlobStore:
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
         return path
 
-    def writer(self, kind: str) -> BlobWriter:
-        """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
-        return BlobWriter(self, kind)
-
-    def staging_dir(self) -> Path:
-        """Create a private folder on the same file system, for files that may be adopted later."""
-        path = self.root / _STAGING / uuid.uuid4().hex
-        path.mkdir()
-        return path
-
-    def job_dir(self, kind: str, job_id: str) -> Path:
-        """Return the path of a staging folder that all attempts of a job share; it may not exist."""
-        return self.root / _STAGING / f"{kind}-{job_id}"
-
-    def publish(self, file: Path, kind: str, sha256: str, *, is_synced: bool = False) -> str:
-        """Move a finished file into the store and return its key. It may be called again.
-
-        The transaction that names the blob may be repeated if the database was away.
-        """
-        key = _key(kind, sha256)
-        if not file.exists() and self.path(key).exists():
-            # its grace period begins again, as if it had been published now
-            os.utime(self.path(key))
-            return key
-        return self.adopt(file, kind, sha256, is_synced=is_synced)
-
-    def adopt(self, file: Path, kind: str, sha256: str, *, is_synced: bool = False) -> str:
-        """Publish a finished file of a staging folder under its hash. It is durable when this returns the key.
-
-        With `is_synced` its bytes are on disk already, and only the folder's entry is written.
-        """
-        if not is_synced:
-            _fsync(file)
-        key = _key(kind, sha256)
+    def move_in(self, file: Path, key: str) -> None:
+        """Move a staged file, whose bytes are on disk, to a new key. It is durable and visible when this returns."""
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
         failpoints.reach("adopt")
-        os.utime(file)  # the grace period of an unnamed blob counts from its last publication
+        os.utime(
+            file
+        )  # the grace period of a blob that is not in the catalogue counts from its publication
         os.replace(file, target)
         _fsync(target.parent)
         failpoints.reach("adopted")
-        return key
 
-    def size(self, key: str) -> int:
-        """Return the size of a blob in bytes."""
-        return self.path(key).stat().st_size
-
-    def is_sound(self, key: str) -> bool:
-        """Return True if a blob's bytes have the hash in its name. Reads the whole blob."""
-        with self.path(key).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == Path(key).name
-
-    def remove_old(self, key: str, age_seconds: float) -> bool:
-        """Delete a blob, or an entry of staging, that was last written at least `age_seconds` ago; returns whether it
-        did.
-
-        A blob that is published again at this moment stays. It is moved aside first, and its age is checked there: so
-        even a process that pauses in between never deletes a blob that others have published since.
-        """
-        path = self.path(key)
-        if not 0 < _newest(path) < time.time() - age_seconds:
-            return False
-        if path.parent.name == _STAGING:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-            return True
-        kind, _, sha256 = key.split("/")
-        aside = self.root / _STAGING / f"{_DOOMED}{kind}-{sha256}"
+    def fetch(self, blob: Blob) -> Path:
+        """Return the path of the file itself. Raises BlobMissing, and BlobDamaged for a wrong size."""
+        path = self.path(blob.key)
         try:
-            os.replace(path, aside)
-            failpoints.reach("sweep")
-            if aside.stat().st_mtime >= time.time() - age_seconds:
-                self._put_back(aside)
-                return False
-            aside.unlink()
+            size = path.stat().st_size
         except FileNotFoundError:
-            return False  # another sweeper was here
-        return True
+            raise BlobMissing(blob.key) from None
+        if blob.bytes is not None and size != blob.bytes:
+            raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
+        return path
 
-    def put_back_set_aside(self) -> None:
-        """Put back the blobs that a sweeper moved aside before it died."""
-        for aside in (self.root / _STAGING).glob(f"{_DOOMED}*"):
+    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `start`. Raises as `fetch`."""
+        with self.fetch(blob).open("rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def list(self, prefix: str = "") -> Iterator[ListedBlob]:
+        """Yield the blobs below a folder. Files with other names are not the store's, and are left out."""
+        now = time.time()
+        for path in _files(self.path(prefix)):
+            key = path.relative_to(self.root).as_posix()
+            if _KEY.fullmatch(key) is None:
+                continue
             with contextlib.suppress(FileNotFoundError):
-                self._put_back(aside)
+                found = path.stat()
+                yield ListedBlob(key, found.st_size, now - found.st_mtime)
 
-    def _put_back(self, aside: Path) -> None:
-        kind, _, sha256 = aside.name.removeprefix(_DOOMED).rpartition("-")
-        with contextlib.suppress(FileExistsError):  # published again meanwhile
-            os.link(aside, self.path(_key(kind, sha256)))
-        aside.unlink()
-
-    def older_than(self, age_seconds: float) -> Iterator[str]:
-        """Yield the keys of blobs, and of staging as `staging/…`, last written at least `age_seconds` ago."""
-        horizon = time.time() - age_seconds
-        for kind in self.root.iterdir():
-            entries = kind.iterdir() if kind.name == _STAGING else _files(kind)
-            for path in entries:
-                if 0 < _newest(path) < horizon:
-                    yield str(path.relative_to(self.root))
-
-    @contextlib.contextmanager
-    def hold_sweeper(self) -> Iterator[None]:
-        """Keep sweepers from deleting blobs for the duration of a block, which may take as long as one grace period."""
-        path = self.root / _STAGING / f"{_HOLD}{uuid.uuid4().hex}"
-        path.touch()
+    def delete(self, key: str) -> bool:
+        """Delete a blob; return False if there is none."""
         try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-    def sweeper_is_held(self, longest_seconds: float) -> bool:
-        """Return True if a process holds the sweeper. A hold older than `longest_seconds` belongs to a dead process."""
-        holds = (self.root / _STAGING).glob(f"{_HOLD}*")
-        return any(_newest(path) > time.time() - longest_seconds for path in holds)
+            self.path(key).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
 
 class BlobWriter:
     """Write one blob in chunks, and compute its hash. Leaving the block without `commit` leaves nothing behind."""
 
-    def __init__(self, store: BlobStore, kind: str) -> None:
+    def __init__(self, store: BlobStore, kind: str, path: Path) -> None:
         self._store = store
-        self._kind = kind
-        self._path = store.root / _STAGING / uuid.uuid4().hex
+        self.key = new_key(kind)
+        self._path = path
         self._file = self._path.open("xb")
         self._hash = hashlib.sha256()
         self._hashing = ThreadPoolExecutor(max_workers=1)
         self.size = 0
         self._synced_size = -1
+        self._is_committed = False
         self._writeback = Writeback(self._file.fileno(), MAX_CACHED)
 
     def __enter__(self) -> Self:
@@ -264,9 +350,9 @@ class BlobWriter:
         return self._hash.hexdigest()
 
     @property
-    def key(self) -> str:
-        """The key under which `commit` would publish the bytes written so far."""
-        return _key(self._kind, self.sha256)
+    def blob(self) -> Blob:
+        """The blob that `commit` would publish now."""
+        return Blob(self.key, self.sha256, self.size)
 
     def flush(self) -> None:
         """Flush the bytes written so far, so that others can read them."""
@@ -278,24 +364,41 @@ class BlobWriter:
         os.fsync(self._file.fileno())
         self._synced_size = self.size
 
-    def commit(self) -> tuple[str, str]:
-        """Make the blob durable and public; returns its key and its SHA-256 in hexadecimal.
+    def commit(self) -> Blob:
+        """Make the blob durable and public.
 
         It may be called again: a transaction that names the blob runs again after a deadlock.
         """
-        if self._synced_size != self.size:
-            self.sync()
-        sha256 = self.sha256
-        return self._store.publish(self._path, self._kind, sha256, is_synced=True), sha256
+        if not self._is_committed:
+            if self._synced_size != self.size:
+                self.sync()
+            self._store.move_in(self._path, self.key)
+            self._is_committed = True
+        return self.blob
+
+
+class Publisher:
+    """Publishes the files of a job, and records the blobs for the catalogue."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self.stored: list[Blob] = []
+
+    def publish(self, file: Path, kind: str, sha256: str) -> Blob:
+        """Move a finished file of the work folder into the store, as a new blob."""
+        self.stored.append(self._blobs.publish(file, kind, sha256))
+        return self.stored[-1]
+
+
+def new_key(kind: str) -> str:
+    """Return a random key for a blob of this kind. Its folders hold a 256th of the kind's blobs each."""
+    name = uuid.uuid4().hex
+    return f"{kind}/{name[:2]}/{name}"
 
 
 def stamp_of(found: os.stat_result) -> dict[str, int]:
     """Return a stamp that distinguishes a file outside the store from a later file at the same path."""
     return {"bytes": found.st_size, "changed_ns": found.st_mtime_ns, "inode": found.st_ino}
-
-
-def _key(kind: str, sha256: str) -> str:
-    return f"{kind}/{sha256[:2]}/{sha256}"
 
 
 def _fsync(path: Path) -> None:

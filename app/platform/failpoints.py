@@ -38,7 +38,7 @@ POINTS = {
     "reap": "a lost lease is read, and nothing done",
     "take": "a lost lease is taken, and not committed",
     "reaped": "a lost lease is taken, and nobody was told",
-    "sweep": "a blob that no row names is moved aside, and not removed",
+    "sweep": "blobs that no row names are marked as deleted, and not removed",
     "connect": "a Dask cluster has answered, and no worker is asked",
     "host": "a Dask worker is to hold shards, and has no host of them",
     "ask": "a question goes to the hosts of shards",

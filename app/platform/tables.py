@@ -18,6 +18,7 @@ from sqlalchemy import (
     Computed,
     ForeignKey,
     Index,
+    Table,
     UniqueConstraint,
     column,
     exists,
@@ -117,6 +118,49 @@ class DatasetStatus(StrEnum):
     INVALID = "invalid"
 
 
+class BlobState(StrEnum):
+    """stored → deleted."""
+
+    STORED = "stored"
+    DELETED = "deleted"
+
+
+class BlobEntry(Base):
+    """The entry of a blob in the catalogue of the store (`app.platform.catalogue`).
+
+    `bytes` is null for a few blobs of release 0.3.0, whose size no row stated. The entry of a deleted blob stays for a
+    while, so that no transaction names the blob after that.
+    """
+
+    __tablename__ = "blobs"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    sha256: Mapped[str]
+    bytes: Mapped[int | None]
+    state: Mapped[str]
+    published_at: Mapped[float]
+
+
+class BlobHold(Base):
+    """A backup that is reading blobs: until it ends, the sweeper deletes none."""
+
+    __tablename__ = "blob_holds"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    since: Mapped[float]
+
+
+def file_bytes(table: Table) -> ColumnElement[int]:
+    """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
+    sizes = [
+        func.coalesce(column, 0)
+        for column in table.c
+        if column.name == "bytes" or column.name.endswith("_bytes")
+    ]
+    return functools.reduce(operator.add, sizes, literal(0))
+
+
 class Owned(Base):
     """A table whose rows belong to owners. A query for an owner selects by `readable_by`, and by nothing else.
 
@@ -139,13 +183,8 @@ class Owned(Base):
 
     @classmethod
     def stored_bytes(cls) -> ColumnElement[int]:
-        """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
-        sizes = [
-            func.coalesce(column, 0)
-            for column in cls.__table__.c
-            if column.name == "bytes" or column.name.endswith("_bytes")
-        ]
-        return functools.reduce(operator.add, sizes, literal(0))
+        """Return the size of the files of a row."""
+        return file_bytes(cast(Table, cls.__table__))
 
 
 class Trashable(Owned):
@@ -302,6 +341,7 @@ class Dataset(Trashable, UploadRow):
     name: Mapped[str]
     kind: Mapped[str]
     job_id: Mapped[str] = mapped_column(nullable=True, index=True)
+    upload_sha256: Mapped[str] = mapped_column(server_default="")
     label: Mapped[str | None]
     positive: Mapped[str | None]
     negative: Mapped[str | None]
@@ -356,11 +396,6 @@ class Dataset(Trashable, UploadRow):
 
     def _of_label(self) -> Json:
         return next((each for each in self.columns or () if each["name"] == self.label), {})
-
-    @property
-    def upload_sha256(self) -> str:
-        """SHA-256 of the original bytes; it is the blob's name."""
-        return self.upload_key.rpartition("/")[2]
 
 
 class DatasetPairs(UploadRow):
@@ -728,6 +763,7 @@ class Model(Trashable):
     warnings: Mapped[list[str]]
     monotone: Mapped[Document[MonotoneProof] | None]
     fit_seconds: Mapped[float]
+    artifact_key: Mapped[str] = mapped_column(index=True, server_default="")
     artifact_sha256: Mapped[str]
     artifact_bytes: Mapped[int]
     calibration_version: Mapped[int | None]
@@ -1183,6 +1219,7 @@ class BatchScore(JobOutputRow):
     rows: Mapped[int | None]
     columns: Mapped[list[Json] | None]
     result_key: Mapped[str | None] = mapped_column(index=True)
+    result_sha256: Mapped[str | None]
     result_bytes: Mapped[int | None]
     file_name: Mapped[str | None]
     alias: Mapped[str | None]

@@ -15,9 +15,8 @@ from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
 from app.models import repository
 from app.models.service import ResolvedModel, find_named, find_to_use
-from app.platform.blobs import BlobStore
 from app.platform.documents import BatchSummary
-from app.platform.errors import Conflict, Invalid, TooLarge, Unavailable
+from app.platform.errors import Conflict, Invalid, TooLarge
 from app.platform.settings import Settings
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import BatchScore, Dataset, Model
@@ -84,11 +83,6 @@ def unread_columns(session: Session, model: Model) -> list[str]:
     features = {feature["name"] for feature in model.features}
     columns = [] if dataset is None else [column["name"] for column in dataset.columns]
     return list(dict.fromkeys([*labels, *(name for name in columns if name not in features)]))
-
-
-def sha256_of(batch: BatchScore) -> str | None:
-    """The hash of the result, which names its blob."""
-    return None if batch.result_key is None else batch.result_key.rpartition("/")[2]
 
 
 def score_names(labels: list[str] | None) -> tuple[str, ...]:
@@ -280,7 +274,7 @@ def _insert(
         dataset_name=None if dataset is None else dataset.name,
         content_type=None if upload is None else upload.format.content_type,
         content_encoding=None if upload is None else upload.format.content_encoding,
-        upload_key=None if upload is None else upload.key,
+        upload_key=None if upload is None else upload.blob.key,
         upload_bytes=None if upload is None else upload.size,
         read_options=options.as_json() | kept,
         file_name=given.file_name,
@@ -346,15 +340,8 @@ def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
     return batch
 
 
-def result(
-    session: Session, blobs: BlobStore, owner: str, batch_id: str
-) -> tuple[BatchScore, Path]:
-    """Return the path of the scores; raises Conflict until they exist."""
+def result(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, str]:
+    """Return the batch score, and the key of its scores; raises Conflict until they exist."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.result_key is not None
-    path = blobs.path(batch.result_key)
-    if not path.exists():
-        raise Unavailable(
-            f"the result of {batch.id} is not in the blob store", code="result_missing"
-        )
-    return batch, path
+    return batch, batch.result_key

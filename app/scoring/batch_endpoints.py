@@ -290,10 +290,11 @@ async def read_result(
     first. Returns 409 until the batch score is ready. The Parquet file has an ETag and supports Range requests. Kept
     columns of a dataset, and reasons of its rows, also need the scope `read`.
     """
-    batch, path = await run_in_threadpool(
-        context.db.reading, batch_scores.result, context.blobs, caller.owner, batch_score_id
+    batch, key = await run_in_threadpool(
+        context.db.reading, batch_scores.result, caller.owner, batch_score_id
     )
     _check_kept(batch, caller)
+    path = await run_in_threadpool(context.fetch, key)
     name = f"{batch.model_name}-{batch.model_version}-{batch.id}"
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
@@ -309,7 +310,7 @@ async def read_result(
             return Response(parquet_as_xlsx(path), media_type=XLSX, headers=disposition)
 
         return await context.compute(caller.owner, write)
-    tag = f'"{batch_scores.sha256_of(batch)}"'
+    tag = f'"{batch.result_sha256}"'
     headers = {"ETag": tag, "Cache-Control": "private"}
     if etag_matches(request.headers.get("if-none-match", ""), tag):
         return Response(status_code=304, headers=headers)

@@ -667,7 +667,7 @@ def batch_score_of(row: BatchScoreRow) -> BatchScore:
         top=row.read_options.get(table_rows.TOP),
         reasons=reasons,
         bytes=row.result_bytes,
-        sha256=batch_scores.sha256_of(row),
+        sha256=row.result_sha256,
         error=row.job.error,
     )
 

@@ -22,9 +22,8 @@ from app.ingest.rows import Source
 from app.ingest.values import DATETIME, spell_date
 from app.models import calibrations, curves, operating_points, repository
 from app.models import service as models
-from app.models.artifacts import load_ranker
+from app.models.artifacts import artifact_of, load_ranker
 from app.models.calibrations import ServedCalibration
-from app.models.service import artifact_key
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
 from app.platform.documents import AliasCutoff, TableDialect
@@ -329,7 +328,7 @@ class ModelCache:
     def _load_blob(self, found: _ModelRead) -> Served:
         self._preload()  # else this thread and the one that preloads may see each other's modules half loaded
         model = found.model
-        ranker, size = load_ranker(self._blobs.path(artifact_key(model)))
+        ranker, size = load_ranker(self._blobs.fetch(artifact_of(model)), model.artifact_sha256)
         curve, calibration = found.curve, _calibration_of(found)
         n_bytes = count_bytes(size, ranker.categories_)
         served = Served(

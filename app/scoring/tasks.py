@@ -23,8 +23,7 @@ from app.models import repository as model_repository
 from app.models import service as models
 from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
-from app.models.service import artifact_key
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobKey, Publisher
 from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature
 from app.platform.errors import Invalid, terse_detail
 from app.platform.settings import Settings
@@ -127,14 +126,12 @@ class ScoringResult(Work):
     summary: BatchSummary
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> ScoringPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ScoringPayload:
     """Gather the paths of artifact, curve and rows, and the options for reading the rows."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
-    described = _model(session, model, batch, blobs, workdir)
-    table, forms = _table(session, batch, model, blobs)
+    described = _model(session, model, batch, workdir)
+    table, forms = _table(session, batch, model)
     return {
         "workdir": str(workdir),
         "model": described,
@@ -148,9 +145,7 @@ def prepare(
     }
 
 
-def _model(
-    session: Session, model: Model, batch: BatchScore, blobs: BlobStore, workdir: Path
-) -> ScoringModel:
+def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> ScoringModel:
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         curves.write_curve(workdir / _CURVE_FILE, curves.curve_of(curve))
@@ -158,7 +153,7 @@ def _model(
     return {
         "id": model.id,
         "sha256": model.artifact_sha256,
-        "path": str(blobs.path(artifact_key(model))),
+        "path": BlobKey(model.artifact_key),
         "features": model.features,
         "labels": None if model.labels is None else [label["name"] for label in model.labels],
         "curve": None if curve is None else _CURVE_FILE,
@@ -188,7 +183,7 @@ def _reasons(
 
 
 def _table(
-    session: Session, batch: BatchScore, model: Model, blobs: BlobStore
+    session: Session, batch: BatchScore, model: Model
 ) -> tuple[ScoredTable, dict[str, ColumnForm | None]]:
     """Return the table to read, and the form of each column to keep."""
     from app.scoring.kept_columns import form_of
@@ -197,7 +192,7 @@ def _table(
     if batch.upload_key is not None:
         dialect = options.dialect_of(model.table_dialect)
         read: ScoredTable = {
-            "path": str(blobs.path(batch.upload_key)),
+            "path": BlobKey(batch.upload_key),
             "content_type": batch.content_type or "",
             "content_encoding": batch.content_encoding,
             "dialect": dialect.dialect,
@@ -209,7 +204,7 @@ def _table(
         return read, dict.fromkeys(options.keep)
     dataset = find_to_read(session, batch.owner, batch.dataset_id)
     read = {
-        "path": str(blobs.path(dataset.table_key or "")),
+        "path": BlobKey(dataset.table_key or ""),
         "content_type": PARQUET,
         "content_encoding": None,
         "missing": [],
@@ -467,7 +462,7 @@ class BestRows:
 
 
 def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
-    ranker, _ = load_ranker(Path(model["path"]))
+    ranker, _ = load_ranker(Path(model["path"]), model["sha256"])
     features = model["features"]
     if typed:
         features = [
@@ -550,14 +545,15 @@ def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
     return pa.array(np.concatenate(known)) if known else pa.nulls(size, pa.float64())
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ScoringResult) -> PublishedOutput:
+def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedOutput:
     """Publish the scores. An upload is deleted once it is scored."""
-    key = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
+    scores = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     columns = {
         "rows": result["rows"],
         "columns": result["columns"],
         "summary": result["summary"],
-        "result_key": key,
+        "result_key": scores.key,
+        "result_sha256": scores.sha256,
         "result_bytes": result["bytes"],
         "upload_key": None,
         "upload_bytes": None,

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
     """Migrate, create the first key and, with `--link`, a sign-in link; print the answer."""
     from alembic.util import CommandError
 
-    from app.platform.blobs import BlobStore
+    from app.platform.blobs import FolderStore
     from app.platform.database import Database
     from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> None:
     configure_logging(settings)
     try:
         check_files()
-        BlobStore(settings.blob_dir).check_writable()
+        FolderStore(settings.blob_dir).check_writable()
         if settings.dask_address is not None and settings.dask_secret_file is None:
             make_cluster_secret(settings.dask_secret)
         upgrade(settings.sqlalchemy_url)

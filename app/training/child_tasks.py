@@ -12,7 +12,7 @@ from typing import Any, cast
 from app.jobs import child_jobs
 from app.jobs.kinds import Claim, JobKind
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.training import tasks
@@ -33,12 +33,10 @@ TRAIN_PART = "train_part"
 PARTS = "parts"
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> ChildPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ChildPayload:
     """Return the payload of the fits: that of the parent, and which of its fits these are."""
     parent = replace(claim, spec=claim.spec["parent"])
-    payload = tasks.prepare(session, blobs, settings, parent, workdir)
+    payload = tasks.prepare(session, settings, parent, workdir)
     return {**payload, "fits": _spec_of(claim)["part"]["fits"]}
 
 
@@ -81,10 +79,10 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ChildResult) -> dict[str, str]:
+def publish(blobs: Publisher, claim: Claim, result: ChildResult) -> dict[str, str]:
     """Publish the files, and return the key of each by its name."""
     return {
-        name: blobs.publish(Path(file["path"]), PARTS, file["sha256"])
+        name: blobs.publish(Path(file["path"]), PARTS, file["sha256"]).key
         for name, file in result["files"].items()
     }
 

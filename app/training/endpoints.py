@@ -177,9 +177,8 @@ def read_out_of_fold(
     the model was not cross-validated, and 409 if its dataset was permanently deleted, because the scores are deleted
     with it.
     """
-    model, out_of_fold, path = context.db.reading(
-        service.read_out_of_fold, context.blobs, caller.owner, ref
-    )
+    model, out_of_fold = context.db.reading(service.read_out_of_fold, caller.owner, ref)
+    path = context.fetch(out_of_fold.blob_key)
     if format == "parquet":
         return StoredFile(
             path,

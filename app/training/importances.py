@@ -17,8 +17,8 @@ from app.jobs.progress import Callback
 from app.jobs.service import IMPORTANCE
 from app.models import repository as model_repository
 from app.models.artifacts import load_ranker
-from app.models.service import artifact_key, find_to_read
-from app.platform.blobs import BlobStore
+from app.models.service import find_to_read
+from app.platform.blobs import BlobKey, Publisher
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -30,9 +30,10 @@ from app.training.records import ImportanceRecord, ImportanceSpec, TrainPayload
 
 
 class ImportancePayload(TrainPayload):
-    """What the fit process is given: the job that trained the model, and its artifact."""
+    """What the fit process is given: the job that trained the model, and its artifact with its SHA-256."""
 
     artifact: str
+    artifact_sha256: str
 
 
 class ImportanceResult(Work):
@@ -46,15 +47,17 @@ def _spec_of(claim: Claim) -> ImportanceSpec:
     return cast(ImportanceSpec, claim.spec)
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> ImportancePayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ImportancePayload:
     """Gather where artifact and tables lie."""
     spec = _spec_of(claim)
     model = find_to_read(session, claim.owner, spec["importance_of"])
     training = replace(claim, spec=dict(spec["training"]))
-    payload = tasks.prepare(session, blobs, settings, training, workdir)
-    return {**payload, "artifact": str(blobs.path(artifact_key(model)))}
+    payload = tasks.prepare(session, settings, training, workdir)
+    return {
+        **payload,
+        "artifact": BlobKey(model.artifact_key),
+        "artifact_sha256": model.artifact_sha256,
+    }
 
 
 def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
@@ -67,14 +70,14 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
     sample = split_data.sample("train", seed)
     assert sample is not None
     reporter.enter(MEASURING)
-    ranker, _ = load_ranker(Path(payload["artifact"]))
+    ranker, _ = load_ranker(Path(payload["artifact"]), payload["artifact_sha256"])
     measured = interpretation.measure(
         ranker, interpretation.as_scored(sample, ranker), split_data.evaluation_rows, seed
     )
     return {"workdir": payload["workdir"], "features": context.names, "importance": measured}
 
 
-def publish(blobs: BlobStore, claim: Claim, result: ImportanceResult) -> ModelImportance | None:
+def publish(blobs: Publisher, claim: Claim, result: ImportanceResult) -> ModelImportance | None:
     """Return the row; None if the ranker has no importance."""
     if result["importance"] is None:
         return None

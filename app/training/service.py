@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from app.datasets.service import (
@@ -31,12 +30,10 @@ from app.models.objectives import (
     window_of,
 )
 from app.models.service import find
-from app.platform.blobs import BlobStore
 from app.platform.documents import Objective, Parameters, SearchSpec, Validation
 from app.platform.errors import (
     Conflict,
     NotFound,
-    Unavailable,
     check_name,
     invalid,
     shown,
@@ -493,10 +490,8 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
         )
 
 
-def read_out_of_fold(
-    session: Session, blobs: BlobStore, owner: str, ref: str
-) -> tuple[Model, ModelOutOfFold, Path]:
-    """Return the model, the row of its out-of-fold scores, and their Parquet file."""
+def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, ModelOutOfFold]:
+    """Return the model, and the row of its out-of-fold scores."""
     model = find(session, owner, ref)
     out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
@@ -510,13 +505,7 @@ def read_out_of_fold(
             f"the out-of-fold scores of model {model.id} were deleted with its dataset {model.dataset_id}",
             code="dataset_deleted",
         )
-    path = blobs.path(out_of_fold.blob_key)
-    if not path.exists():
-        raise Unavailable(
-            f"the out-of-fold scores of model {model.id} are not in the blob store",
-            code="blob_missing",
-        )
-    return model, out_of_fold, path
+    return model, out_of_fold
 
 
 def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, ModelBaselines]:

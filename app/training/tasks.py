@@ -30,9 +30,10 @@ from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
 from app.models import repository as model_repository
+from app.models.artifacts import ARTIFACTS
 from app.models.curves import curve_columns
-from app.models.service import ARTIFACTS, VALIDATION
-from app.platform.blobs import BlobStore
+from app.models.service import VALIDATION
+from app.platform.blobs import Publisher
 from app.platform.documents import Feature, FeatureImportance, LabelValues, Objective
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
@@ -102,9 +103,7 @@ OUT_OF_FOLD = "out-of-fold"
 FIRST_CALIBRATION = 1
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> TrainPayload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> TrainPayload:
     """Return the payload of the fit: where the tables are, and which column is what."""
     spec = spec_of(claim)
     validation = spec["validation"]
@@ -116,12 +115,12 @@ def prepare(
     payload: TrainPayload = {
         "workdir": str(workdir),
         "spec": spec,
-        "table": _table_of(dataset, blobs, validation.get("time_column")),
+        "table": _table_of(dataset, validation.get("time_column")),
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": cast(list[LabelValues] | None, dataset.labels),
-        "finished": unpack(child_jobs.finished(session, blobs, claim.job_id)),
+        "finished": unpack(child_jobs.finished(session, claim.job_id)),
         "ended": claim.keep_requested,
         "fan_out_from": max(2, math.ceil(settings.fan_out_cells / max(cells, 1))),
         "fits_a_part": fits_a_part(cells, settings.fan_out_cells),
@@ -136,7 +135,7 @@ def prepare(
             "seconds": settings.dask_seconds,
         }
     if judge is not None:
-        payload["validation_table"] = _table_of(judge, blobs, None)
+        payload["validation_table"] = _table_of(judge, None)
         _check_judge(dataset, judge)
     return payload
 
@@ -156,14 +155,14 @@ def spec_of(claim: Claim) -> TrainSpec:
     return cast(TrainSpec, claim.spec)
 
 
-def _table_of(dataset: Dataset, blobs: BlobStore, time_column: str | None) -> TrainTable:
+def _table_of(dataset: Dataset, time_column: str | None) -> TrainTable:
     """Return where a table is and what its columns are; the one that rows are ordered by is no feature."""
     features: list[Feature] = [
         {"name": column["name"], "type": column["type"]}
         for column in dataset.columns
         if column["role"] == "feature" and column["name"] != time_column
     ]
-    return {**table_of(dataset, blobs), "features": features}
+    return {**table_of(dataset), "features": features}
 
 
 def _check_judge(dataset: Dataset, judge: Dataset) -> None:
@@ -309,16 +308,17 @@ class _Clock:
 
 
 class Published(NamedTuple):
-    """The id of a model, and its rows in all tables but `models`."""
+    """The id of a model, the key of its artifact, and its rows in all tables but `models`."""
 
     model_id: str
+    artifact_key: str
     rows: list[Base]
 
 
-def publish(blobs: BlobStore, claim: Claim, result: TrainResult) -> Published:
+def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
     """Publish the artifact, and pack the rows: curves may have many points."""
     workdir, artifact = Path(result["workdir"]), result["artifact"]
-    blobs.publish(workdir / artifact["file"], ARTIFACTS, artifact["sha256"])
+    stored = blobs.publish(workdir / artifact["file"], ARTIFACTS, artifact["sha256"])
     model_id = new_id("mdl")
     rows: list[Base] = []
     for part, metrics in result["parts"].items():
@@ -326,7 +326,7 @@ def publish(blobs: BlobStore, claim: Claim, result: TrainResult) -> Published:
     rows += _rows_to_interpret(claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
     rows += _rows_of_calibration(claim, model_id, result)
-    return Published(model_id, rows)
+    return Published(model_id, stored.key, rows)
 
 
 def complete(session: Session, claim: Claim, result: TrainResult, published: Published) -> None:
@@ -371,6 +371,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         seed=spec["seed"],
         tags=job.tags if job else {},
         warnings=warnings,
+        artifact_key=published.artifact_key,
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],
         importance_job_id=later,
@@ -495,7 +496,7 @@ def row_of_importance(
 
 
 def _rows_of_validation(
-    blobs: BlobStore, claim: Claim, model_id: str, result: TrainResult
+    blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
     """Return the rows that say how the model was judged; publish the out-of-fold scores."""
     rows: list[Base] = []
@@ -505,7 +506,7 @@ def _rows_of_validation(
             ModelOutOfFold(
                 model_id=model_id,
                 dataset_id=claim.dataset_id or "",
-                blob_key=blobs.publish(file, OUT_OF_FOLD, scored["sha256"]),
+                blob_key=blobs.publish(file, OUT_OF_FOLD, scored["sha256"]).key,
                 bytes=scored["bytes"],
                 entries=scored["entries"],
                 repeats=scored["repeats"],

@@ -2,14 +2,14 @@
 
 Processes of the version before stop before it runs: they would insert keys without a principal.
 
-Revision: 0109, after 0104.
+Revision: 0109, after 0107.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0109"
-down_revision = "0104"
+down_revision = "0107"
 branch_labels = None
 depends_on = None
 

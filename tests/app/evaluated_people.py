@@ -11,7 +11,6 @@ from app.datasets import service as datasets
 from app.evaluation import comparisons, evaluations
 from app.evaluation.evaluations import EVALUATIONS
 from app.evaluation.requests import ComparisonRequest, EvaluationRequest
-from app.models.service import artifact_key
 from app.platform.tables import Comparison, Evaluation, JobState, Model
 from core import artifact
 from tests.app.workbench import OWNER, Workbench
@@ -37,7 +36,7 @@ class People:
 
     def scores(self, bench: Workbench, model: Model) -> np.ndarray:
         """Return the artifact's scores of these rows."""
-        ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
+        ranker = artifact.load(bench.blobs.path(model.artifact_key).read_bytes())
         return ranker.decision_function(
             pa.table({name: self.X[:, i] for i, name in enumerate("abc")})
         )

@@ -72,7 +72,9 @@ class Service:
             count += 1
             try:
                 workdir = blobs.staging_dir()
-                payload = db.reading(execution.prepare, blobs, settings, claim, workdir)
+                payload = execution.fetch(
+                    blobs, db.reading(execution.prepare, settings, claim, workdir)
+                )
                 result = execution.run(payload, lambda step, of, info: None)
                 published = execution.publish(blobs, claim, result)
                 db.writing(execution.complete, claim, result, published)

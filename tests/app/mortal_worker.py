@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from app.jobs import queue
 from app.platform import failpoints
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 from workers.attempt import Attempt
@@ -36,7 +36,7 @@ def work(settings: Settings, seam: str = "") -> int:
 def _serve(url: str, given: dict[str, Any], seam: str) -> None:
     failpoints.armed = failpoints.parse(seam)  # the variable was read at the import
     settings = Settings.model_validate(given | {"database_url": url})
-    db, blobs = Database(url), BlobStore(settings.blob_dir)
+    db, blobs = Database(url), FolderStore(settings.blob_dir)
     process = cast(FitProcess, _FitHere())
     while (claim := db.writing(queue.claim, settings, "wrk_mortal")) is not None:
         attempt = Attempt(

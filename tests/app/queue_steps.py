@@ -115,6 +115,7 @@ def model_values(**changes: Any) -> dict[str, Any]:
         "tags": {},
         "warnings": [],
         "fit_seconds": 0.1,
+        "artifact_key": "artifacts/00/00",
         "artifact_sha256": "00",
         "artifact_bytes": 1,
     }

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.ingest.build import ingest
-from app.platform.blobs import BlobStore
+from app.platform import catalogue
+from app.platform.blobs import Blob, BlobStore
+from app.platform.database import Database
 
 LIMITS = {
     "rows": 1_000_000,
@@ -27,11 +29,12 @@ PARQUET = "application/vnd.apache.parquet"
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def put(blobs: BlobStore, kind: str, content: bytes) -> tuple[str, str]:
-    """Store a blob; returns its key and its hash."""
-    with blobs.writer(kind) as writer:
-        writer.write(content)
-        return writer.commit()
+def put(blobs: BlobStore, kind: str, content: bytes, db: Database | None = None) -> Blob:
+    """Store a blob, with an entry in the catalogue of a database if one is given."""
+    blob = blobs.put(kind, io.BytesIO(content))
+    if db is not None:
+        db.writing(catalogue.add, [blob])
+    return blob
 
 
 def halves(table: pa.Table, content_type: str) -> bytes:

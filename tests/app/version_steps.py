@@ -61,7 +61,7 @@ def fault(bench: Workbench, parent: str, body: str | bytes, **given: Any) -> str
 
 def data(bench: Workbench, dataset: Dataset) -> list[dict[str, Any]]:
     """The rows of a dataset."""
-    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 100)
+    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 100)
     return [dict(zip(shown["columns"], row, strict=True)) for row in shown["data"]]
 
 

@@ -15,7 +15,8 @@ from app.datasets.description import check_format, describe
 from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
-from app.platform.blobs import BlobStore
+from app.platform import catalogue
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.errors import ServiceError
 from app.platform.settings import Settings
@@ -58,7 +59,11 @@ class Workbench:
     def __init__(self, db: Database, folder: Path) -> None:
         self.db = db
         self.settings = Settings(state_dir=folder)
-        self.blobs = BlobStore(folder / "blobs")
+        self.blobs = FolderStore(folder / "blobs")
+
+    def fetch(self, key: str) -> Path:
+        """Return the file of a blob."""
+        return self.blobs.fetch(self.db.reading(catalogue.find, key))
 
     def received(
         self, body: str | bytes, content_type: str = "text/csv", encoding: str | None = None
@@ -66,8 +71,7 @@ class Workbench:
         """Store the bytes of an upload."""
         content = body.encode() if isinstance(body, str) else body
         kind = check_format(content_type, encoding)
-        key, sha256 = put(self.blobs, "uploads", content)
-        return datasets.StoredUpload(key, len(content), sha256, kind)
+        return datasets.StoredUpload.of(put(self.blobs, "uploads", content, self.db), kind)
 
     def upload(
         self,
@@ -145,7 +149,9 @@ class Workbench:
         """Do the first step."""
         workdir = self.blobs.staging_dir()
         try:
-            return self.db.reading(execution.prepare, self.blobs, self.settings, claim, workdir)
+            return execution.fetch(
+                self.blobs, self.db.reading(execution.prepare, self.settings, claim, workdir)
+            )
         except BaseException:
             shutil.rmtree(workdir)
             raise
@@ -186,8 +192,7 @@ class Workbench:
 
     def artifact(self, model: Model) -> bytes:
         """Return the bytes of a model's artifact."""
-        sha256 = model.artifact_sha256
-        return self.blobs.path(f"artifacts/{sha256[:2]}/{sha256}").read_bytes()
+        return self.blobs.path(model.artifact_key).read_bytes()
 
     def ranker(self, model: Model) -> Any:
         """Return the ranker that a model's artifact holds."""

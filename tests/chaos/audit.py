@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,12 +11,15 @@ from sqlalchemy import and_, func, select
 from sqlalchemy.orm import Session
 
 from app.operations import repository as blob_rows
-from app.platform.blobs import BlobStore
+from app.platform import catalogue
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
 from app.platform.sql import db_now
 from app.platform.tables import (
     FINAL_STATES,
     BatchScore,
+    BlobEntry,
+    BlobState,
     Dataset,
     Evaluation,
     Idempotency,
@@ -196,17 +198,18 @@ def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _blobs_there(session: Session, blobs: BlobStore) -> Iterator[str]:
-    for column in blob_rows.BLOB_COLUMNS:
+    for column in blob_rows.blob_columns():
         named = session.execute(select(column.id, column.key).where(column.key.is_not(None)))
-        for owner, key in named:
-            path = blobs.path(key)
-            if not path.exists():
-                yield f"lost: {key}, the {column.what} {owner}, is not there"
-            elif hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
-                yield f"{key}, the {column.what} {owner}, has other bytes"
+        for owner, key in named.all():
+            try:
+                blobs.verify(catalogue.find(session, key))
+            except (BlobMissing, BlobDamaged) as error:
+                yield f"lost: the {column.what} {owner}: {error}"
 
 
-def _blobs_named(session: Session, blobs: BlobStore) -> Iterable[str]:
-    there = list(blobs.older_than(0.0))
-    named = blob_rows.named(session, there)
-    return [f"{key} is named by no row" for key in there if key not in named]
+def _blobs_named(session: Session, blobs: BlobStore) -> Iterator[str]:
+    there = {found.key for found in blobs.list()}
+    entered = session.scalars(select(BlobEntry.key).where(BlobEntry.state == BlobState.STORED))
+    known = there.union(entered)
+    for key in known - blob_rows.named(session, list(known)):
+        yield f"{key} is named by no row"

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from app.operations.housekeeping import sweep
-from app.platform.blobs import BlobStore
+from app.operations.sweeping import sweep
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from tests.chaos.aims import Aim
@@ -253,7 +253,7 @@ class Run:
         settings = self._deployment.settings.model_copy(
             update={"blob_grace_seconds": SWEEP_SECONDS}
         )
-        blobs = BlobStore(settings.blob_dir)
+        blobs = FolderStore(settings.blob_dir)
         time.sleep(2 * SWEEP_SECONDS)
         sweep(self._db, blobs, settings)
         return audit(self._db, blobs, self._ledger)

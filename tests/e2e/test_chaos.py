@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from tests.chaos import inside, mutants
 from tests.chaos.audit import audit
@@ -78,6 +78,6 @@ def test_every_mutant_finds_its_text(name: str) -> None:
 
 def _findings(url: str, folder: Path) -> list[str]:
     db = Database(url)
-    found = audit(db, BlobStore(folder / "blobs"), Ledger())
+    found = audit(db, FolderStore(folder / "blobs"), Ledger())
     db.close()
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -197,6 +198,26 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     assert any(f"process {pid} " in why and "SIGKILL" in why for why in reasons if why)
     assert crew.fit_process() != pid
     assert not codes.exists()
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"")])
+def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
+    crew: Crew, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object]
+) -> None:
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+    os.kill(pid, signal.SIGKILL)
+    key = crew.shop.reaches(job_id, "queued").checkpoint_key
+    assert key is not None
+    harm(crew.shop.blobs.path(key))
+    with crew.shop.db.write() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
+    crew.shop.reaches(job_id, "running")
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key != key, seconds=60)
+    assert f"starts again: the file '{key}'" in caplog.text
+    crew.shop.db.writing(jobs.cancel, OWNER, job_id)
+    assert crew.shop.ends(job_id).state == "cancelled"
 
 
 def test_a_process_that_died_idle_costs_no_attempt(crew: Crew) -> None:

@@ -105,7 +105,9 @@ def work_and_report(service: Service, look: Callable[[], None]) -> None:
 
     started = time.monotonic()
 
-    payload = db.reading(execution.prepare, blobs, settings, claim, blobs.staging_dir())
+    payload = execution.fetch(
+        blobs, db.reading(execution.prepare, settings, claim, blobs.staging_dir())
+    )
     result = execution.run(payload, report)
     published = execution.publish(blobs, claim, result)
     db.writing(execution.complete, claim, result, published)

@@ -121,11 +121,11 @@ def test_formats() -> None:
 @on_both
 def test_the_preview_speaks_the_caller_s_words(bench: Workbench, sentences: Sentences) -> None:
     dataset = bench.ready(SMALL, label="left", positive="yes")
-    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 3)
+    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 3)
     assert shown == {"columns": ["age", "left"], "data": [[1.0, "yes"], [2.0, "no"], [None, "no"]]}
     waiting = bench.upload(SMALL)
     with sentences.raises(Conflict):
-        datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, waiting.id), 3)
+        datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, waiting.id), 3)
 
 
 @on_both

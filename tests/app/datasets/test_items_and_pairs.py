@@ -37,7 +37,7 @@ def test_items_are_a_table_without_a_label(bench: Workbench) -> None:
         dataset.columns[0] | {"name": "item", "type": "categorical", "distinct": 80}
         == (dataset.columns[0])
     )
-    seen = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
+    seen = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
     assert seen["columns"] == ["a", "b", "c", "item"]
     assert seen["data"][1] == [*X[1].tolist(), "item1"]
 

@@ -11,7 +11,7 @@ from app.datasets import parts
 from app.datasets import service as datasets
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
-from app.operations.housekeeping import sweep
+from app.operations.sweeping import sweep
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.tables import Dataset, Job

@@ -161,7 +161,7 @@ def test_a_dataset_keeps_its_queries_and_grades_in_later_versions(bench: Workben
     assert added.grades == [
         {"grade": grade, "rows": rows} for grade, rows in enumerate((1, 2, 1, 1, 1))
     ]
-    seen = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, added.id), 9)
+    seen = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, added.id), 9)
     assert [row[seen["columns"].index("grade")] for row in seen["data"]] == [0, 2, 1, 4, 3, 1]
     _, profile = bench.db.reading(datasets.profile, OWNER, added.id)
     assert all(column["auc"] is None for column in profile.columns)

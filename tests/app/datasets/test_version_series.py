@@ -129,7 +129,9 @@ def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
     def check(**given: str) -> dict[str, Any]:
         said = describe_version(given)
         parent = bench.db.reading(datasets.find_parent, OWNER, first.id, said.mode)
-        return datasets.check_version(bench.blobs, bench.settings, parent, said, upload, csv)
+        return datasets.check_version(
+            bench.blobs, bench.fetch, bench.settings, parent, said, upload, csv
+        )
 
     before = sorted(bench.blobs.root.rglob("*"))
     assert check()["rows"] == 5

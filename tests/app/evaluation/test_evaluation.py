@@ -20,7 +20,6 @@ from app.jobs.kinds import status_of
 from app.models import calibrations
 from app.models import metrics as model_metrics
 from app.models import service as models
-from app.models.service import artifact_key
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.tables import (
     Comparison,
@@ -398,7 +397,7 @@ def test_pairs(bench: Workbench, sentences: Sentences) -> None:
     bench.compare(fresh, pairs_csv(pairs))
     found = evaluate(bench, "films", fresh.id)
     assert found.windows == []
-    ranker = artifact.load(bench.blobs.path(artifact_key(model)).read_bytes())
+    ranker = artifact.load(bench.blobs.path(model.artifact_key).read_bytes())
     scores = ranker.decision_function(pa.table({name: X[:, i] for i, name in enumerate("abc")}))
     expected = metrics.summarise_pairs(scores, np.array(pairs))
     assert found.metrics is not None

@@ -19,7 +19,7 @@ from app.jobs.kinds import (
     status_of,
 )
 from app.jobs.progress import Callback
-from app.platform.blobs import BlobStore
+from app.platform.blobs import Publisher
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -84,9 +84,7 @@ def submit(session: Session, settings: Settings, owner: str, request: NewEcho) -
     )
 
 
-def prepare(
-    session: Session, blobs: BlobStore, settings: Settings, claim: Claim, workdir: Path
-) -> Payload:
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Payload:
     """Read the text."""
     return {"text": ECHOES.find_to_make(session, claim).read_options["text"]}
 
@@ -96,7 +94,7 @@ def run(payload: Payload, callback: Callback) -> Result:
     return {"length": len(payload["text"])}
 
 
-def publish(blobs: BlobStore, claim: Claim, result: Result) -> PublishedOutput:
+def publish(blobs: Publisher, claim: Claim, result: Result) -> PublishedOutput:
     """Return what is written."""
     return PublishedOutput({"rows": result["length"]})
 

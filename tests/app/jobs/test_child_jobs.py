@@ -15,8 +15,9 @@ from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.jobs.kinds import Claim
 from app.jobs.schemas import Job as Shown
-from app.operations.housekeeping import Housekeeper, sweep
-from app.platform.blobs import BlobStore
+from app.operations.housekeeping import Housekeeper
+from app.operations.sweeping import sweep
+from app.platform.blobs import BlobKey, FolderStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, Invalid, LeaseLost, NotFound
 from app.platform.settings import Settings
@@ -32,6 +33,7 @@ from tests.app.queue_steps import (
     seen,
     submit,
 )
+from tests.app.uploads import put
 from tests.sentences import Sentences
 
 
@@ -125,16 +127,15 @@ class TestFanOut:
         job = submit(db)
         asked = {"fan_out": {"stage": 0, "parts": [{"fold": 0}, {"fold": 1}]}}
         claim = claimed(db)
-        published = execution.publish(BlobStore(tmp_path), claim, asked)
+        published = execution.publish(FolderStore(tmp_path), claim, asked)
         db.writing(execution.complete, claim, asked, published)
         assert states(db, job) == ("waiting", ["queued"] * 2)
 
 
 class TestJoin:
     def test_the_last_part_queues_the_parent_which_is_claimed_like_any_job(
-        self, db: Database, tmp_path: Path
+        self, db: Database
     ) -> None:
-        blobs = BlobStore(tmp_path)
         job = divided(db)
         younger = submit(db)
         started_at = db.reading(jobs.find, OWNER, job.id).started_at
@@ -148,16 +149,16 @@ class TestJoin:
         joined = claimed(db)
         assert (joined.job_id, joined.attempt, joined.token) == (job.id, 1, 2)
         assert db.reading(jobs.find, OWNER, job.id).started_at == started_at
-        found = db.reading(parts.finished, blobs, job.id)
+        found = db.reading(parts.finished, job.id)
         assert [(each["stage"], each["part"], each["spec"]) for each in found] == [
             (0, i, {"fold": i}) for i in range(3)
         ]
-        assert found[2]["result"] == {"auc": 0.2, "files": {"scores": f"{tmp_path}/parts/ab/abcd"}}
+        assert found[2]["result"] == {"auc": 0.2, "files": {"scores": BlobKey("parts/ab/abcd")}}
         fan_out(db, joined, 1, stage=1)
         end_part(db, claimed(db))
         finish(db, claimed(db), model_id="mdl_x")
         assert db.reading(jobs.find, OWNER, job.id).model_id == "mdl_x"
-        assert len(db.reading(parts.finished, blobs, job.id)) == 4
+        assert len(db.reading(parts.finished, job.id)) == 4
         assert claimed(db).job_id == younger.id
 
     def test_siblings_that_end_at_once_join_once(self, db: Database) -> None:
@@ -278,13 +279,10 @@ class TestSweep:
     def test_files_of_parts_stay_while_their_job_goes_on(
         self, db: Database, tmp_path: Path
     ) -> None:
-        blobs, grace = BlobStore(tmp_path), Settings(blob_grace_seconds=1e-6)
-        with blobs.writer("parts") as writer:
-            writer.write(b"scores")
-            key, _ = writer.commit()
-        with blobs.writer("parts") as writer:
-            writer.write(b"of nobody")
-            orphan, _ = writer.commit()
+        blobs, grace = FolderStore(tmp_path), Settings(blob_grace_seconds=1e-6)
+        key, orphan = (
+            put(blobs, "parts", content, db).key for content in (b"scores", b"of nobody")
+        )
         job = divided(db, 2)
         end_part(db, claimed(db), scores=key)
         assert sweep(db, blobs, grace) == 1
@@ -301,7 +299,7 @@ class TestSweep:
         db.writing(jobs.cancel, OWNER, old.id)
         going_on = divided(db, 1)
         change(db, old.id, finished_at=1.0)
-        tidy_up = Housekeeper(db, BlobStore(tmp_path), SETTINGS, threading.Event()).round
+        tidy_up = Housekeeper(db, FolderStore(tmp_path), SETTINGS, threading.Event()).round
         tidy_up()
         assert [part.id for part in of(db, old)] == [stopping.job_id]
         db.writing(queue.fail, stopping, None, state=JobState.CANCELLED)

@@ -22,7 +22,7 @@ from app.jobs import service as jobs
 from app.jobs.dispatcher import Dispatcher, Reaper
 from app.operations.housekeeping import run_housekeeping
 from app.platform import migrate
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.broker import QUEUE, WAKE_TASK, BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.settings import Settings
@@ -221,7 +221,7 @@ class TestDispatcher:
         with db.write() as session:
             worker_rows.register(session, "wrk_old", host="h", version="1", slots=1)
             session.get_one(Worker, "wrk_old").seen_at = 1.0
-        beside = partial(run_housekeeping, db, BlobStore(tmp_path), Settings())
+        beside = partial(run_housekeeping, db, FolderStore(tmp_path), Settings())
         with running(Dispatcher(db, Settings(), beside)):
             eventually(lambda: is_gone(db, "wrk_old"))
 

@@ -14,6 +14,7 @@ from app.jobs import queue, queue_repository, repository
 from app.jobs import service as jobs
 from app.jobs.kinds import Claim
 from app.platform import logging as logs
+from app.platform.blobs import Blob
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost
 from app.platform.settings import Settings
@@ -303,8 +304,8 @@ class TestCheckpoint:
         job = submit(db)
         claim = claimed(db)
         assert claim.checkpoint_key is None
-        db.writing(queue.keep_checkpoint, claim, "checkpoints/ab/abc")
-        db.writing(queue.keep_checkpoint, claim, "checkpoints/cd/cde")
+        db.writing(queue.keep_checkpoint, claim, Blob("checkpoints/ab/abc", "", 1))
+        db.writing(queue.keep_checkpoint, claim, Blob("checkpoints/cd/cde", "", 1))
         assert db.writing(queue.give_back, claim) == "queued"
         claim = claimed(db)
         assert (claim.attempt, claim.checkpoint_key) == (1, "checkpoints/cd/cde")
@@ -320,14 +321,14 @@ class TestCheckpoint:
         stale = claimed(db)
         db.writing(queue.give_back, stale)
         with pytest.raises(LeaseLost):
-            db.writing(queue.keep_checkpoint, stale, "checkpoints/ab/abc")
+            db.writing(queue.keep_checkpoint, stale, Blob("checkpoints/ab/abc", "", 1))
         claim = claimed(db)
         with pytest.raises(LeaseLost):
-            db.writing(queue.keep_checkpoint, stale, "checkpoints/ab/abc")
+            db.writing(queue.keep_checkpoint, stale, Blob("checkpoints/ab/abc", "", 1))
         assert db.reading(jobs.find, OWNER, job.id).checkpoint_key is None
         db.writing(queue.fail, claim, None, state=JobState.CANCELLED)
         with pytest.raises(LeaseLost):
-            db.writing(queue.keep_checkpoint, claim, "checkpoints/ab/abc")
+            db.writing(queue.keep_checkpoint, claim, Blob("checkpoints/ab/abc", "", 1))
 
 
 class TestCancelOrSucceed:

@@ -182,7 +182,7 @@ def test_a_lost_artifact_is_unavailable(
             path.unlink()
     for part in ("artifact", "score?age=1&income=2"):
         answer = client.get(f"/v1/models/{trained[0]}/{part}")
-        assert (answer.status_code, answer.json()["code"]) == (503, "artifact_missing")
+        assert (answer.status_code, answer.json()["code"]) == (503, "blob_missing")
 
 
 def test_a_changed_artifact_is_not_loaded(
@@ -194,13 +194,13 @@ def test_a_changed_artifact_is_not_loaded(
             path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # still an artifact
     service.app.state.models.forget(OWNER, trained[0])
     answer = client.get(f"/v1/models/{trained[0]}/score?age=1&income=2")
-    assert (answer.status_code, answer.json()["code"]) == (503, "artifact_damaged")
+    assert (answer.status_code, answer.json()["code"]) == (503, "blob_damaged")
     body = {"model": trained[0], "dataset_id": service.upload(client)}
     batch = client.post("/v1/batch-scores", json=body).json()
     with pytest.raises(Unavailable):  # no fault of the owner's: a worker would try again
         service.work()
     failed = client.get(f"/v1/batch-scores/{batch['id']}").json()
-    assert (failed["status"], failed["error"]["code"]) == ("failed", "artifact_damaged")
+    assert (failed["status"], failed["error"]["code"]) == ("failed", "blob_damaged")
 
 
 def test_nothing_is_nan(client: httpx.Client, trained: list[str]) -> None:

@@ -22,6 +22,7 @@ from app.jobs.dispatcher import Reaper
 from app.operations import backup
 from app.operations.backup import BackupError, back_up, restore
 from app.operations.doctor import Level, examine
+from app.platform import migrate
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job
 from tests.app.live_service import Service, running
@@ -193,6 +194,15 @@ def test_what_is_no_backup(state: Settings, tmp_path: Path, sentences: Sentences
         back_up(state, tmp_path / "none" / "backup")
     with pytest.raises(BackupError, match="copies an SQLite database"):
         back_up(Settings.model_validate({"database_url": "postgresql://x/y"}), tmp_path / "backup")
+
+
+def test_tables_of_another_version_are_not_backed_up(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path)
+    migrate.upgrade(settings.sqlalchemy_url, "0104")
+    settings.blob_dir.mkdir()
+    with pytest.raises(BackupError, match="at revision 0104"):
+        back_up(settings, tmp_path / "backup")
+    assert not (tmp_path / "backup").exists()
 
 
 def test_blobs_that_are_gone_are_said_to_be(

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from app.access import service as keys
 from app.datasets import service as datasets
 from app.operations.doctor import Level, examine
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
 from tests.app.queue_steps import OWNER, add_dataset
@@ -29,14 +29,14 @@ def restored(postgres: PostgresServer) -> Iterator[str]:
 
 
 def upload(db: Database, blobs: BlobStore, content: bytes) -> str:
-    key, sha256 = put(blobs, "uploads", content)
-    return add_dataset(db, upload_key=key, sha256=sha256, status="ready").id
+    blob = put(blobs, "uploads", content, db)
+    return add_dataset(db, upload_key=blob.key, sha256=blob.sha256, status="ready").id
 
 
 def test_the_order_matters(
     postgres: PostgresServer, postgres_url: str, restored: str, tmp_path: Path, sentences: Sentences
 ) -> None:
-    db, blobs = Database(postgres_url), BlobStore(tmp_path / "blobs")
+    db, blobs = Database(postgres_url), FolderStore(tmp_path / "blobs")
     db.writing(keys.create, OWNER, "key", keys.SCOPES)
     kept, deleted = upload(db, blobs, b"kept"), upload(db, blobs, b"deleted meanwhile")
     shutil.copytree(blobs.root, tmp_path / "too-early")

@@ -16,7 +16,7 @@ from app import __version__
 from app.access import service as keys
 from app.jobs import repository as worker_rows
 from app.operations.doctor import Finding, Level, examine
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
@@ -34,7 +34,7 @@ def state(tmp_path: Path, database_url: str) -> Settings:
     """An empty state, as it is before anything was accepted."""
     folder = tmp_path / "state"
     folder.mkdir(mode=0o700)
-    BlobStore(folder / "blobs")
+    FolderStore(folder / "blobs")
     return Settings(state_dir=folder, database_url=SecretStr(database_url))
 
 
@@ -79,8 +79,8 @@ def doctor(valkey: ValkeyServer) -> Doctor:
 
 def test_a_sound_state(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
     submit(db)
-    blobs = BlobStore(well.blob_dir)
-    upload, table = put(blobs, "uploads", b"a")[0], put(blobs, "tables", b"b")[0]
+    blobs = FolderStore(well.blob_dir)
+    upload, table = put(blobs, "uploads", b"a", db).key, put(blobs, "tables", b"b", db).key
     add_dataset(db, upload_key=upload, table_key=table)
     found = doctor(well, deep=True)
     assert {finding.level for finding in found} == {Level.OK}
@@ -93,10 +93,10 @@ def test_a_sound_state(well: Settings, db: Database, doctor: Doctor, sentences: 
 
 
 def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentences) -> None:
-    blobs = BlobStore(well.blob_dir)
-    upload, table = put(blobs, "uploads", b"upload")[0], put(blobs, "tables", b"table")[0]
+    blobs = FolderStore(well.blob_dir)
+    upload, table = put(blobs, "uploads", b"upload", db).key, put(blobs, "tables", b"table", db).key
     dataset = add_dataset(db, upload_key=upload, table_key=table)
-    orphan = blobs.path(put(blobs, "uploads", b"orphan")[0])
+    orphan = blobs.path(put(blobs, "uploads", b"orphan").key)
     then = time.time() - 2 * well.blob_grace_seconds
     os.utime(orphan, (then, then))
     level, detail = doctor.finds(well)["orphans"]
@@ -107,6 +107,8 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentence
     assert doctor.finds(well) == {}  # only reading shows it
     damaged = {"blobs": (Level.FAIL, f"1 of 2 are damaged: table of datasets {dataset.id}")}
     assert doctor.finds(well, deep=True) == damaged
+    blobs.path(table).write_bytes(b"tab")
+    assert doctor.finds(well) == damaged
     blobs.path(table).unlink()
     missing = {"blobs": (Level.FAIL, f"1 of 2 are missing: table of datasets {dataset.id}")}
     assert doctor.finds(well) == missing
@@ -252,7 +254,7 @@ class TestOnSqlite:
 
     def test_a_damaged_file(self, well: Settings, db: Database, doctor: Doctor) -> None:
         for _ in range(50):
-            add_dataset(db, upload_key=put(BlobStore(well.blob_dir), "uploads", b"a")[0])
+            add_dataset(db, upload_key=put(FolderStore(well.blob_dir), "uploads", b"a", db).key)
         db.close()  # the last to go takes the write-ahead log with it
         file = well.database_file
         content = bytearray(file.read_bytes())

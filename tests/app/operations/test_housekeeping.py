@@ -23,7 +23,7 @@ from app.operations import housekeeping
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper
 from app.platform import audit as audit_rows
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
 from app.platform.errors import NotFound
 from app.platform.ids import new_id
@@ -60,7 +60,7 @@ LONG_AGO = 1.5  # a time of the database's clock
 
 @pytest.fixture
 def blobs(tmp_path: Path) -> BlobStore:
-    return BlobStore(tmp_path / "blobs")
+    return FolderStore(tmp_path / "blobs")
 
 
 def tidy(db: Database, blobs: BlobStore, **settings: Any) -> Counter[str]:

@@ -16,7 +16,7 @@ from app.jobs import repository as worker_rows
 from app.jobs.dispatcher import Reaper
 from app.operations.health import HealthProbes
 from app.operations.self_check import dispatcher_problem, worker_problem
-from app.platform.blobs import BlobStore
+from app.platform.blobs import FolderStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.schema import SchemaCheck
@@ -79,7 +79,7 @@ def test_who_asks_for_health_learns_no_host_and_no_user(
 ) -> None:
     db = Database(postgres.url("not_there"))
     settings = Settings(database_url=SecretStr(postgres.url("not_there")))
-    probes = HealthProbes(db, settings, SchemaCheck(db), BlobStore(tmp_path), producer)
+    probes = HealthProbes(db, settings, SchemaCheck(db), FolderStore(tmp_path), producer)
     asked = asyncio.run(probes.can_score())
     probes.close()
     first, second = [check.detail for check in asked if not check.ok]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app.platform import blobs
-from app.platform.blobs import BlobStore, Writeback
+from app.platform.blobs import FolderStore, Writeback
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -24,7 +24,7 @@ def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(Writeback, "PART", 10_000)
     monkeypatch.setattr(blobs, "MAX_CACHED", 300_000)
     monkeypatch.setattr(blobs, "MIN_THREADED_BYTES", 500)
-    store = BlobStore(tmp_path)
+    store = FolderStore(tmp_path)
     pieces = [bytes([i % 251]) * ((7 * i) % 1_000) for i in range(2_000)]
     whole = b"".join(pieces)
     threads = set(threading.enumerate())
@@ -32,9 +32,9 @@ def test_pieces_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for piece in pieces:
             writer.write(piece)
         assert writer.size == len(whole)
-        key, sha256 = writer.commit()
-    assert sha256 == hashlib.sha256(whole).hexdigest()
-    assert store.path(key).read_bytes() == whole
+        blob = writer.commit()
+    assert blob[1:] == (hashlib.sha256(whole).hexdigest(), len(whole))
+    assert store.fetch(blob).read_bytes() == whole
     assert set(threading.enumerate()) <= threads
 
 
@@ -50,7 +50,7 @@ def test_bytes_that_are_on_disk_are_not_waited_for_again(
             synced.append(status.st_size)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    store = BlobStore(tmp_path)
+    store = FolderStore(tmp_path)
     with store.writer("uploads") as writer:
         writer.write(b"one")
         writer.sync()
@@ -61,16 +61,16 @@ def test_bytes_that_are_on_disk_are_not_waited_for_again(
         writer.write(b"one")
         writer.sync()
         writer.write(b"two")
-        key, _ = writer.commit()
+        blob = writer.commit()
     assert synced == [3, 3, 6]
-    assert store.path(key).read_bytes() == b"onetwo"
+    assert store.fetch(blob).read_bytes() == b"onetwo"
     with store.writer("uploads") as writer:
         writer.commit()
     assert synced == [3, 3, 6, 0]
 
 
 def test_what_is_not_committed_is_gone(tmp_path: Path) -> None:
-    store = BlobStore(tmp_path)
+    store = FolderStore(tmp_path)
     with store.writer("uploads") as writer:
         writer.write(b"half")
     assert files_in(tmp_path) == []
@@ -78,7 +78,7 @@ def test_what_is_not_committed_is_gone(tmp_path: Path) -> None:
 
 def test_a_piece_that_finds_no_room(tmp_path: Path) -> None:
     """It is said where it happens, though the hash is under way, and neither file nor thread stays behind."""
-    store = BlobStore(tmp_path)
+    store = FolderStore(tmp_path)
     threads = set(threading.enumerate())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, limits[1]))

@@ -296,12 +296,12 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
     begun, go = threading.Event(), threading.Event()
     first: list[Path] = []
 
-    def load(path: Path) -> Any:
+    def load(path: Path, sha256: str) -> Any:
         first[:] = first or [path]
         if path == first[0]:
             begun.set()
             go.wait(60)
-        return load_ranker(path)
+        return load_ranker(path, sha256)
 
     monkeypatch.setattr(scoring, "load_ranker", load)
     headers = {"Authorization": f"Bearer {shared.key(scopes=['score'])}"}

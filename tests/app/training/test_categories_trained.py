@@ -135,7 +135,7 @@ def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
 def test_the_preview_shows_words(bench: Workbench) -> None:
     text = raw_table(40)
     dataset = bench.ready(text, drop="age")
-    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
+    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
     assert shown["columns"] == [*FEATURES[1:], "name", "income"]
     for line, row in zip(text.splitlines()[1:], shown["data"], strict=False):
         _, work, education, hours, country, name, income = line.split(", ")
@@ -152,7 +152,7 @@ def test_the_preview_shows_words(bench: Workbench) -> None:
 def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
     rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
     dataset = bench.ready("n,note,y\n" + rows)
-    shown = datasets.preview(bench.blobs, bench.db.reading(datasets.find, OWNER, dataset.id), 1)
+    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 1)
     assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 

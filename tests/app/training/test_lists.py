@@ -168,8 +168,8 @@ def test_cross_validation_judges_each_query_by_a_ranker_that_has_not_seen_it(
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
     with bench.db.read() as session:
-        _, _, path = training_service.read_out_of_fold(session, bench.blobs, OWNER, model.id)
-    rows = pq.read_table(path)
+        _, stored = training_service.read_out_of_fold(session, OWNER, model.id)
+    rows = pq.read_table(bench.fetch(stored.blob_key))
     row, fold = rows.column("row").to_numpy(), rows.column("fold").to_numpy()
     for query in np.unique(answers.query):
         assert len(np.unique(fold[answers.query[row] == query])) == 1

@@ -1,0 +1,142 @@
+"""The catalogue of the blob store: which blobs exist, with their sizes and hashes.
+
+A blob's entry is written in the transaction that writes the first row that names it. So a blob without an entry is
+named by no row, now or later, unless its transaction is still open; and a blob whose entry says `deleted` can get no
+name any more. Other rows may name a blob only by copying its key from a row that they lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from sqlalchemy import CursorResult, delete, exists, insert, select, update
+
+from app.platform.blobs import Blob, BlobMissing, BlobWriter
+from app.platform.database import Database
+from app.platform.ids import uuid7
+from app.platform.sql import Session, db_now
+from app.platform.tables import BlobEntry, BlobHold, BlobState
+
+_PER_STATEMENT = 500
+
+
+def add(session: Session, blobs: Iterable[Blob]) -> None:
+    """Enter blobs that the same transaction names. Fails if the sweeper has removed one as a file without an entry."""
+    rows = [
+        {
+            "key": b.key,
+            "kind": b.kind,
+            "sha256": b.sha256,
+            "bytes": b.bytes,
+            "state": BlobState.STORED,
+        }
+        for b in blobs
+    ]
+    if rows:
+        session.execute(insert(BlobEntry).values(published_at=db_now()), rows)
+
+
+def commit(session: Session, writer: BlobWriter) -> Blob:
+    """Publish what was written, and enter it. It may be called again if the transaction is repeated."""
+    blob = writer.commit()
+    add(session, [blob])
+    return blob
+
+
+def find(session: Session, key: str) -> Blob:
+    """Return the entry of a blob; raises BlobMissing if there is none."""
+    return find_all(session, [key])[key]
+
+
+def find_all(session: Session, keys: Collection[str]) -> dict[str, Blob]:
+    """Return the entries of blobs by key; raises BlobMissing if one has none."""
+    found = entries(session, list(keys))
+    for key in keys:
+        if key not in found:
+            raise BlobMissing(key)
+    return found
+
+
+def entries(session: Session, keys: Sequence[str]) -> dict[str, Blob]:
+    """Return the entries of those of the blobs that are stored, by key."""
+    found: dict[str, Blob] = {}
+    for start in range(0, len(keys), _PER_STATEMENT):
+        statement = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
+            BlobEntry.key.in_(keys[start : start + _PER_STATEMENT]),
+            BlobEntry.state == BlobState.STORED,
+        )
+        found |= {row.key: Blob(*row) for row in session.execute(statement)}
+    return found
+
+
+def stored_before(session: Session, age_seconds: float, after: str, limit: int) -> Sequence[str]:
+    """Return the keys of up to `limit` blobs that were published at least `age_seconds` ago, in the order of keys."""
+    statement = (
+        select(BlobEntry.key)
+        .where(
+            BlobEntry.key > after,
+            BlobEntry.state == BlobState.STORED,
+            BlobEntry.published_at <= db_now() - age_seconds,
+        )
+        .order_by(BlobEntry.key)
+        .limit(limit)
+    )
+    return session.scalars(statement).all()
+
+
+def mark_deleted(session: Session, keys: Collection[str]) -> None:
+    """Mark blobs as deleted, which no row names. Their files may be deleted once this is committed."""
+    session.execute(
+        update(BlobEntry).where(BlobEntry.key.in_(keys)).values(state=BlobState.DELETED),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
+    """Enter files that have no entry as deleted; return those of the files that may be deleted.
+
+    A transaction that still wants to name one of them then fails, instead of naming a blob that does not exist.
+    """
+    statement = select(BlobEntry.key, BlobEntry.state).where(BlobEntry.key.in_(keys))
+    known = {row.key: row.state for row in session.execute(statement)}
+    unknown = [Blob(key, "", None) for key in keys if key not in known]
+    add(session, unknown)
+    mark_deleted(session, [blob.key for blob in unknown])
+    return [key for key in keys if known.get(key) != BlobState.STORED]
+
+
+def prune_deleted(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` entries of deleted blobs that are older than `age_seconds`; returns their number."""
+    doomed = select(BlobEntry.key).where(
+        BlobEntry.state == BlobState.DELETED, BlobEntry.published_at < db_now() - age_seconds
+    )
+    done: CursorResult[object] = session.execute(  # type: ignore[assignment]  # a DELETE's result counts its rows
+        delete(BlobEntry).where(BlobEntry.key.in_(doomed.limit(limit))),
+        execution_options={"synchronize_session": False},
+    )
+    return done.rowcount
+
+
+@contextmanager
+def hold(db: Database) -> Iterator[None]:
+    """Let no blob that a row names now be deleted during a block, which may take as long as one grace period."""
+    id_ = uuid7()
+    with db.write() as session:
+        session.execute(insert(BlobHold).values(id=id_, since=db_now()))
+    try:
+        yield
+    finally:
+        with db.write() as session:
+            session.execute(delete(BlobHold).where(BlobHold.id == id_))
+
+
+def is_held(session: Session, longest_seconds: float) -> bool:
+    """Return True if a process holds the blobs. A hold older than `longest_seconds` belongs to a dead process."""
+    alive = BlobHold.since > db_now() - longest_seconds
+    return bool(session.scalar(select(exists().where(alive))))
+
+
+def release_all(session: Session) -> None:
+    """Delete all holds: in a copy of the database nobody holds anything."""
+    session.execute(delete(BlobHold))
