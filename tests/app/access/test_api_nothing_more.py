@@ -320,7 +320,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
     asked: list[str] = []
     event.listen(db.engine, "after_cursor_execute", lambda *given: asked.append(given[2]))
     assert db.reading(repository.row_bytes, OWNER) == 0
-    of_service = {"workers", "pruned_jobs", "principals"}
+    of_service = {"blobs", "workers", "pruned_jobs", "principals"}
     not_deletable = {
         "api_keys",
         "audit_entries",

@@ -315,7 +315,7 @@ RENAMED: dict[tuple[str, str], tuple[Any, Any]] = {
 TABLES_BEFORE = {"model_baselines": "model_controls"}
 COLUMNS_BEFORE = {("model_list_metrics", "metrics"): "figures"}
 N_EVENTS = 1201
-BEFORE_PRINCIPALS = "0104"
+BEFORE_PRINCIPALS = "0107"
 
 
 def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
