@@ -31,7 +31,10 @@ CALIBRATION_METHODS = ("platt", "beta", "isotonic")
 
 
 class MeasuredReliability(Resource):
-    """How well probabilities match the outcomes on rows that the calibration was not fitted on."""
+    """How well probabilities match the outcomes on rows that the calibration was not fitted on.
+
+    A class beside the stored document: responses have one type of interval, whose members may be null.
+    """
 
     level: Level = Field(description="Confidence level of each interval by itself.")
     n: int = Field(description="Number of rows.")

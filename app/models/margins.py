@@ -185,7 +185,7 @@ def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargin
 
 
 @dataclass(frozen=True)
-class Margins:
+class MarginArrays:
     """A model's margins and the bounds that follow from them.
 
     `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
@@ -226,7 +226,9 @@ class Margins:
         return core_bounds.makes_progress(self.d_plus, self.d_minus)
 
 
-def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta: float) -> Margins:
+def read_margins(
+    session: Session, owner: str, ref: str, *, theta: float, delta: float
+) -> MarginArrays:
     """Return the model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
     from core.metrics.margins import MarginDistribution
 
@@ -255,7 +257,7 @@ def read_margins(session: Session, owner: str, ref: str, *, theta: float, delta:
         held_out = validation[0]
         misranked = min(1.0, max(0.0, 1 - held_out.auc + held_out.ties / 2))
         bounds += (core_bounds.bound_held_out(misranked, _of_classes(held_out), delta=delta),)
-    return Margins(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
+    return MarginArrays(model, row, spread, _column(row.d_plus), _column(row.d_minus), bounds)
 
 
 class Losses(NamedTuple):
@@ -289,7 +291,7 @@ def losses_of(ranker: ExponentialBooster, row: ModelMargins) -> Losses:
 
 
 def describe(
-    found: Margins, losses: Losses, *, theta: float, delta: float, max_rounds: int
+    found: MarginArrays, losses: Losses, *, theta: float, delta: float, max_rounds: int
 ) -> schemas.Margins:
     """Return the margins of a model, with the first `max_rounds` rounds."""
     row, spread = found.row, found.spread

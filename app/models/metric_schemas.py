@@ -190,6 +190,7 @@ class PairMetrics(Resource):
     )
 
 
+# Beside the stored document, because responses have one type of interval, whose members may be null.
 class GradedOrder(Resource):
     """Ranking metrics of graded rows, treated as one list."""
 

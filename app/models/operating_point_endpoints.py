@@ -14,10 +14,7 @@ from app.http.responses import json_response
 from app.models import calibrations, curves, operating_points
 from app.models.curve_endpoints import CurvePart, of_part
 from app.models.curves import PartCurve
-from app.models.operating_point_schemas import (
-    OperatingPoint,
-    OperatingPoints,
-)
+from app.models.operating_point_schemas import OperatingPoint, OperatingPoints
 from app.platform.errors import Invalid
 from app.platform.sql import Session
 from app.platform.tables import ModelCalibration

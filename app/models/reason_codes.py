@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
@@ -96,13 +97,6 @@ def check(
     entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
 ) -> None:
     """Raise Invalid for entries that do not fit the features of a model, with all errors."""
-    kinds = {feature["name"]: feature["type"] for feature in features}
-    errors: list[dict[str, Any]] = []
-    texts: dict[str, str] = {}
-
-    def refuse(pointer: str, detail: str, code: str = "invalid") -> None:
-        errors.append({"pointer": f"/entries/{pointer}", "detail": detail, "code": code})
-
     named = sum(len(entry["columns"]) + len(entry["categories"] or ()) for entry in entries)
     if named > MAX_NAMED:
         detail = (
@@ -112,27 +106,34 @@ def check(
     if (size := len(json.dumps(entries))) > MAX_BYTES:
         detail = f"the entries can have at most {MAX_BYTES} bytes as JSON, but have {size}"
         refuse_all([{"pointer": "/entries", "detail": detail}])
+    refuse_all(list(islice(_errors_of(entries, features, model), MAX_ERRORS)))
+
+
+def _errors_of(
+    entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
+) -> Iterator[dict[str, Any]]:
+    kinds = {feature["name"]: feature["type"] for feature in features}
+    texts: dict[str, str] = {}
     for number, entry in enumerate(entries):
-        if len(errors) >= MAX_ERRORS:
-            break
+        at, columns = f"/entries/{number}", entry["columns"]
         if texts.setdefault(entry["code"], entry["text"]) != entry["text"]:
-            refuse(
-                f"{number}/text",
-                f"code {shown(entry['code'])} has a different text in an earlier entry",
-            )
-        for place, column in enumerate(entry["columns"]):
+            detail = f"code {shown(entry['code'])} has a different text in an earlier entry"
+            yield _error(f"{at}/text", detail)
+        for place, column in enumerate(columns):
             if column not in kinds:
                 detail = f"{model} has no feature {shown(column)}"
-                refuse(f"{number}/columns/{place}", detail, "unknown_feature")
-        if len(set(entry["columns"])) < len(entry["columns"]):
-            refuse(f"{number}/columns", "columns must name each feature once")
-        if is_conditional(entry):
-            if len(entry["columns"]) > 1:
-                detail = "min, max, categories and missing require an entry of one column"
-                refuse(f"{number}/columns", f"{detail}; this one has {len(entry['columns'])}")
-            elif (kind := kinds.get(entry["columns"][0])) is not None:
-                _check_condition(entry, kind, lambda at, text, n=number: refuse(f"{n}/{at}", text))
-    refuse_all(errors[:MAX_ERRORS])
+                yield _error(f"{at}/columns/{place}", detail, "unknown_feature")
+        if len(set(columns)) < len(columns):
+            yield _error(f"{at}/columns", "columns must name each feature once")
+        if is_conditional(entry) and len(columns) > 1:
+            detail = "min, max, categories and missing require an entry of one column"
+            yield _error(f"{at}/columns", f"{detail}; this one has {len(columns)}")
+        elif is_conditional(entry) and columns[0] in kinds:
+            yield from _errors_of_condition(at, entry, kinds[columns[0]])
+
+
+def _error(pointer: str, detail: str, code: str = "invalid") -> dict[str, Any]:
+    return {"pointer": pointer, "detail": detail, "code": code}
 
 
 def is_conditional(entry: StoredReasonEntry) -> bool:
@@ -140,29 +141,26 @@ def is_conditional(entry: StoredReasonEntry) -> bool:
     return any(entry[key] is not None for key in ("min", "max", "categories", "missing"))
 
 
-def _check_condition(entry: StoredReasonEntry, kind: str, refuse: Any) -> None:
+def _errors_of_condition(at: str, entry: StoredReasonEntry, kind: str) -> Iterator[dict[str, Any]]:
+    column = f"{shown(entry['columns'][0])} is {kind}"
     ends: dict[str, float | None] = {}
     for key in ("min", "max"):
         value = entry[key]
         if value is None:
             continue
         if kind == CATEGORICAL:
-            refuse(
-                key,
-                f"{key} requires a column of numbers or dates; {shown(entry['columns'][0])} is {kind}",
-            )
+            detail = f"{key} requires a column of numbers or dates; {column}"
+            yield _error(f"{at}/{key}", detail)
             continue
         ends[key] = end_of(kind, value)
         if ends[key] is None:
-            refuse(key, f"{key} must be a value of a {kind} feature, got {shown(value)}")
+            detail = f"{key} must be a value of a {kind} feature, got {shown(value)}"
+            yield _error(f"{at}/{key}", detail)
     low, high = ends.get("min"), ends.get("max")
     if low is not None and high is not None and low > high:
-        refuse("min", f"min must be at most max, got {shown(entry['min'])}")
+        yield _error(f"{at}/min", f"min must be at most max, got {shown(entry['min'])}")
     if entry["categories"] is not None and kind != CATEGORICAL:
-        refuse(
-            "categories",
-            f"categories require a categorical column; {shown(entry['columns'][0])} is {kind}",
-        )
+        yield _error(f"{at}/categories", f"categories require a categorical column; {column}")
 
 
 def end_of(kind: str, value: float | str) -> float | None:

@@ -25,10 +25,7 @@ def _on_one_line(schema: dict[str, Any]) -> None:
             member["description"] = " ".join(member["description"].split())
 
 
-DESCRIBED_BY_DOCSTRINGS = ConfigDict(use_attribute_docstrings=True, json_schema_extra=_on_one_line)
-"""A docstring below a member is its description in OpenAPI."""
-
-described = with_config(DESCRIBED_BY_DOCSTRINGS)
+described = with_config(ConfigDict(use_attribute_docstrings=True, json_schema_extra=_on_one_line))
 """Make the docstrings below the keys of a document their descriptions. Inherited keys need `Field(description=…)`."""
 
 NULL_IF_ABSENT: Any = Field(default=None)

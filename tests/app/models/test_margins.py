@@ -35,7 +35,9 @@ def rows(n_rows: int, seed: int, *, boolean: bool = False, weight: str = "") -> 
     return "\n".join([*lines, ""])
 
 
-def read(bench: Workbench, job: Job, *, theta: float = 0.1, delta: float = 0.05) -> margins.Margins:
+def read(
+    bench: Workbench, job: Job, *, theta: float = 0.1, delta: float = 0.05
+) -> margins.MarginArrays:
     """Read the margins of a job's model."""
     return bench.db.reading(
         margins.read_margins, OWNER, bench.model(job).id, theta=theta, delta=delta
