@@ -2,7 +2,7 @@
 
 Each check passed, failed, or is unknown, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
 if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
-difference is statistically significant, pass if intervals exclude all differences beyond a margin (`margins`), and are
+difference is statistically significant, pass if intervals exclude all differences beyond a margin, and are
 not known otherwise, with the number of rows that would decide.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from app.evaluation import margins, repository
+from app.evaluation import repository
 from app.evaluation.drift import find_errors, matters_to_model, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
@@ -34,6 +34,17 @@ _OF_CHANCE = {"auc": "AUC", "pair_order": "ordered pairs", "grades": "C-index"}
 """The metrics of a validation that are one half for a random order, with their names."""
 _SHOWN = 3
 """Groups without a value that a sentence lists."""
+# Differences within these margins count as none. docs/statistics-evidence.md has how often that is wrong.
+AREA_MARGIN = 0.05
+"""`stable`: drop of the AUC, the C-index or the fraction of ordered pairs, unless `EXCESS_FRACTION` is less."""
+EXCESS_FRACTION = 0.25
+"""`stable`: drop as a fraction of the excess over one half that the validation has."""
+LOG_ODDS_MARGIN = 0.25
+"""`probabilities`: calibration in the large, distance of the slope from 1, and root mean square of the shape. `groups`:
+difference of the calibration in the large.
+"""
+GROUP_MARGIN = 0.1
+"""`groups`: difference between the AUC, TPR or FPR of any two groups."""
 
 
 @dataclass(frozen=True, config=ALL_MEMBERS)
@@ -65,9 +76,9 @@ class ModelCheck:
     margin: float | None = Field(
         default=None,
         description="Largest difference that is considered negligible. `stable`: drop of the AUC, the C-index or the "
-        f"fraction of ordered pairs: {margins.AREA:g}, or less for weak models. `probabilities`: {margins.LOG_ODDS:g} "
-        f"in level, slope and shape. `groups`: {margins.BETWEEN_GROUPS:g} between the AUC, TPR or FPR of two groups, "
-        f"and {margins.LOG_ODDS:g} for the log odds of their calibration in the large. Null for other checks.",
+        f"fraction of ordered pairs: {AREA_MARGIN:g}, or less for weak models. `probabilities`: {LOG_ODDS_MARGIN:g} "
+        f"in level, slope and shape. `groups`: {GROUP_MARGIN:g} between the AUC, TPR or FPR of two groups, "
+        f"and {LOG_ODDS_MARGIN:g} for the log odds of their calibration in the large. Null for other checks.",
     )
     more_rows: int | None = Field(
         default=None,
@@ -75,6 +86,11 @@ class ModelCheck:
         "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number of rows "
         "would decide, or if it is unknown.",
     )
+
+
+def area_margin(value: float) -> float:
+    """Return the margin of an area that is one half by chance; 0 if it is not better than that."""
+    return max(0.0, min(AREA_MARGIN, EXCESS_FRACTION * (value - 0.5)))
 
 
 def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[ModelCheck]]:
@@ -156,7 +172,7 @@ def check_reliability(
     evidence: EvidenceKind,
     evaluation_id: str | None = None,
 ) -> ModelCheck:
-    margin = margins.LOG_ODDS
+    margin = LOG_ODDS_MARGIN
     if errors:
         words = f"{where}: {'; '.join(map(say_error, errors))}."
         return ModelCheck("probabilities", False, words, evaluation_id, evidence, margin)
@@ -197,20 +213,20 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     for interval, right in ((large, 0.0), (slope, 1.0)):
         if interval is not None:
             half, off = (interval["high"] - interval["low"]) / 2.0, abs(interval["value"] - right)
-            yield rows_factor(half, margins.LOG_ODDS, found["level"], change=off)
+            yield rows_factor(half, LOG_ODDS_MARGIN, found["level"], change=off)
     if slope is None or large is None:
         return
     if shape is not None:
         information, degrees = shape["information"], shape["degrees"]
         half, off = shape["high"] - shape["value"], shape["value"]
-        yield rows_factor(half, margins.LOG_ODDS, found["level"], change=off)
+        yield rows_factor(half, LOG_ODDS_MARGIN, found["level"], change=off)
     else:  # as the interval of the level has it
         half = (large["high"] - large["low"]) / 2.0
         if half == 0.0:
             yield None
             return
         information, degrees = (normal_quantile(found["level"]) / half) ** 2, DEGREES
-    yield information_needed(margins.LOG_ODDS, found["level"], degrees) / information
+    yield information_needed(LOG_ODDS_MARGIN, found["level"], degrees) / information
 
 
 def check_stable(newest: Evaluation | None) -> ModelCheck:
@@ -280,8 +296,8 @@ def _is_untested(test: Json) -> bool:
 
 def _margin_of(area: Json) -> float:
     if area["of"] not in _OF_CHANCE:
-        return margins.AREA
-    return margins.area_margin(area["before"]["value"])
+        return AREA_MARGIN
+    return area_margin(area["before"]["value"])
 
 
 def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
@@ -340,7 +356,7 @@ def _groups(evaluated: Sequence[Evaluation]) -> ModelCheck:
             if each["differs"]
         ]
         where = f"On {_named(evaluation)}, by {' and '.join(of['column'] for of in found)}"
-        margin = margins.BETWEEN_GROUPS
+        margin = GROUP_MARGIN
         if differing:
             words = f"{where}: {'; '.join(differing)}."
             return ModelCheck("groups", False, words, evaluation.id, "evaluation", margin)
@@ -352,7 +368,7 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Mo
     """Return the check of groups of which no test differs: that all pairs are within the margins, or not known."""
     from core.metrics.equivalence import rows_factor
 
-    margin = margins.BETWEEN_GROUPS
+    margin = GROUP_MARGIN
     lacking, wide = [], []
     factors: list[float | None] = []
     for grouping in found:
@@ -370,7 +386,7 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Mo
     if not lacking and not wide:
         words = (
             f"{where}: the groups differ by less than {margin:g} in AUC, TPR and FPR, and by less than "
-            f"{margins.LOG_ODDS:g} in the log odds of calibration."
+            f"{LOG_ODDS_MARGIN:g} in the log odds of calibration."
         )
         return ModelCheck("groups", True, words, evaluation.id, "evaluation", margin)
     if lacking:
@@ -394,10 +410,10 @@ def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[A
     for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
         if all(group[of] is not None for group in groups):
             metrics = [(group["value"], group[of]) for group in groups]
-            yield name, margins.BETWEEN_GROUPS, metrics
+            yield name, GROUP_MARGIN, metrics
     if all(group["calibration"] is not None for group in groups):
         metrics = [(group["value"], group["calibration"]["in_the_large"]) for group in groups]
-        yield "calibration", margins.LOG_ODDS, metrics
+        yield "calibration", LOG_ODDS_MARGIN, metrics
 
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:

@@ -45,6 +45,16 @@ from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
 from core.metrics.window import CUTOFFS
 
+LowestFlagged = Annotated[
+    float | None, Field(description="Lowest score that is flagged. Null: no row is flagged.")
+]
+OwnFprMin = Annotated[
+    float | None, Field(description="Lower end of the window of a partial AUC; otherwise null.")
+]
+OwnFprMax = Annotated[
+    float | None, Field(description="Upper end of the window of a partial AUC; otherwise null.")
+]
+
 
 class Fit(Resource):
     """Whether a dataset can be used with a model."""
@@ -67,9 +77,7 @@ class Fits(Resource):
 class EvaluationCutoff(Resource):
     """The cutoff that the rows were evaluated at, and its source."""
 
-    threshold: float | None = Field(
-        description="Lowest score that is flagged. Null: no row is flagged."
-    )
+    threshold: LowestFlagged
     source: Annotated[str, one_of(("at", "alias", "objective"))] = Field(
         description="`at`: the request. `alias`: the guarantee of the alias at the time of the request. "
         "`objective`: the model's objective `tpr`."
@@ -82,9 +90,7 @@ class EvaluationCutoff(Resource):
 class EvaluatedCutoff(Resource):
     """Rates on these rows at the threshold of `cutoff`."""
 
-    threshold: float | None = Field(
-        description="Lowest score that is flagged. Null: no row is flagged."
-    )
+    threshold: LowestFlagged
     fpr: Interval = Field(description="Fraction of the negatives that are flagged.")
     tpr: Interval = Field(description="Fraction of the positives that are flagged.")
     precision: Interval = Field(description="Fraction of the flagged rows that are positive.")
@@ -292,12 +298,8 @@ class GroupTest(Resource):
         description="The tested metric. `calibration`: whether the probabilities of all groups are off by the "
         "same log odds."
     )
-    fpr_min: float | None = Field(
-        description="Lower end of the window of a partial AUC; otherwise null."
-    )
-    fpr_max: float | None = Field(
-        description="Upper end of the window of a partial AUC; otherwise null."
-    )
+    fpr_min: OwnFprMin
+    fpr_max: OwnFprMax
     groups: int = Field(description="Number of groups for which the metric is available.")
     p_value: float | None = Field(
         description="p-value of the test. Null if the metric is available for fewer than two groups."
@@ -317,12 +319,8 @@ class WorstGroup(Interval):
     """
 
     of: GroupMeasure = Field(description="The metric.")
-    fpr_min: float | None = Field(
-        description="Lower end of the window of a partial AUC; otherwise null."
-    )
-    fpr_max: float | None = Field(
-        description="Upper end of the window of a partial AUC; otherwise null."
-    )
+    fpr_min: OwnFprMin
+    fpr_max: OwnFprMax
     value_of: str | None = Field(
         description="The group observed to be worst. Null: the rows without a value."
     )
@@ -390,9 +388,7 @@ class EvaluatedValue(Resource):
 class ValuePoint(Resource):
     """A point of the value curves."""
 
-    threshold: float | None = Field(
-        description="Lowest score that is flagged. Null: no row is flagged."
-    )
+    threshold: LowestFlagged
     rows: float = Field(description="Fraction of the rows that are flagged.")
     negatives: float = Field(description="Fraction of the negatives that are flagged.")
     amount_of_negatives: float | None = Field(
@@ -419,9 +415,7 @@ class DecisionCost(Resource):
 class LeastCost(Resource):
     """The cutoff with the lowest cost on these rows."""
 
-    threshold: float | None = Field(
-        description="Lowest score that is flagged. Null: no row is flagged."
-    )
+    threshold: LowestFlagged
     flagged: float = Field(description="Fraction of the rows that are flagged.")
     in_sample: float = Field(
         description="Mean cost per row on the rows that chose the cutoff. This is too low as an estimate for new "
@@ -552,12 +546,8 @@ class AreaDrift(Resource):
     label: str | None = Field(
         default=None, description="Name of the label. Null unless the model has several labels."
     )
-    fpr_min: float | None = Field(
-        default=None, description="Lower end of the window of a partial AUC; otherwise null."
-    )
-    fpr_max: float | None = Field(
-        default=None, description="Upper end of the window of a partial AUC; otherwise null."
-    )
+    fpr_min: OwnFprMin = None
+    fpr_max: OwnFprMax = None
     before: Interval = Field(description="Value on the model's validation.")
     after: Interval = Field(description="Value on this dataset.")
     change: Interval = Field(

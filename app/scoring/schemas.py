@@ -145,53 +145,37 @@ TABLE_ANSWER: dict[int | str, dict[str, Any]] = {
 }
 
 
+_IF_CALIBRATED = (
+    "positive, by the model's calibration. Null if the model has no calibration. Absent with "
+    "`probability=false`."
+)
+_LOW, _HIGH = (
+    f"if the row itself is counted as a {of}. Present only with `interval=true`."
+    for of in ("negative", "positive")
+)
+_ONE, _ALL = "Venn–Abers pair: the probability", "Venn–Abers pairs: the probabilities"
+
 Probability = Annotated[
     float | None,
-    Field(
-        description="Probability that the row is positive, by the model's calibration. Null if the model has no "
-        "calibration. Absent with `probability=false`.",
-        examples=[0.173],
-    ),
+    Field(description=f"Probability that the row is {_IF_CALIBRATED}", examples=[0.173]),
 ]
 ProbabilityLow = Annotated[
-    float | None,
-    Field(
-        description="Lower value of the Venn–Abers pair: the probability if the row itself is counted as a "
-        "negative. Present only with `interval=true`.",
-        examples=[0.168],
-    ),
+    float | None, Field(description=f"Lower value of the {_ONE} {_LOW}", examples=[0.168])
 ]
 ProbabilityHigh = Annotated[
-    float | None,
-    Field(
-        description="Upper value of the Venn–Abers pair: the probability if the row itself is counted as a "
-        "positive. Present only with `interval=true`.",
-        examples=[0.181],
-    ),
+    float | None, Field(description=f"Upper value of the {_ONE} {_HIGH}", examples=[0.181])
 ]
 Probabilities = Annotated[
     list[float] | None,
-    Field(
-        description="Probability that each row is positive, by the model's calibration. Null if the model has no "
-        "calibration. Absent with `probability=false`.",
-        examples=[[0.173, 0.012]],
-    ),
+    Field(description=f"Probability that each row is {_IF_CALIBRATED}", examples=[[0.173, 0.012]]),
 ]
 ProbabilitiesLow = Annotated[
     list[float] | None,
-    Field(
-        description="Lower values of the Venn–Abers pairs: the probabilities if the row itself is counted as a "
-        "negative. Present only with `interval=true`.",
-        examples=[[0.168, 0.011]],
-    ),
+    Field(description=f"Lower values of the {_ALL} {_LOW}", examples=[[0.168, 0.011]]),
 ]
 ProbabilitiesHigh = Annotated[
     list[float] | None,
-    Field(
-        description="Upper values of the Venn–Abers pairs: the probabilities if the row itself is counted as a "
-        "positive. Present only with `interval=true`.",
-        examples=[[0.181, 0.015]],
-    ),
+    Field(description=f"Upper values of the {_ALL} {_HIGH}", examples=[[0.181, 0.015]]),
 ]
 NoProbability = Annotated[
     str | None,

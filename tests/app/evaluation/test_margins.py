@@ -11,9 +11,14 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from app.evaluation.checks import ModelCheck, check_alike, check_reliability, check_stable
+from app.evaluation.checks import (
+    ModelCheck,
+    area_margin,
+    check_alike,
+    check_reliability,
+    check_stable,
+)
 from app.evaluation.drift import find_errors
-from app.evaluation.margins import area_margin
 from app.models.calibrations import reliability_record
 from core.metrics import Interval, auc_interval
 from core.metrics.comparison import change
