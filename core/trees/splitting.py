@@ -852,20 +852,26 @@ def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  #
 @numba.njit(**INNER)
 def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
     """Return the criterion with a minimum mass that is above rounding in a leaf of mass `whole`."""
+    return take_criterion(criterion, max(criterion.least_mass, EPS_SIDE * whole))
+
+
+@numba.njit(**INNER)
+def take_criterion(values, least_mass):  # type: ignore[no-untyped-def]
+    """Return a `SplitCriterion` of the values of another, or of a record, with this minimum mass."""
     return SplitCriterion(
-        criterion.objective,
-        criterion.push,
-        criterion.smoothing,
-        max(criterion.least_mass, EPS_SIDE * whole),
-        criterion.category_penalty,
-        criterion.category_mass,
-        criterion.category_smoothing,
-        criterion.class_positive,
-        criterion.class_negative,
-        criterion.inverse_ess_positive,
-        criterion.inverse_ess_negative,
-        criterion.first_unit,
-        criterion.second_unit,
+        values.objective,
+        values.push,
+        values.smoothing,
+        least_mass,
+        values.category_penalty,
+        values.category_mass,
+        values.category_smoothing,
+        values.class_positive,
+        values.class_negative,
+        values.inverse_ess_positive,
+        values.inverse_ess_negative,
+        values.first_unit,
+        values.second_unit,
     )
 
 

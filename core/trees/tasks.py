@@ -25,7 +25,7 @@ from .records import (
     SUM,
     arrays_at,
 )
-from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, SplitCriterion, find_split, mark_codes
+from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, find_split, mark_codes, take_criterion
 
 # Rows of a run whose weights are summed up: the sums of runs are added in order.
 SUMMED_ROWS = 1 << 15
@@ -34,23 +34,8 @@ SUMMED_ROWS = 1 << 15
 @numba.njit(**INNER)
 def criterion_of(address):  # type: ignore[no-untyped-def]
     """Return the present `SplitCriterion`."""
-    fit = arrays_at(address)
-    criterion = fit.criterion[0]
-    return SplitCriterion(
-        criterion.objective,
-        criterion.push,
-        criterion.smoothing,
-        criterion.least_mass,
-        criterion.category_penalty,
-        criterion.category_mass,
-        criterion.category_smoothing,
-        criterion.class_positive,
-        criterion.class_negative,
-        criterion.inverse_ess_positive,
-        criterion.inverse_ess_negative,
-        criterion.first_unit,
-        criterion.second_unit,
-    )
+    criterion = arrays_at(address).criterion[0]
+    return take_criterion(criterion, criterion.least_mass)
 
 
 @numba.njit(**INNER)
