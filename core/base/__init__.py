@@ -2,7 +2,7 @@
 
 - `ranker` is the base class of every estimator; `parameters` checks what their constructors are given.
 - `table` reads X (numbers, or tables with columns of text), `target` reads y, weights and groups, and `splits` holds
-  rows out.
+  rows out. `training` has the record of all that was read, from which every fit learns.
 - `state` declares the fitted attributes: what an artifact keeps of each, and what is checked when it is read.
 - `checkpoint` stops a fit and goes on with it, and divides the fit of a forest into shares.
 """

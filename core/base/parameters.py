@@ -229,7 +229,7 @@ def _describe(annotation: Any) -> str:
         return " or ".join(_describe(member) for member in get_args(annotation))
     if origin is dict:
         of_key, of_value = get_args(annotation)
-        return f"a mapping of {_describe(of_key)} to {_describe(of_value)}"
+        return f"a mapping from {_describe(of_key)} to {_describe(of_value)}"
     names = {
         bool: "true or false",
         str: "text",

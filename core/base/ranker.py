@@ -35,10 +35,10 @@ from .target import (
     GRADE_RULE,
     LABEL_TYPES,
     MAX_GRADE,
+    check_class_weights,
     check_grades,
     check_labels,
     check_row_weights,
-    check_weights,
     number_units,
 )
 from .training import Groups, TrainingData
@@ -678,7 +678,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         else:
             self.classes_, positive = self._check_target(y, n_samples)
             if sample_weight is not None or table is None:
-                weight = check_weights(sample_weight, positive, self.classes_)
+                weight = check_class_weights(sample_weight, positive, self.classes_)
         group = check_groups(groups, n_samples)
         if query is not None:
             query = number_units("query", query, n_samples).astype(np.int64)
@@ -812,11 +812,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         empty = CodedTable(np.empty((0, table.shape[1])), table.names, table.categories)
         validate_data(self, column_names(empty), reset=True, skip_check_array=True)
         _check_width(table.shape[1])
-        if self._n_categories().any() and not self.takes_categories():
-            raise InvalidData(
-                f"{type(self).__name__} accepts only numeric columns with these parameters, but "
-                f"{self._categorical_names()} are categorical"
-            )
+        self._check_takes_categories()
         return table
 
     def _check_reads_columns(self, table: ColumnTable) -> None:
@@ -839,7 +835,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
                 return self._table_matrix(X, reset=reset)
             if not reset and self._n_categories().any():
                 raise InvalidData(
-                    f"X must be a table, as in fit: {self._categorical_names()} are categorical"
+                    f"X must be a table, as in fit, for its categorical columns: {self._categorical_names()}"
                 )
             matrix = validate_data(
                 self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
@@ -861,12 +857,16 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             matrix, _ = to_matrix(table, self.categories_)
         check_array(matrix, ensure_all_finite="allow-nan", input_name="X")
         _check_width(matrix.shape[1])
-        if reset and self._n_categories().any() and not self.takes_categories():
-            raise InvalidData(
-                f"{type(self).__name__} accepts only numeric columns with these parameters, but "
-                f"{self._categorical_names()} are categorical"
-            )
+        if reset:
+            self._check_takes_categories()
         return matrix
+
+    def _check_takes_categories(self) -> None:
+        if self._n_categories().any() and not self.takes_categories():
+            raise InvalidData(
+                f"{type(self).__name__} accepts only numeric columns with these parameters, got categorical "
+                f"columns: {self._categorical_names()}"
+            )
 
     def _categorical_names(self) -> str:
         categorical = np.flatnonzero(self._n_categories()).tolist()

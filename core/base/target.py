@@ -115,7 +115,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def check_weights(
+def check_class_weights(
     sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
 ) -> Floats:
     """Return the weights as float64, all 1 for None; InvalidData for a bad weight, or if a class has no weight.

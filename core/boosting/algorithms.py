@@ -155,7 +155,7 @@ class Losses(NamedTuple):
     f_tilde: Floats
 
 
-def losses_of(log_f: Floats, intercepts: Floats) -> Losses:
+def exponential_losses(log_f: Floats, intercepts: Floats) -> Losses:
     """Return the losses of f + intercept.
 
     Parameters

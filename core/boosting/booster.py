@@ -36,7 +36,7 @@ from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.trees.grower import MAX_LEAVES
 from core.trees.options import DEFAULT_DEPTH, DEFAULT_LEAVES, MAX_DEPTH
 
-from .algorithms import Losses, RankingAlgorithm, losses_of
+from .algorithms import Losses, RankingAlgorithm, exponential_losses
 from .columns import ColumnLearner, PairColumnLearner
 from .data import Evaluation, draw_sample, evaluate
 from .loop import (
@@ -379,7 +379,7 @@ class Booster(ContributionRanker):
 
     def structure(self) -> dict[str, Any]:
         """Describe the sum of weak rankers: its rules in words, its intercept and its final losses."""
-        losses = losses_of(self._log_f[-1:], np.array([self._algorithm_intercept]))
+        losses = exponential_losses(self._log_f[-1:], np.array([self._algorithm_intercept]))
         return {
             "type": self.ensemble_.type,
             "intercept": np.asarray(self.intercept_).tolist(),
@@ -724,7 +724,9 @@ class ExponentialBooster(Booster):
     def _losses(self) -> Losses:
         check_is_fitted(self)
         intercept, log_f = self._algorithm().intercept, self._log_f[1:]
-        return losses_of(log_f, np.array([intercept(row) for row in log_f], dtype=np.float64))
+        return exponential_losses(
+            log_f, np.array([intercept(row) for row in log_f], dtype=np.float64)
+        )
 
 
 class PairBooster(ExponentialBooster):

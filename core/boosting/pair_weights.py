@@ -7,7 +7,7 @@ never listed. `pair_stumps` and `pair_trees` learn from either: another kind of 
 References
 ----------
 C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
-RankBoost", JMLR 10, 2009: eq. 1, for the loss of general crucial pairs.
+RankBoost", JMLR 10, 2009: F̃ of Section 4.1, the loss of general crucial pairs.
 """
 
 from abc import ABC, abstractmethod

@@ -16,8 +16,8 @@ of what is above and what is below tell both. That is O(rows · levels of a quer
 References
 ----------
 C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and RankBoost", JMLR 10, 2009:
-eq. 1, whose pairs may be any; Freund, Iyer, Schapire & Singer, "An efficient boosting algorithm for combining
-preferences", JMLR 4, 2003: weights that factorise.
+F̃ of Section 4.1, whose pairs may be any; Freund, Iyer, Schapire & Singer, "An efficient boosting algorithm for
+combining preferences", JMLR 4, 2003: weights that factorise.
 """
 
 import math

@@ -173,7 +173,7 @@ class PairLoss(TreeLoss):
     References
     ----------
     C. Rudin and R. E. Schapire, "Margin-based ranking and an equivalence between AdaBoost and
-    RankBoost", JMLR 10, 2009: eq. 1, Corollary 13.
+    RankBoost", JMLR 10, 2009: F̃ of Section 4.1, Corollary 13.
     C. Rudin, "The P-Norm Push", JMLR 10, 2009.
     """
 

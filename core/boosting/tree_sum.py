@@ -16,11 +16,18 @@ from core.base.monotone import Directions, Verification, Violation
 from core.base.ranker import Floats
 from core.base.state import Array, Index, Known, Nested, Records, Totals
 from core.base.table import Categories
-from core.coding.categories import Words
+from core.coding.categories import Words, unpack
 from core.coding.crosses import COLUMNS, Crosses
 from core.errors import ArtifactError
+from core.explain.conditions import (
+    ANY_NUMBER,
+    CategorySet,
+    Condition,
+    ValueRange,
+    any_category,
+    in_words,
+)
 from core.trees.category_sets import NO_SET, Integers, Sets, check_sets, members_of
-from core.trees.description import describe_leaves
 from core.trees.grower import MAX_LEAVES
 from core.trees.order import find_falls, find_regions
 from core.trees.predictor import (
@@ -403,3 +410,46 @@ class CrossedTreeSum(Ensemble):
     def weak_rankers(self) -> list[Tree]:
         """Return the trees, which read rows that are extended by the crosses' columns."""
         return self.trees.weak_rankers()
+
+
+def describe_leaves(
+    splits: npt.NDArray[np.void], sets: Words, name: Callable[[int], str], categories: Categories
+) -> list[str]:
+    """Return which rows each leaf holds, such as "1 < age <= 3 or missing and colour in {green, red}".
+
+    splits : ndarray of shape (n_leaves - 1,), `SPLITS`
+    sets : ndarray of shape (n_words,), uint64
+    """
+    paths: list[dict[int, Condition]] = [{}]
+    mentions_missing: dict[int, bool] = {}
+    for split in splits:
+        leaf, feature = int(split["leaf"]), int(split["feature"])
+        mentions_missing[feature] = bool(split["speaks_of_missing"])
+        missing_above = bool(split["missing_above"])
+        above: Condition
+        below: Condition
+        if split["set"] == NO_SET:
+            numbers = paths[leaf].get(feature, ANY_NUMBER)
+            assert isinstance(numbers, ValueRange)  # a feature has either sets or thresholds
+            above, below = numbers.divide(float(split["threshold"]), missing_above=missing_above)
+        else:
+            n = len(categories[feature] or ())
+            condition = paths[leaf].get(feature, any_category(n))
+            assert isinstance(condition, CategorySet)
+            above, below = condition.divide(
+                unpack(sets, split["set"], n), missing_above=missing_above
+            )
+        paths.append({**paths[leaf], feature: below})
+        paths[leaf] = {**paths[leaf], feature: above}
+    return [
+        " and ".join(
+            in_words(
+                name(feature),
+                condition,
+                categories[feature],
+                mentions_missing=mentions_missing[feature],
+            )
+            for feature, condition in path.items()
+        )
+        for path in paths
+    ]

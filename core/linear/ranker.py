@@ -220,7 +220,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
             self.categories_ = (None,) * matrix.shape[1]
         elif self._n_categories().any():
             raise InvalidData(
-                f"X must be a table, as in fit: {self._categorical_names()} are categorical"
+                f"X must be a table, as in fit, for its categorical columns: {self._categorical_names()}"
             )
         return matrix
 

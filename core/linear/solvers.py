@@ -43,10 +43,10 @@ from .cutting_planes import (
 )
 from .design import LinearSample
 from .surrogates import (
+    MassWindow,
     SigmoidSurrogate,
     Surrogate,
     TopSurrogate,
-    Window,
     problem_of,
     window_of,
 )
@@ -257,7 +257,7 @@ class ConvexSolver(Solver):
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
-            window = Window(low, mass, total)
+            window = MassWindow(low, mass, total)
             planes = CuttingPlanes(
                 problem_of(self.sample, window, naive=self._naive), self._limits.signs
             )
@@ -322,8 +322,8 @@ class DifferenceSolver(LocalSolver):
         super().__init__(sample, window, limits, progress)
         low, high, total = self._window
         self.weights = Weights(high / (high - low), low / (high - low))
-        self._planes = CuttingPlanes(problem_of(sample, Window(0.0, high, total)), limits.signs)
-        self._lower = problem_of(sample, Window(0.0, low, total)) if low > 0.0 else None
+        self._planes = CuttingPlanes(problem_of(sample, MassWindow(0.0, high, total)), limits.signs)
+        self._lower = problem_of(sample, MassWindow(0.0, low, total)) if low > 0.0 else None
 
     def point(self, w: Floats) -> Point:
         """Return R_β and its gradient at w; add the plane there."""

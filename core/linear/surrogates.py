@@ -50,7 +50,7 @@ MIN_DEVIATION = 0.03
 MIN_SPAN = 1e-200
 
 
-class Window(NamedTuple):
+class MassWindow(NamedTuple):
     """A window of false positive rates as masses of negatives, counted from the highest score."""
 
     low: float
@@ -61,7 +61,7 @@ class Window(NamedTuple):
     """Of all negatives."""
 
 
-def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
+def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> MassWindow:
     """Return the window of false positive rates as masses of the negatives, whose weights are `weight`.
 
     fpr_max = 0 stands for the highest negative alone: the window then has the mass of the lightest one.
@@ -70,9 +70,9 @@ def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> Window:
     they are nα and nβ themselves, as in `core.metrics.partial_auc`: fractions of rows have no ranks.
     """
     if fpr_max == 0.0:
-        return Window(0.0, float(weight.min()), float(weight.sum()))
+        return MassWindow(0.0, float(weight.min()), float(weight.sum()))
     total, whole = float(weight.sum()), bool((weight == np.floor(weight)).all())
-    return Window(*window_weights(total, fpr_min, fpr_max, whole=whole), total)
+    return MassWindow(*window_weights(total, fpr_min, fpr_max, whole=whole), total)
 
 
 class Violations(NamedTuple):
@@ -104,7 +104,7 @@ class Surrogate:
     ----------
     positive_weight : ndarray of shape (m,), float64
     negative_weight : ndarray of shape (n,), float64
-    window : Window
+    window : MassWindow
     naive : bool
         Whether positives are also compared with the negatives below the window, with margin 0 (eq. 11); else the tight
         surrogate (eq. 14 if low is 0, eq. 18).
@@ -125,7 +125,7 @@ class Surrogate:
         self,
         positive_weight: Floats,
         negative_weight: Floats,
-        window: Window,
+        window: MassWindow,
         *,
         naive: bool = False,
     ) -> None:
@@ -351,7 +351,11 @@ class Problem:
 
 
 def problem_of(
-    sample: LinearSample, window: Window, kind: type[Surrogate] = Surrogate, *, naive: bool = False
+    sample: LinearSample,
+    window: MassWindow,
+    kind: type[Surrogate] = Surrogate,
+    *,
+    naive: bool = False,
 ) -> Problem:
     """Return the risk of a sample's rows on a window, with a surrogate of a kind."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)

@@ -16,7 +16,7 @@ from core.base.parameters import check_values
 from core.base.ranker import Callback, FitCost, Floats
 from core.base.splits import row_keys
 from core.base.state import Value
-from core.base.target import check_weights
+from core.base.target import check_class_weights
 from core.base.training import TrainingData
 from core.base.warning import warn
 from core.coding import Bins, effective_counts, fit_bins
@@ -373,7 +373,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         if sample_weight is None:
             return positive[2:], np.ones(n_rows)
         weight = np.concatenate([[1.0, 1.0], np.ravel(sample_weight)])
-        return positive[2:], check_weights(weight, positive, classes)[2:]
+        return positive[2:], check_class_weights(weight, positive, classes)[2:]
 
     def _take_stream(
         self, stream: Stream, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats

@@ -21,7 +21,7 @@ from core.base.parameters import check_seed
 from core.base.ranker import Callback, Floats, Ranker, StopFit, ignore
 from core.base.splits import split_rows
 from core.base.table import Categories, CodedTable, is_table, to_matrix, to_numbers
-from core.base.target import check_labels, check_weights, number_units
+from core.base.target import check_class_weights, check_labels, number_units
 from core.base.training import TrainingData
 from core.base.warning import warn
 from core.ensemble import RankAverage, count_at_once, fit_together
@@ -608,7 +608,7 @@ def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> SearchedRows:
     else:
         matrix = to_numbers(X)
     classes, positive = check_labels(y, len(matrix))
-    weight = check_weights(sample_weight, positive, classes)
+    weight = check_class_weights(sample_weight, positive, classes)
     unit = None if group is None else number_units("group", group, len(matrix)).astype(np.uint64)
     n_categories = np.zeros(matrix.shape[1], dtype=np.int64)
     n_categories[: len(categories)] = [len(known or ()) for known in categories]

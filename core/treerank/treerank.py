@@ -19,7 +19,7 @@ from core.base.ranker import (
     warn_stopped,
 )
 from core.base.state import Nested, Value
-from core.base.target import check_labels, check_weights
+from core.base.target import check_class_weights, check_labels
 from core.base.training import TrainingData
 from core.classifiers import STACKS
 from core.coding import youden_threshold
@@ -180,7 +180,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             raise InvalidData(
                 f"y must contain the labels of fit, {self.classes_.tolist()}, got {classes.tolist()}"
             )
-        weight = check_weights(sample_weight, positive, classes)
+        weight = check_class_weights(sample_weight, positive, classes)
         sample = TreeRows(rows, positive, weight, self._n_categories())
         chosen = pruning.choose_on(self.tree_, pruning.reweigh(self.tree_, sample))
         self._take(chosen.tree, chosen.path, self._order(chosen))

@@ -44,13 +44,13 @@ from .records import (
     FIT_TYPE,
     GROW,
     NODE,
-    PAIR,
     PASS,
     PROGRESS,
     RESCALE,
     ROUTE,
     RUN,
     SETTINGS,
+    SIBLINGS,
     STEP,
     TREE_SPLIT,
     WORK,
@@ -252,15 +252,7 @@ class TreeGrower:
         self._leaves = units.view(np.uint16)[:n_rows]
         self.weights = np.zeros((n_rows, n_weights))
         self.scores: Floats = mapped(folder, (n_rows if n_weights == 2 else 0,), np.float64)
-        bounds: list[tuple[int, int, int, int]] = []
-        # Of each class the passes of each shard.
-        self._passes_of: tuple[list[slice], list[slice]] = [], []
-        for k, of_class in enumerate(self._passes_of):
-            for shard, runs in enumerate(division.runs if n_rows > 0 else []):
-                own, before = runs[k], len(bounds)
-                for start in range(own.start, own.stop, PASS_ROWS):
-                    bounds.append((start, min(start + PASS_ROWS, own.stop), k, shard))
-                of_class.append(slice(before, len(bounds)))
+        passes, self._passes_of = _list_passes(division if n_rows > 0 else None)
         settings = np.zeros(1, dtype=SETTINGS)
         settings["n_rows"], settings["n_positives"], settings["n_weights"] = n_rows, m, n_weights
         settings["max_depth"], settings["max_leaves"] = max_depth, n_leaves
@@ -302,14 +294,14 @@ class TreeGrower:
             leaves=self._leaves,
             listed=np.empty(n_rows, dtype=np.uint32) if rows is None else rows,
             partitioned=memory.view(np.uint32)[:n_rows],
-            passes=np.array(bounds, dtype=PASS),
-            n_drawn=np.zeros(len(bounds), dtype=np.int64),
+            passes=passes,
+            n_drawn=np.zeros(len(passes), dtype=np.int64),
         )
         sums = SumArrays(
             histograms=np.empty((n_histograms, n_numbers), dtype=np.int64),
             spare=memory[: n_spare * n_numbers].reshape(n_spare, n_numbers),
-            by_leaf=np.zeros((len(bounds), 2 + n_weights, n_leaves)),
-            by_pass=np.zeros((len(bounds), 3)),
+            by_leaf=np.zeros((len(passes), 2 + n_weights, n_leaves)),
+            by_pass=np.zeros((len(passes), 3)),
             by_shard=np.zeros((division.n_shards if n_rows > 0 else 1, 2)),
             factors=np.empty((2, n_leaves)),
         )
@@ -322,7 +314,7 @@ class TreeGrower:
             free=np.zeros(n_nodes, dtype=np.int64),
             batch=np.zeros(n_batch, dtype=np.int64),
             above=np.zeros((n_batch, n_codes), dtype=np.uint8),
-            pairs=np.zeros(n_batch, dtype=PAIR),
+            siblings=np.zeros(n_batch, dtype=SIBLINGS),
             runs=np.zeros(n_runs, dtype=RUN),
             group_splits=np.zeros((2 * n_batch, n_groups), dtype=SPLIT),
             splits=np.zeros(n_leaves - 1, dtype=TREE_SPLIT),
@@ -573,3 +565,18 @@ class TreeGrower:
         """Lead the threads through a part of the work; see `run_worker`."""
         with self._workers as region:
             _work_in(region, *self._shared, part)
+
+
+def _list_passes(
+    division: Division | None,
+) -> tuple[npt.NDArray[np.void], tuple[list[slice], list[slice]]]:
+    """Return passes over at most `PASS_ROWS` rows each, and for each class the passes of each shard."""
+    bounds: list[tuple[int, int, int, int]] = []
+    passes_of: tuple[list[slice], list[slice]] = [], []
+    for k, of_class in enumerate(passes_of):
+        for shard, runs in enumerate(division.runs if division else []):
+            own, before = runs[k], len(bounds)
+            for start in range(own.start, own.stop, PASS_ROWS):
+                bounds.append((start, min(start + PASS_ROWS, own.stop), k, shard))
+            of_class.append(slice(before, len(bounds)))
+    return np.array(bounds, dtype=PASS), passes_of

@@ -101,7 +101,7 @@ def round_run(address, t):  # type: ignore[no-untyped-def]
     """Write the weights of a run of the root's rows, in units, to `units`."""
     fit = arrays_at(address)
     settings, progress, criterion = fit.settings[0], fit.progress[0], fit.criterion[0]
-    root = fit.tree.nodes[fit.tree.pairs[0].added]
+    root = fit.tree.nodes[fit.tree.siblings[0].added]
     start = root.start + PASS_ROWS * t
     stop = min(start + PASS_ROWS, root.stop)
     scales = 1.0 / criterion.first_unit, 1.0 / criterion.second_unit

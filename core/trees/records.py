@@ -33,7 +33,10 @@ RUN = np.dtype(
     [
         ("start", np.int64),
         ("stop", np.int64),
-        ("item", np.int64),  # of the batch that is partitioned, or of the pairs that are added up
+        (
+            "item",
+            np.int64,
+        ),  # of the batch that is partitioned, or of the siblings that are added up
         ("n_above", np.int64),  # where rows are partitioned
         ("above", np.int64),  # where those above go; -1 where the run is all of its leaf
         ("below", np.int64),
@@ -44,13 +47,13 @@ RUN = np.dtype(
     ],
     align=True,
 )
-PAIR = np.dtype(
+SIBLINGS = np.dtype(
     [
         ("added", np.int64),  # the node whose rows are added up
-        ("sibling", np.int64),  # -1 for the root, which has none
+        ("subtracted", np.int64),  # the other one; -1 for the root, which has none
         ("first_run", np.int64),
-        ("n_runs", np.int64),  # 1: added up as the pair is finished
-        ("is_summed", np.int64),  # 0: the rows are taken away from the sibling's histogram
+        ("n_runs", np.int64),  # 1: added up as both are finished
+        ("is_summed", np.int64),  # 0: the rows are taken away from the histogram of the other
     ],
     align=True,
 )
@@ -110,19 +113,19 @@ PROGRESS = np.dtype(
         ("n_histograms", np.int64),
         ("n_free", np.int64),  # of these histograms, that no node needs any more
         ("n_columns", np.int64),  # that the tree has split on
-        ("n_pairs", np.int64),  # pairs whose histograms are to be summed up
+        ("n_siblings", np.int64),  # pairs of siblings whose histograms are to be summed up
         ("n_batch", np.int64),  # nodes that are split at present; 0: the tree is grown
     ],
     align=True,
 )
 """What is done at present, and how far the tree is."""
 
-# Phases. BUILD completes the histograms of both nodes of a pair; FIND completes that of the sibling, and finds the best
+# Phases. BUILD completes the histograms of both siblings; FIND completes that of the other, and finds the best
 # split of both; BUILD_AND_FIND does all while the cells are in the cache.
 LIST, DRAW, ROUND, ADD, BUILD, FIND, BUILD_AND_FIND = range(7)
 MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(7, 14)
 # Other work that a thread can be called for; see `schedule.run_worker`.
-WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_PAIRS = range(14, 22)
+WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_SIBLINGS = range(14, 22)
 
 
 class CodeArrays(NamedTuple):
@@ -190,7 +193,7 @@ class SumArrays(NamedTuple):
     histograms, spare : ndarray of shape (n_histograms, n_cells), int64
         For each group the cells [code, column]: sums of weights in units, exact in any order. The upper half of a cell
         is the mass of positives, or the gradient, the lower that of negatives, or the Hessian; see
-        `splitting.masses_of`. `spare` holds parts that are added up to histograms.
+        `splitting.unpack_masses`. `spare` holds parts that are added up to histograms.
     by_leaf : ndarray of shape (n_passes, 2 + n_weights, n_leaves), float64
         See `Splits.sums`.
     by_pass : ndarray of shape (n_passes, 3), float64
@@ -230,10 +233,10 @@ class TreeArrays(NamedTuple):
         Nodes that are split at present.
     above : ndarray of shape (n_batch, n_codes), uint8
         For each of them 1 for the codes above its split.
-    pairs : ndarray of shape (n_batch,), `PAIR`
+    siblings : ndarray of shape (n_batch,), `SIBLINGS`
     runs : ndarray, `RUN`
     group_splits : ndarray of shape (2 * n_batch, n_groups), `SPLIT`
-        Best split by the columns of each group, of both nodes of each pair.
+        Best split by the columns of each group, of both nodes of each two siblings.
     splits : ndarray of shape (n_leaves - 1,), `TREE_SPLIT`
     coded_splits : ndarray of shape (n_leaves - 1,), `CODED_SPLIT`
         The same splits as `find_leaves` compares codes; columns are indices of `split_columns`.
@@ -249,7 +252,7 @@ class TreeArrays(NamedTuple):
     free: Any
     batch: Any
     above: Any
-    pairs: Any
+    siblings: Any
     runs: Any
     group_splits: Any
     splits: Any
@@ -323,7 +326,7 @@ _TREE_TYPE = numba.types.NamedTuple(
         _I1,
         _I1,
         numba.uint8[:, ::1],
-        _records(PAIR),
+        _records(SIBLINGS),
         _records(RUN),
         numba.from_dtype(SPLIT)[:, ::1],
         _records(TREE_SPLIT),

@@ -34,8 +34,8 @@ from .histogram import unit_of
 from .passes import PASS_ROWS
 from .records import (
     ADD,
-    ADD_PAIRS,
     ADD_ROOT,
+    ADD_SIBLINGS,
     ADVANCE,
     BUILD,
     BUILD_AND_FIND,
@@ -56,7 +56,7 @@ from .records import (
     arrays_at,
 )
 from .sampling import close_up
-from .splitting import BUNDLE, BY_SUBSET, MASS_RTOL, YOUDEN, make_scratch, masses_of, scratch_at
+from .splitting import BUNDLE, BY_SUBSET, MASS_RTOL, YOUDEN, make_scratch, scratch_at, unpack_masses
 from .tasks import may_be_split
 
 # Rows that one task partitions.
@@ -255,8 +255,8 @@ def _divide_masses(address, b):  # type: ignore[no-untyped-def]
         cells_above += cell if is_above[code] else 0
         cells_below += 0 if is_above[code] else cell
     criterion = fit.criterion[0]
-    above.positive, above.negative = masses_of(cells_above, criterion)
-    below.positive, below.negative = masses_of(cells_below, criterion)
+    above.positive, above.negative = unpack_masses(cells_above, criterion)
+    below.positive, below.negative = unpack_masses(cells_below, criterion)
 
 
 @numba.njit(**INNER)
@@ -283,7 +283,7 @@ def _take_histogram(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Partition the rows of the nodes of the batch, whose codes above are marked, and pair their children.
+    """Partition the rows of the nodes of the batch, whose codes above are marked, and note their children as siblings.
 
     The masses of the children are unknown: infinite.
     """
@@ -330,19 +330,19 @@ def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-
         fit.tree.nodes[parent.below].start, fit.tree.nodes[parent.below].stop = middle, parent.stop
         # The smaller child gets a new histogram, its sibling the histogram of the parent.
         fewer_above = middle - parent.start < parent.stop - middle
-        pair = fit.tree.pairs[b]
-        pair.added = parent.above if fewer_above else parent.below
-        pair.sibling = parent.below if fewer_above else parent.above
-        _take_histogram(address, pair.added)
+        siblings = fit.tree.siblings[b]
+        siblings.added = parent.above if fewer_above else parent.below
+        siblings.subtracted = parent.below if fewer_above else parent.above
+        _take_histogram(address, siblings.added)
     if gathers:
         _lead(region, address, scratch_address, GATHER, n)
 
 
 @numba.njit(**INNER)
 def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Split the nodes of the batch, and pair their children; return the number of pairs.
+    """Split the nodes of the batch, and note their children as siblings; return the number of pairs of these.
 
-    A pair is left out if neither child may be split.
+    Two children are left out if neither may be split.
     """
     fit = arrays_at(address)
     for b in range(n_batch):
@@ -353,35 +353,40 @@ def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-
     else:
         for b in range(n_batch):
             _divide_masses(address, b)
-    n_pairs = 0
+    n_siblings = 0
     for b in range(n_batch):
-        added, sibling = fit.tree.pairs[b].added, fit.tree.pairs[b].sibling
+        added, sibling = fit.tree.siblings[b].added, fit.tree.siblings[b].subtracted
         if may_be_split(address, added) or may_be_split(address, sibling):
-            fit.tree.pairs[n_pairs].added, fit.tree.pairs[n_pairs].sibling = added, sibling
-            n_pairs += 1
+            fit.tree.siblings[n_siblings].added, fit.tree.siblings[n_siblings].subtracted = (
+                added,
+                sibling,
+            )
+            n_siblings += 1
         else:
             for number in (added, sibling):
                 fit.tree.node_splits[number].lane = -1
                 _free_histogram(address, number)
-    return n_pairs
+    return n_siblings
 
 
 @numba.njit(**INNER)
-def _add_runs(region, address, scratch_address, n_pairs):  # type: ignore[no-untyped-def]
-    """Divide the rows that the histograms of pairs are summed up from into runs, and add up those of more than one."""
+def _add_runs(region, address, scratch_address, n_siblings):  # type: ignore[no-untyped-def]
+    """Divide the rows that histograms of siblings are summed up from into runs, and add up those of more than one."""
     fit = arrays_at(address)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
-    runs_each = (TASKS_PER_PHASE - 1) // (n_pairs * n_groups) + 1
-    for p in range(n_pairs):
-        pair = fit.tree.pairs[p]
-        node = fit.tree.nodes[pair.added]
+    runs_each = (TASKS_PER_PHASE - 1) // (n_siblings * n_groups) + 1
+    for p in range(n_siblings):
+        siblings = fit.tree.siblings[p]
+        node = fit.tree.nodes[siblings.added]
         size = node.stop - node.start
         parts = max(
             min(runs_each, size // (MIN_ROWS_PER_CODE * len(scratch_at(scratch_address).share))), 1
         )
-        pair.first_run, pair.n_runs = n, parts
-        pair.is_summed = pair.sibling < 0 or parts > 1 or may_be_split(address, pair.added)
+        siblings.first_run, siblings.n_runs = n, parts
+        siblings.is_summed = (
+            siblings.subtracted < 0 or parts > 1 or may_be_split(address, siblings.added)
+        )
         for r in range(parts if parts > 1 else 0):
             run = fit.tree.runs[n]
             run.item = p
@@ -405,13 +410,13 @@ def _comes_first(split, other, node, objective):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _choose_splits(address, n_pairs):  # type: ignore[no-untyped-def]
-    """Choose the best split of each node of pairs among the best splits by the columns of each group."""
+def _choose_splits(address, n_siblings):  # type: ignore[no-untyped-def]
+    """Choose the best split of each of the siblings among the best splits by the columns of each group."""
     fit = arrays_at(address)
     objective = fit.criterion[0].objective
-    for p in range(n_pairs):
+    for p in range(n_siblings):
         for which in range(2):
-            number = fit.tree.pairs[p].added if which == 0 else fit.tree.pairs[p].sibling
+            number = fit.tree.siblings[p].added if which == 0 else fit.tree.siblings[p].subtracted
             if number < 0:
                 continue
             best, splits = 0, fit.tree.group_splits[2 * p + which]
@@ -517,14 +522,14 @@ def _plant(address, number):  # type: ignore[no-untyped-def]
     else:
         progress.n_nodes = 1
         root.positive = root.negative = np.inf  # unknown
-    fit.tree.pairs[0].added, fit.tree.pairs[0].sibling = number, -1
-    progress.n_pairs = progress.n_batch = 1
+    fit.tree.siblings[0].added, fit.tree.siblings[0].subtracted = number, -1
+    progress.n_siblings = progress.n_batch = 1
 
 
 @numba.njit(**INNER)
 def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Round the weights of the rows of the root that was planted last."""
-    root = arrays_at(address).tree.nodes[arrays_at(address).tree.pairs[0].added]
+    root = arrays_at(address).tree.nodes[arrays_at(address).tree.siblings[0].added]
     _lead(
         region,
         address,
@@ -536,13 +541,13 @@ def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-de
 
 @numba.njit(**INNER)
 def _split_next(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Choose the best split of each node of the present pairs, add splits to the tree, and split the next nodes."""
+    """Choose the best split of each of the present siblings, add splits to the tree, and split the next nodes."""
     progress = arrays_at(address).progress[0]
-    _choose_splits(address, progress.n_pairs)
+    _choose_splits(address, progress.n_siblings)
     progress.n_batch = _choose(address, scratch_address)
-    progress.n_pairs = 0
+    progress.n_siblings = 0
     if progress.n_batch > 0:
-        progress.n_pairs = _split_batch(region, address, scratch_address, progress.n_batch)
+        progress.n_siblings = _split_batch(region, address, scratch_address, progress.n_batch)
 
 
 @numba.njit(**INNER)
@@ -559,9 +564,11 @@ def _grow_trees(region, address, scratch_address):  # type: ignore[no-untyped-de
         _plant(address, number)
         _round_root(region, address, scratch_address)
         while progress.n_batch > 0:
-            if progress.n_pairs > 0:
-                _add_runs(region, address, scratch_address, progress.n_pairs)
-                _lead(region, address, scratch_address, BUILD_AND_FIND, progress.n_pairs * n_groups)
+            if progress.n_siblings > 0:
+                _add_runs(region, address, scratch_address, progress.n_siblings)
+                _lead(
+                    region, address, scratch_address, BUILD_AND_FIND, progress.n_siblings * n_groups
+                )
             _split_next(region, address, scratch_address)
         if progress.n_cells > 0:
             _split_leaves(region, address, scratch_address)
@@ -576,7 +583,7 @@ def run_worker(region, address, part):  # type: ignore[no-untyped-def]
     address: that of a laid out `FitArrays`. A pass is ROUTE, RESCALE or STEP. Where rows and splits are in
     different processes (`core.trees.shards`), the one that finds splits does PLANT (begin a tree) and ADVANCE (find the
     splits of nodes whose histograms are there, and choose which to split); the others do LIST_ROWS, ADD_ROOT (the
-    histogram of the root), DIVIDE (the rows of the nodes of the batch) and ADD_PAIRS (the histograms of pairs).
+    histogram of the root), DIVIDE (the rows of the nodes of the batch) and ADD_SIBLINGS (the histograms of siblings).
     """
     scratch = _scratch_of(address)
     scratch_address = address_of(scratch)
@@ -588,12 +595,12 @@ def run_worker(region, address, part):  # type: ignore[no-untyped-def]
     elif part == PLANT:
         _choose_units(address)
         _plant(address, 0)
-        arrays_at(address).tree.pairs[0].is_summed = 1
+        arrays_at(address).tree.siblings[0].is_summed = 1
     elif part == ADVANCE:
-        _lead(region, address, scratch_address, FIND, progress.n_pairs * n_groups)
+        _lead(region, address, scratch_address, FIND, progress.n_siblings * n_groups)
         _split_next(region, address, scratch_address)
-        for p in range(progress.n_pairs):
-            arrays_at(address).tree.pairs[p].is_summed = 1  # by the others
+        for p in range(progress.n_siblings):
+            arrays_at(address).tree.siblings[p].is_summed = 1  # by the others
     elif part == LIST_ROWS:
         _list_rows(region, address, scratch_address)
     elif part == ADD_ROOT:
@@ -603,10 +610,10 @@ def run_worker(region, address, part):  # type: ignore[no-untyped-def]
         _lead(region, address, scratch_address, BUILD, n_groups)
     elif part == DIVIDE:
         _divide_rows(region, address, scratch_address, progress.n_batch)
-        progress.n_pairs = progress.n_batch
-    elif part == ADD_PAIRS:
-        _add_runs(region, address, scratch_address, progress.n_pairs)
-        _lead(region, address, scratch_address, BUILD, progress.n_pairs * n_groups)
+        progress.n_siblings = progress.n_batch
+    elif part == ADD_SIBLINGS:
+        _add_runs(region, address, scratch_address, progress.n_siblings)
+        _lead(region, address, scratch_address, BUILD, progress.n_siblings * n_groups)
     else:
         _lead(region, address, scratch_address, part, len(arrays_at(address).rows.passes))
     keep_alive(scratch)

@@ -33,7 +33,7 @@ from .grower import (
     TreeGrower,
     TreeStep,
 )
-from .records import ADD_PAIRS, ADD_ROOT, ADVANCE, DIVIDE, LIST_ROWS, PLANT, ROUTE
+from .records import ADD_ROOT, ADD_SIBLINGS, ADVANCE, DIVIDE, LIST_ROWS, PLANT, ROUTE
 
 # Leaves that are split at the same time, best first: each question to the shards takes milliseconds.
 SPECULATIVE_SPLITS = 8
@@ -131,10 +131,10 @@ class TreeShards(TreeGrower):
         progress["n_batch"] = n
         self._lead(DIVIDE)
         is_wanted = np.isin(tree.nodes["below"][given.nodes], given.wanted)
-        progress["n_pairs"] = n_pairs = np.count_nonzero(is_wanted)
-        tree.pairs[:n_pairs] = tree.pairs[:n][is_wanted]
-        if n_pairs:
-            self._lead(ADD_PAIRS)
+        progress["n_siblings"] = n_siblings = np.count_nonzero(is_wanted)
+        tree.siblings[:n_siblings] = tree.siblings[:n][is_wanted]
+        if n_siblings:
+            self._lead(ADD_SIBLINGS)
         numbers = tree.nodes["histogram"][given.wanted]
         histograms: Histograms = self.arrays.sums.histograms[numbers]
         return histograms
@@ -274,11 +274,11 @@ class ShardedGrower(TreeGrower):
     def _describe_batch(self) -> NodeSplits:
         """Return the nodes that are split at present."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
-        n, n_pairs = int(progress["n_batch"]), int(progress["n_pairs"])
+        n, n_siblings = int(progress["n_batch"]), int(progress["n_siblings"])
         nodes = tree.batch[:n].copy()
         group, lane = (tree.node_splits[name][nodes] for name in ("group", "lane"))
         n_codes = int(self.table.groups["n_codes"][group].max())
-        wanted = tree.pairs["added"][:n_pairs].copy()
+        wanted = tree.siblings["added"][:n_siblings].copy()
         return NodeSplits(nodes, group, lane, tree.above[:n, :n_codes].copy(), wanted)
 
     def _sample_weights(self, step: int) -> Floats:

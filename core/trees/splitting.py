@@ -269,7 +269,7 @@ def _unpack(builder: Any, cells: Any, units: Any) -> tuple[Any, Any]:
 
 
 @numba.njit(inline="always")
-def masses_of(cell, criterion):  # type: ignore[no-untyped-def]
+def unpack_masses(cell, criterion):  # type: ignore[no-untyped-def]
     """Return both masses of a cell, or of a sum of cells: int64, the upper half signed, the lower not."""
     first = np.float64(cell >> np.int64(32)) * criterion.first_unit
     return first, np.float64(cell & np.int64(0xFFFFFFFF)) * criterion.second_unit
@@ -495,8 +495,8 @@ def _scan_cuts(  # type: ignore[no-untyped-def]
     for k in range(LANES):
         sums[k] = histogram[LANES * n_known + k] if missing_below else 0
         value[k] = _NONE
-        below_p[k], below_q[k] = masses_of(sums[k], criterion)
-        above_p[k], above_q[k] = masses_of(whole[k] - sums[k], criterion)
+        below_p[k], below_q[k] = unpack_masses(sums[k], criterion)
+        above_p[k], above_q[k] = unpack_masses(whole[k] - sums[k], criterion)
     if missing_below:
         _value_cuts(
             objective, LANES, cuttable[n_known * LANES :], criterion, scratch_address, value
@@ -509,8 +509,8 @@ def _scan_cuts(  # type: ignore[no-untyped-def]
         for k in range(LANES):
             if columns[k].kind == BUNDLE:
                 for i in range(k, n, LANES):
-                    above_p[i], above_q[i] = masses_of(cells[i], criterion)
-                    below_p[i], below_q[i] = masses_of(whole[k] - cells[i], criterion)
+                    above_p[i], above_q[i] = unpack_masses(cells[i], criterion)
+                    below_p[i], below_q[i] = unpack_masses(whole[k] - cells[i], criterion)
         given = cuttable[first:], criterion, scratch_address, value[LANES + first :]
         _value_cuts(objective, n, *given)
     _greatest(value, n_known + 1, scratch.best)
@@ -572,9 +572,9 @@ def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, scratch
     for k in range(LANES):
         if columns[k].kind == BUNDLE:
             best[k] = _NONE
-            whole_p, whole_q = masses_of(whole[k], criterion)
+            whole_p, whole_q = unpack_masses(whole[k], criterion)
             for code in range(1, columns[k].n_bins):
-                p, q = masses_of(histogram[code * LANES + k], criterion)
+                p, q = unpack_masses(histogram[code * LANES + k], criterion)
                 enough = p + q >= least_mass and p + q <= whole_p + whole_q - least_mass
                 if cuttable[code * LANES + k] and enough:
                     best[k] = max(best[k], abs(p * whole_q - q * whole_p))
@@ -585,7 +585,7 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     histogram, n_known, k, column, cuttable, n_sides, criterion, least_value, whole
 ):
     """Find a column's first cut of at least so much value for YOUDEN; return it and the side of the missing."""
-    whole_p, whole_q = masses_of(whole[k], criterion)
+    whole_p, whole_q = unpack_masses(whole[k], criterion)
     least_mass = criterion.least_mass
     has_missing = len(histogram) > LANES * n_known
     for side in range(n_sides):
@@ -595,7 +595,7 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
         for code in range(n_known):
             cell = code * LANES + k
             is_bundle = column.kind == BUNDLE
-            p, q = masses_of(histogram[cell] if is_bundle else above, criterion)
+            p, q = unpack_masses(histogram[cell] if is_bundle else above, criterion)
             enough = p + q >= least_mass
             enough &= p + q <= whole_p + whole_q - least_mass
             if is_bundle:
@@ -649,8 +649,8 @@ def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratc
                     direction = members[columns[k].first_member + code - 1].direction
                 at = LANES * (side * n_cuts + i + 1) + k
                 if direction != 0 and scratch.value[at] > _NONE:
-                    p, q = masses_of(of_below, criterion)
-                    other_p, other_q = masses_of(whole[k] - of_below, criterion)
+                    p, q = unpack_masses(of_below, criterion)
+                    other_p, other_q = unpack_masses(whole[k] - of_below, criterion)
                     if direction * _rise(criterion, p, q, other_p, other_q) < 0.0:
                         scratch.value[at] = _NONE
                 scratch.best[k] = max(scratch.best[k], scratch.value[at])
@@ -698,8 +698,8 @@ def find_split(  # type: ignore[no-untyped-def]
 ):
     """Find the best split by the columns of a group.
 
-    histogram: (8 · n_codes,) int64, both masses of each cell [code, column], see `masses_of`; allowed: (8,) bool, the
-    columns that may be used; cuttable: (8 · n_codes,) bool, the cells at which a cut is allowed, see
+    histogram: (8 · n_codes,) int64, both masses of each cell [code, column], see `unpack_masses`; allowed: (8,) bool,
+    the columns that may be used; cuttable: (8 · n_codes,) bool, the cells at which a cut is allowed, see
     `coding.Table.cell_feature`.
     Writes all of `best_split` but its group. Among equals the lowest feature wins, then the missing below, then the
     lowest cut. If the leaf has no missing, later ones go to the side of greater mass.
@@ -722,7 +722,7 @@ def find_split(  # type: ignore[no-untyped-def]
     else:
         _sum_codes(histogram, group.n_codes, scratch.whole)
     for k in range(LANES):
-        total[2 * k], total[2 * k + 1] = masses_of(scratch.whole[k], criterion)
+        total[2 * k], total[2 * k + 1] = unpack_masses(scratch.whole[k], criterion)
     best_split.gain = 0.0
     best_split.lane = -1
     masses_add = criterion.objective != GRADIENT
@@ -735,7 +735,7 @@ def find_split(  # type: ignore[no-untyped-def]
     for k in range(LANES):
         best[k] = _NONE
         if group.has_missing:
-            p, q = masses_of(histogram[n_known * LANES + k], criterion)
+            p, q = unpack_masses(histogram[n_known * LANES + k], criterion)
             missing_mass += q + (p if masses_add else 0.0)
     n_cuts, n_sides = n_kept + 1, 2 if missing_mass > MASS_RTOL * whole else 1
     # Because the objective is a constant here, the compiler makes vector code.
@@ -814,10 +814,10 @@ def find_split(  # type: ignore[no-untyped-def]
     )
     above = missing_mass = 0.0
     for code in range(first, last):
-        p, q = masses_of(histogram[code * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[code * LANES + lane], criterion)
         above += q + (p if masses_add else 0.0)
     if group.has_missing:
-        p, q = masses_of(histogram[n_known * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[n_known * LANES + lane], criterion)
         missing_mass = q + (p if masses_add else 0.0)
     if missing_mass <= MASS_RTOL * whole:
         if is_bundle and not members[columns[lane].first_member + best_split.cut - 1].on_above:
@@ -852,20 +852,26 @@ def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  #
 @numba.njit(**INNER)
 def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
     """Return the criterion with a minimum mass that is above rounding in a leaf of mass `whole`."""
+    return take_criterion(criterion, max(criterion.least_mass, EPS_SIDE * whole))
+
+
+@numba.njit(**INNER)
+def take_criterion(values, least_mass):  # type: ignore[no-untyped-def]
+    """Return a `SplitCriterion` of the values of another, or of a record, with this minimum mass."""
     return SplitCriterion(
-        criterion.objective,
-        criterion.push,
-        criterion.smoothing,
-        max(criterion.least_mass, EPS_SIDE * whole),
-        criterion.category_penalty,
-        criterion.category_mass,
-        criterion.category_smoothing,
-        criterion.class_positive,
-        criterion.class_negative,
-        criterion.inverse_ess_positive,
-        criterion.inverse_ess_negative,
-        criterion.first_unit,
-        criterion.second_unit,
+        values.objective,
+        values.push,
+        values.smoothing,
+        least_mass,
+        values.category_penalty,
+        values.category_mass,
+        values.category_smoothing,
+        values.class_positive,
+        values.class_negative,
+        values.inverse_ess_positive,
+        values.inverse_ess_negative,
+        values.first_unit,
+        values.second_unit,
     )
 
 
@@ -885,7 +891,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, s
     )
     masses, shrunk = np.zeros((2, n_known)), np.empty((2, n_known))
     for code in range(n_known):
-        p, q = masses_of(histogram[code * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[code * LANES + lane], criterion)
         if p + q >= least * (1.0 - MASS_RTOL):
             masses[0, code], masses[1, code] = p / positive, q / negative
     codes, order = scratch.codes, scratch.order
@@ -899,7 +905,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, s
     )
     known_p = known_q = shrunk_p = shrunk_q = 0.0
     for k in range(n):
-        p, q = masses_of(histogram[order[k] * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[order[k] * LANES + lane], criterion)
         known_p += p
         known_q += q
         shrunk_p += shrunk[0, k]
@@ -925,7 +931,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, s
             if cut > 0:
                 p -= shrunk[0, cut - 1]
                 q -= shrunk[1, cut - 1]
-                of_code = masses_of(histogram[codes[n - cut] * LANES + lane], criterion)
+                of_code = unpack_masses(histogram[codes[n - cut] * LANES + lane], criterion)
                 above -= of_code[0] + of_code[1]
             gain = abs(p * all_q - q * all_p)
             enough = above >= least and mass + rest - above >= least
@@ -973,7 +979,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     n = 0
     in_order = largest = 0.0
     for code in range(n_known):
-        p, q = masses_of(histogram[code * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[code * LANES + lane], criterion)
         mass = p + q if masses_add else q
         if mass > EPS_CLASS and mass >= criterion.category_mass:
             share[n] = -(p + smoothing * mean) / (mass + smoothing)
@@ -991,7 +997,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     above_p, above_q = scratch.sum_p, scratch.sum_q
     above_p[0] = above_q[0] = 0.0
     for k in range(n):
-        p, q = masses_of(histogram[codes[order[k]] * LANES + lane], criterion)
+        p, q = unpack_masses(histogram[codes[order[k]] * LANES + lane], criterion)
         above_p[k + 1] = above_p[k] + p
         above_q[k + 1] = above_q[k] + q
     rest_p, rest_q = total_p - above_p[n], total_q - above_q[n]
@@ -1038,7 +1044,7 @@ def mark_codes(histogram, group, columns, members, criterion, scratch_address, s
         whole = np.int64(0)
         for code in range(group.n_codes):
             whole += histogram[code * LANES + lane]
-        p, q = masses_of(whole, criterion)
+        p, q = unpack_masses(whole, criterion)
         if criterion.objective == YOUDEN:
             criterion = _with_some_mass(criterion, p + q)
         _, missing_above, n, at = find_subset(

@@ -25,7 +25,7 @@ from .records import (
     SUM,
     arrays_at,
 )
-from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, SplitCriterion, find_split, mark_codes
+from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, find_split, mark_codes, take_criterion
 
 # Rows of a run whose weights are summed up: the sums of runs are added in order.
 SUMMED_ROWS = 1 << 15
@@ -34,23 +34,8 @@ SUMMED_ROWS = 1 << 15
 @numba.njit(**INNER)
 def criterion_of(address):  # type: ignore[no-untyped-def]
     """Return the present `SplitCriterion`."""
-    fit = arrays_at(address)
-    criterion = fit.criterion[0]
-    return SplitCriterion(
-        criterion.objective,
-        criterion.push,
-        criterion.smoothing,
-        criterion.least_mass,
-        criterion.category_penalty,
-        criterion.category_mass,
-        criterion.category_smoothing,
-        criterion.class_positive,
-        criterion.class_negative,
-        criterion.inverse_ess_positive,
-        criterion.inverse_ess_negative,
-        criterion.first_unit,
-        criterion.second_unit,
-    )
+    criterion = arrays_at(address).criterion[0]
+    return take_criterion(criterion, criterion.least_mass)
 
 
 @numba.njit(**INNER)
@@ -102,26 +87,26 @@ def _histogram_of(address, number, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _sum_rows(address, p, g):  # type: ignore[no-untyped-def]
-    """Sum up group g of the histogram of the node of pair p that has fewer rows.
+    """Sum up group g of the histogram of the p-th siblings: of the node that has fewer rows.
 
     If this node will not be split, its rows are taken away from the histogram of their parent, which its sibling has.
     """
     fit = arrays_at(address)
-    group, pair = fit.codes.groups[g], fit.tree.pairs[p]
-    node = fit.tree.nodes[pair.added]
+    group, siblings = fit.codes.groups[g], fit.tree.siblings[p]
+    node = fit.tree.nodes[siblings.added]
     words, rows = fit.codes.words[group.first_word :], fit.rows
     coded = words, group.row_words, rows.listed, rows.units, fit.settings[0].n_weights
     n_positives = fit.settings[0].n_positives
-    if not pair.is_summed:
-        histogram = _histogram_of(address, pair.sibling, g)
+    if not siblings.is_summed:
+        histogram = _histogram_of(address, siblings.subtracted, g)
         add_rows(*coded, -1, n_positives, node.start, node.stop, histogram)
         return
-    histogram = _histogram_of(address, pair.added, g)
-    if pair.n_runs == 1:
+    histogram = _histogram_of(address, siblings.added, g)
+    if siblings.n_runs == 1:
         add_rows(*coded, 1, n_positives, node.start, node.stop, histogram)
         return
     first = group.first_cell
-    for r in range(pair.first_run, pair.first_run + pair.n_runs):
+    for r in range(siblings.first_run, siblings.first_run + siblings.n_runs):
         if fit.tree.runs[r].spare >= 0:
             part = fit.sums.spare[fit.tree.runs[r].spare, first : first + len(histogram)]
             for cell in range(len(histogram)):
@@ -130,13 +115,17 @@ def _sum_rows(address, p, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _subtract(address, p, g):  # type: ignore[no-untyped-def]
-    """Complete group g of the histogram of the sibling in pair p: that of the parent minus that of the other child."""
-    pair = arrays_at(address).tree.pairs[p]
-    if pair.sibling < 0 or not pair.is_summed or not may_be_split(address, pair.sibling):
+    """Complete group g of the other histogram of the p-th siblings: the parent's minus that of the added one."""
+    siblings = arrays_at(address).tree.siblings[p]
+    if (
+        siblings.subtracted < 0
+        or not siblings.is_summed
+        or not may_be_split(address, siblings.subtracted)
+    ):
         return
     added, histogram = (
-        _histogram_of(address, pair.added, g),
-        _histogram_of(address, pair.sibling, g),
+        _histogram_of(address, siblings.added, g),
+        _histogram_of(address, siblings.subtracted, g),
     )
     for cell in range(len(histogram)):
         histogram[cell] -= added[cell]
@@ -144,13 +133,13 @@ def _subtract(address, p, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _find_splits(address, p, g, scratch_address):  # type: ignore[no-untyped-def]
-    """Find the best split of each node of pair p by the columns of group g."""
+    """Find the best split of each of the p-th siblings by the columns of group g."""
     fit = arrays_at(address)
-    group, pair = fit.codes.groups[g], fit.tree.pairs[p]
+    group, siblings = fit.codes.groups[g], fit.tree.siblings[p]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
     criterion = criterion_of(address)
-    for which in range(2 if pair.sibling >= 0 else 1):
-        number = pair.added if which == 0 else pair.sibling
+    for which in range(2 if siblings.subtracted >= 0 else 1):
+        number = siblings.added if which == 0 else siblings.subtracted
         best_split = fit.tree.group_splits[2 * p + which, g]
         if not may_be_split(address, number):
             best_split.lane = -1
@@ -248,7 +237,7 @@ def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
             )
     elif phase == ADD:
         run, group = fit.tree.runs[t // n_groups], fit.codes.groups[t % n_groups]
-        part = _histogram_of(address, fit.tree.pairs[run.item].added, t % n_groups)
+        part = _histogram_of(address, fit.tree.siblings[run.item].added, t % n_groups)
         if run.spare >= 0:
             first = group.first_cell
             part = fit.sums.spare[run.spare, first : first + LANES * group.n_codes]

@@ -12,7 +12,7 @@ from core.errors import ArtifactError
 from core.linear import SupportWarning
 from core.linear.design import LinearSample, fit_design
 from core.linear.solvers import Progress, SigmoidSolver, SolverLimits
-from core.linear.surrogates import MAX_BLOCKS, SigmoidSurrogate, Window, window_of
+from core.linear.surrogates import MAX_BLOCKS, MassWindow, SigmoidSurrogate, window_of
 from core.metrics import partial_auc
 from tests.sentences import Sentences
 
@@ -39,7 +39,7 @@ def test_the_mean_over_pairs(seed: int) -> None:
     high = low + 1 + seed % 7
     if seed % 3 == 0:
         s, z = np.round(s), np.round(z)  # ties
-    found = SigmoidSurrogate(np.ones(5), np.ones(12), Window(low, high, 12.0)).at(s, z)
+    found = SigmoidSurrogate(np.ones(5), np.ones(12), MassWindow(low, high, 12.0)).at(s, z)
     assert found.value == pytest.approx(by_pairs(s, z, low, high))
 
 
@@ -56,7 +56,7 @@ def test_it_is_above_what_it_smooths_and_1_at_0() -> None:
 def test_many_negatives_are_taken_in_blocks() -> None:
     s, z = draw(0, n=1000)
     low, high = 50, 300  # 2.5 negatives a block
-    found = SigmoidSurrogate(np.ones(5), np.ones(1000), Window(low, high, 1000.0)).at(s, z)
+    found = SigmoidSurrogate(np.ones(5), np.ones(1000), MassWindow(low, high, 1000.0)).at(s, z)
     ranked = np.sort(z)[::-1]
     halves = np.repeat(ranked[low:high], 2).reshape(MAX_BLOCKS, 5)  # two halves of each negative
     thresholds = halves.mean(axis=1)
@@ -98,7 +98,7 @@ def test_weight_k_is_k_rows() -> None:
 def test_tied_negatives_share_alike() -> None:
     s, z = draw(1, n=30)
     z = np.round(2 * z)
-    surrogate = SigmoidSurrogate(np.ones(5), np.ones(30), Window(3.0, 9.0, 30.0))
+    surrogate = SigmoidSurrogate(np.ones(5), np.ones(30), MassWindow(3.0, 9.0, 30.0))
     order = np.random.default_rng(0).permutation(30)
     shares = []
     for places in (np.arange(30), order):

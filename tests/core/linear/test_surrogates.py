@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.linear.surrogates import (
+    MassWindow,
     Surrogate,
     Violations,
-    Window,
     find_pair_violations,
     find_violations,
     window_of,
@@ -21,7 +21,7 @@ def evaluate(
     s: np.ndarray, z: np.ndarray, low: int, high: int, *, is_naive: bool = False
 ) -> Violations:
     ones = np.ones(len(s)), np.ones(len(z))
-    return Surrogate(*ones, Window(low, high, len(z)), naive=is_naive).at(s, z)
+    return Surrogate(*ones, MassWindow(low, high, len(z)), naive=is_naive).at(s, z)
 
 
 def draw_scores(
@@ -133,7 +133,7 @@ def test_fractions_of_rows_are_taken_as_they_are() -> None:
     found = Surrogate(np.ones(1), q, window_of(q, 0.0, 0.5)).at(s, z)
     assert found.value == pytest.approx((0.5 * 3.0 + 0.25 * 2.0) / 0.75)
     # to halve all rows is to double each, but for the rounding to ranks
-    doubled = Surrogate(np.ones(1), 2 * q, Window(0.0, 1.5, 3.0)).at(s, z)
+    doubled = Surrogate(np.ones(1), 2 * q, MassWindow(0.0, 1.5, 3.0)).at(s, z)
     assert doubled.value == pytest.approx(found.value)
 
 

@@ -10,8 +10,7 @@ from sklearn.metrics import roc_auc_score
 from core import RankBoost, load, save
 from core.base.table import CodedTable
 from core.boosting import LogitBoost
-from core.boosting.tree_sum import SPLITS
-from core.trees.description import describe_leaves
+from core.boosting.tree_sum import SPLITS, describe_leaves
 from core.trees.sampling import find_threshold
 from tests.core.threads import on_one_thread_and_on_all
 from tests.sentences import Sentences

@@ -11,11 +11,10 @@ import pytest
 
 from core import RankBoost, save
 from core.boosting import LogitBoost
-from core.boosting.tree_sum import SPLITS
+from core.boosting.tree_sum import SPLITS, describe_leaves
 from core.coding.threads import address_of, keep_alive
 from core.kernels import kernel
 from core.trees.coding import COLUMN, GROUP, LANES, MEMBER, Kind
-from core.trees.description import describe_leaves
 from core.trees.splitting import (
     BY_SUBSET,
     CRITERION_TYPE,
