@@ -71,7 +71,7 @@ class ListRows(NamedTuple):
 
     @property
     def inseparable(self) -> Groups | None:
-        """Groups that part neither a query nor a group; None without any."""
+        """Sets of rows that folds must not separate: those linked by a query or by a group; None without either."""
         query = self.query.astype(np.uint64) if self.has_query else None
         return join_units(self.group, query)
 

@@ -336,7 +336,9 @@ def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
 
 
 def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> RocCurve:
-    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`; of groups in files only its points are in memory.
+    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`.
+
+    Of groups in files, only the points of the thinned curve are in memory.
 
     A point where the sums of weights do not grow, for rounding, is left out, as in `curve_of`.
     """
@@ -364,7 +366,7 @@ def _check_size(max_points: int, n_first: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The line through points that rise from (0, 0): those of a curve, or masses that are divided by their totals.
+    """Line segments through points that rise from (0, 0): a ROC curve, or weights that are divided by their totals.
 
     What is computed takes memory for `AT_ONCE` points at once, and for those that it returns.
     """
@@ -767,7 +769,7 @@ def _pair_mass(groups: ScoreGroups) -> float:
 
 
 def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
-    """Return the mean height of the step curve between two weights of negatives: only pairs strictly in order count."""
+    """Return the mean height of the step curve over a window: ties of a positive and a negative count as misranked."""
     inside = np.diff(np.clip(flagged, first, last))
     return min(1.0, inner(inside, tpr[:-1]) / (last - first))
 
@@ -785,13 +787,13 @@ def check_thresholds(name: str, thresholds: FloatArray) -> None:
 
 
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height at `at` of the line through points that rise; the top of a vertical step."""
+    """Return the height of a rising line at `at`; at a vertical step its top."""
     left = np.searchsorted(x, at, side="right") - 1
     return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
 
 
 def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height at `at` of the line through points that rise; the foot of a vertical step."""
+    """Return the height of a rising line at `at`; at a vertical step its foot."""
     right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
     heights = _between(x, y, np.maximum(right - 1, 0), right, at)
     return np.where(at == x[right], y[right], heights)
@@ -826,7 +828,7 @@ def _marks(n_points: int) -> FloatArray:
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Return the indices, ascending, of the vertices of the upper hull of two or more points that rise in [0, 1].
+    """Return the ascending indices of the vertices of the upper convex hull of points that rise in [0, 1].
 
     The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
     between its neighbours is no vertex: passes over the whole array drop such points while that is quick, and one walk
@@ -877,7 +879,10 @@ _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 @dataclass(frozen=True)
 class GuideTable:
-    """A guide table: the range of the finite points in even stretches, and the index of the first point of each.
+    """A look-up table for `np.searchsorted`.
+
+    The range of the points is divided into stretches of equal width; the table has the index of the first point of
+    each.
 
     A bisection within a stretch takes few steps; `np.searchsorted` reads all over a long curve.
     """

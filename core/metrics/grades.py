@@ -153,7 +153,7 @@ class _GradedRows(NamedTuple):
 
 
 class _GradedEstimate(NamedTuple):
-    """One metric of every scorer, n of `proportion_interval`, and the number of grades."""
+    """Estimates of one metric for all scorers, the worst-case trials of its interval, and the number of grades."""
 
     metric: GradedMetric
     estimates: Estimates
@@ -322,6 +322,7 @@ def _check(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> _GradedRows:
+    """Return checked rows without those of weight 0."""
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
     columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
@@ -343,7 +344,10 @@ def _check(
 def _estimate(
     rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
 ) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the metrics of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
+    """Return the metrics of every scorer, and the AUC of each pair of grades.
+
+    The AUCs A_gh have the shape (n_scorers, n_grades, n_grades).
+    """
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
     if n_grades > MAX_VOLUME_GRADES:
@@ -402,10 +406,12 @@ def _estimate(
 
 
 def _small_sample(effective: float) -> float:
+    """Return √(e / (e − 1)), the small-sample correction of an influence; 1 if one row has all of the weight."""
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
+    """Return the interval of the metric for one scorer."""
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
         return found.interval(
@@ -424,7 +430,9 @@ _ROWS = (_FLOATS, _INTEGERS, _FLOATS, _FLOATS)
 
 @kernel(numba.void(*_ROWS, numba.float64[:, ::1]))
 def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-def]
-    """Write A_gh, the area of grade h over a lower grade g, to areas[g, h], (n_grades, n_grades) float64.
+    """Write the AUC of each pair of grades, grade h over a lower grade g, to areas[g, h].
+
+    areas: shape (n_grades, n_grades), float64.
 
     scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, rows ascending by score; mass: (n_grades,) float64.
     """

@@ -52,14 +52,17 @@ MIN_CLASS_SHARE = 1e-12
 
 
 class ScoreMasses(NamedTuple):
-    """The distinct scores, ascending, and the mass of the rows at each; all of shape (n_scores,), float64."""
+    """The distinct scores, ascending, with the weight of all rows and of the positives at each.
+
+    All arrays have the shape (n_scores,), float64.
+    """
 
     scores: FloatArray
     mass: FloatArray
     positive: FloatArray
 
     def in_cells(self, max_cells: int) -> ScoreMasses:
-        """Return at most so many distinct scores: neighbours, of about equal mass together, become their mean."""
+        """Return at most `max_cells` distinct scores: neighbours are merged into cells of about equal weight."""
         if self.scores.size <= max_cells:
             return self
         sums = np.cumsum(self.mass)
@@ -72,7 +75,7 @@ class ScoreMasses(NamedTuple):
 
 
 def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None) -> ScoreMasses:
-    """Return the masses of rows by score: their total is the effective number of rows, whatever the scale of weights.
+    """Return the weights of rows by score, scaled so that their total is the effective number of rows.
 
     So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the
     effective rows of the positives and of the negatives; by default those of `effective_units`.
@@ -90,7 +93,7 @@ def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None)
 
 
 def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
-    """Return the `masses_of` rows without units from their tie groups, which may be in files.
+    """Return the `masses_of` rows without units, given their tie groups, which may be in files.
 
     Of more than about `max_cells` scores they are the masses of cells of neighbours, see `ScoreMasses.in_cells`.
     InvalidData: as `masses_of`.
@@ -111,7 +114,7 @@ def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
 
 
 def check_class_shares(groups: ScoreGroups) -> None:
-    """Raise InvalidData if a class has too little of the weight for probabilities."""
+    """Raise InvalidData if a class has too little of the total weight to fit probabilities."""
     of_classes = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
     for name, mass in zip(("positive", "negative"), of_classes, strict=True):
         if mass < MIN_CLASS_SHARE * sum(of_classes):
@@ -232,7 +235,7 @@ def isotonic_values(mass: FloatArray, positive: FloatArray) -> FloatArray:
 
 
 def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    """Return the scores, where each block begins among them, and the blocks' values."""
+    """Return the scores, the index of the first score of each isotonic block, and the value of each block."""
     starts, values = np.empty(masses.mass.size, dtype=np.int64), np.empty(masses.mass.size)
     n_blocks = _pool(masses.mass, masses.positive, starts, values)
     starts = starts[:n_blocks]
@@ -240,7 +243,7 @@ def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], Floa
 
 
 def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArray) -> Isotonic:
-    """Return the function whose knots are the first and the last score of each block."""
+    """Return a piecewise linear function whose knots are the first and the last score of each block."""
     ends = np.append(starts[1:], scores.size) - 1
     at = np.stack((starts, ends), axis=1).ravel()
     first = np.append(True, at[1:] > at[:-1])
@@ -376,7 +379,7 @@ def fit_venn_abers(
 
 
 def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
-    """Return the pair from masses; of more than `max_steps` steps neighbours are merged, p0 down and p1 up."""
+    """Return a Venn–Abers predictor from masses; beyond `max_steps` steps neighbours are merged outwards."""
     W = np.append(0.0, np.cumsum(masses.mass))
     Y = np.append(0.0, np.cumsum(masses.positive))
     p0, p1 = np.empty(masses.mass.size), np.empty(masses.mass.size)
@@ -404,7 +407,7 @@ def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
     )
 )
 def _touch(W, Y, label, values):  # type: ignore[no-untyped-def]
-    """Write the isotonic value of a row added to each tie group.
+    """Write the isotonic value at each tie group if one more row is added to it.
 
     Parameters
     ----------
