@@ -209,6 +209,7 @@ def _price(price: Price | float) -> Price:
 
 
 def _check_cost(name: str, value: float) -> float:
+    """Return a cost as a float; InvalidParameter if it is neither 0 nor in the allowed range."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not (value == 0 or MIN_WEIGHT <= value <= MAX_WEIGHT):
         raise InvalidParameter(

@@ -353,6 +353,7 @@ def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> 
 
 
 def _check_size(max_points: int, n_first: int) -> None:
+    """Raise InvalidParameter if a thinned curve cannot have so many points."""
     for name, value in (("max_points", max_points), ("n_first", n_first)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidParameter(f"{name} must be an integer, got {value!r}")
@@ -440,6 +441,7 @@ class _Line:
 
 
 def _line_of(groups: ScoreGroups) -> _Line:
+    """Return the ROC curve of tie groups as a line."""
     negative, positive = groups.flagged_negative, groups.flagged_positive
     return _Line(negative, positive, float(negative[-1]), float(positive[-1]))
 
@@ -765,6 +767,7 @@ def tpr_at_fpr(
 
 
 def _pair_mass(groups: ScoreGroups) -> float:
+    """Return the sum of the weights of all pairs of a positive and a negative."""
     return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
 
 
@@ -806,6 +809,7 @@ def _between(
     right: NDArray[np.intp],
     at: FloatArray | float,
 ) -> FloatArray:
+    """Return the height at `at`, linear between the points with the indices `left` and `right`."""
     width = x[right] - x[left]  # 0 only at the ends of the line
     fraction = (at - x[left]) / np.where(width > 0.0, width, 1.0)
     return np.asarray(y[left] + fraction * (y[right] - y[left]))
@@ -824,6 +828,7 @@ def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
 
 
 def _marks(n_points: int) -> FloatArray:
+    """Return evenly spaced marks inside (0, 2), the length of a curve by FPR + TPR."""
     return np.linspace(0.0, 2.0, n_points + 2)[1:-1]
 
 
@@ -843,6 +848,7 @@ def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+    """Return the vertices of the hull of one stretch: passes over arrays first, then a walk."""
     points = np.arange(x.size)
     while points.size > 2:
         px, py = x[points], y[points]
@@ -856,6 +862,7 @@ def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[np.intp]:
+    """Return the points that remain after a walk with a stack, which drops points on or under the hull."""
     stack: list[int] = []
     for new in range(len(x)):
         while len(stack) > 1:

@@ -127,6 +127,7 @@ def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
 
 
 def _corrected(unit: float, value: float, low: float, high: float) -> Interval:
+    """Return the corrected index with its interval, each multiplied by `unit` and at least 0."""
     value = max(0.0, value)
     return Interval(unit * value, unit * min(low, value), unit * max(high, value))
 
@@ -198,6 +199,7 @@ def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_masses(name: str, masses: ArrayLike) -> NDArray[np.float64]:
+    """Return masses of bins as float64; InvalidData if one is negative or not finite, or all are 0."""
     found = np.asarray(masses, dtype=np.float64)
     if found.ndim != 1 or not np.all(np.isfinite(found) & (found >= 0.0)) or not found.sum() > 0.0:
         raise InvalidData(f"{name} must be non-negative masses of bins, not all 0")

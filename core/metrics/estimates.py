@@ -330,8 +330,8 @@ def effective_trials(
 ) -> float:
     """Return the number of trials at which a proportion is as uncertain as the value (n* in the module's docstring).
 
-    Parameters as `proportion_interval`; `rows` is k of the module, where more is known than the sample shows. It is `n`
-    if the sample shows no variance.
+    Parameters as `proportion_interval`; `rows` is the number of rows behind the value (k), where more is known than the
+    sample shows. It is `n` if the sample shows no variance.
     """
     if variance is None or not _shows_variance(value, variance):
         return n
@@ -643,8 +643,9 @@ def compare_pair(
 ) -> tuple[Interval, float | None]:
     """Return the difference of two scorers by a metric with its interval, and its p-value.
 
-    `trials` is n of the module. A metric that is not `tested` has no p-value, and the interval of a difference is at
-    least that of the greatest possible variance and contains 0: rows too few for a test exclude no difference of 0.
+    `trials` is the n of `proportion_interval`. A metric that is not `tested` has no p-value, and the interval of a
+    difference is at least that of the greatest possible variance and contains 0: rows too few for a test exclude no
+    difference of 0.
     """
     interval, p_value = _compare_pair(estimates, pair, metric, trials, level, tested)
     if not tested:
@@ -692,7 +693,7 @@ class ComparedMetric:
     estimates: Estimates
     column: int
     trials: Sequence[float]
-    """n of the module for each scorer; a difference has the lesser of the two."""
+    """n of `proportion_interval` for each scorer; a difference has the lesser of the two."""
     tested: bool = True
     """Whether there are enough rows for p-values; see the module."""
     factor: float = 1.0

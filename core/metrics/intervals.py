@@ -619,6 +619,7 @@ def area_name(window: Window) -> str:
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
+    """Return the warning about the interval of one area; None if it keeps its level."""
     distance = min(area.value, 1.0 - area.value)
     n = worst_case_trials(effective, window)
     if distance <= EPSILON:

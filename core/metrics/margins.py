@@ -285,6 +285,7 @@ def _log_sum(exponents: FloatArray) -> float:
 
 
 def _check_norm(l1_norm: float) -> None:
+    """Raise InvalidParameter if ‖λ‖₁ is not finite and above 0."""
     if not (math.isfinite(l1_norm) and l1_norm > 0):
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
 

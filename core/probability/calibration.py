@@ -193,6 +193,7 @@ class Calibration:
         return min(heights[at] + slopes[at] * beyond, heights[at + 1])
 
     def _parametric(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities of a Platt or beta calibration."""
         centre, scale, below, above, intercept = self.parameters
         z = _standardised(scores, centre, scale)
         if below == above:
@@ -220,6 +221,7 @@ class Calibration:
 
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Knots of an isotonic calibration, the values there, and the slopes between them."""
         knots, heights = np.split(self.parameters, 2)
         if knots.size == 1:
             return knots, heights, np.zeros(1)

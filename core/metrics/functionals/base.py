@@ -93,6 +93,7 @@ def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
 
 
 def _mass(rates: FloatArray, total: float) -> FloatArray:
+    """Return the weight at each score from cumulative rates, as whole numbers where they were whole."""
     above = rates * total
     ranks = np.rint(above)
     # Rounding error of whole numbers that were divided by their total and multiplied again.
@@ -106,9 +107,9 @@ class Derivatives(NamedTuple):
     value: float
     positive: FloatArray
     negative: FloatArray
-    """U and D of the module. Shape (n_scores,), float64."""
+    """Derivatives by a positive and by a negative, U and D in the module's docstring. Shape (n_scores,), float64."""
     slope: float
-    """S of the module: the derivative by the log odds of the prevalence."""
+    """The derivative by the log odds of the prevalence, S in the module's docstring."""
 
 
 class Metric(ABC):
@@ -309,7 +310,10 @@ def check_size(count: float | None, share: float | None) -> None:
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:
-    """Return the weight of the first rows; InvalidParameter if there are not so many."""
+    """Return the size of a list as a weight, given either a number of rows or a share of all rows.
+
+    InvalidParameter: there are fewer rows than `count`.
+    """
     if share is not None:
         return float(share) * total
     assert count is not None

@@ -410,7 +410,7 @@ class PrecisionAtRecall(Metric):
         return min(float(self.recall) * total, total)
 
     def _positives_near(self, masses: Masses, caught: float) -> float:
-        """Return the fraction of positives among the rows near the cutoff, η of the module.
+        """Return the fraction of positives among the rows near the cutoff (η in the module's docstring).
 
         The rows reach as many positives up and down as the number above a cutoff varies by.
         """
@@ -436,6 +436,7 @@ class PrecisionAtRecall(Metric):
 
 
 def _of_odds(log_odds: float) -> float:
+    """Return the probability of log odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
 
 
@@ -644,7 +645,7 @@ def positives_above(masses: Masses, size: float) -> float:
 
 
 def positives_near(masses: Masses, size: float) -> float:
-    """Return the fraction of positives among the rows near a cutoff, η of the module. O(log n_scores)."""
+    """Return the fraction of positives among the rows near a cutoff (η). O(log n_scores)."""
     total = float(masses.above[-1])
     at_cutoff = positives_above(masses, size)
     positive, negative = masses.totals
