@@ -230,8 +230,8 @@ class ValueCurve(NamedTuple):
 
     Examples
     --------
-    >>> from core.metrics import value_curve
-    >>> value_curve([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60]).values.tolist()
+    >>> from core.metrics import value_caught
+    >>> value_caught([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60]).curve.values.tolist()
     [0.0, 0.75, 0.75, 1.0, 1.0]
     """
 
@@ -621,51 +621,6 @@ class Ranked:
         ties = np.empty(self.order.size, dtype=np.intp)
         ties[self.order] = np.cumsum(first)
         return ties
-
-
-def value_curve(
-    y: ArrayLike,
-    scores: ArrayLike,
-    amount: ArrayLike,
-    *,
-    over: Over = "rows",
-    sample_weight: ArrayLike | None = None,
-) -> ValueCurve:
-    """Compute the share of the positives' amount that is caught, for every threshold.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    amount : array_like of float, shape (n_samples,)
-        Amount of each row, from 0 to 1e100.
-    over : {"rows", "negatives", "amount_of_negatives"}
-        As for `value_caught`.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-
-    Returns
-    -------
-    ValueCurve
-        The curve. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        As for `value_caught`.
-    InvalidParameter
-        `over` is unknown.
-
-    Examples
-    --------
-    >>> from core.metrics import value_curve
-    >>> curve = value_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1])
-    >>> curve.shares, curve.values
-    (array([0.  , 0.25, 0.75, 1.  ]), array([0.  , 0.75, 1.  , 1.  ]))
-    """
-    return value_caught(y, scores, amount, over=over, at=(), sample_weight=sample_weight).curve
 
 
 def value_caught(

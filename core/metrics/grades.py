@@ -161,39 +161,6 @@ class _GradedEstimate(NamedTuple):
     n_grades: int
 
 
-def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Compute the C-index: the fraction of pairs of different grades in order, ties counted half.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Grades: whole numbers from 0 to 31.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means a higher grade.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. A pair has the product of the weights of its rows.
-
-    Returns
-    -------
-    float in [0, 1]
-        The C-index.
-
-    Raises
-    ------
-    InvalidData
-        As for `measure_graded`.
-
-    Examples
-    --------
-    >>> from core.metrics import c_index
-    >>> c_index([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
-    0.8
-    """
-    rows = _check(y, {"scores": scores}, sample_weight, None)
-    found = _estimate(rows, metrics=("c_index",))[0][0]
-    return float(found.estimates.values[0, 0])
-
-
 def measure_graded(
     y: ArrayLike,
     scores: ArrayLike,
@@ -341,17 +308,16 @@ def _check(
     return _GradedRows(number.astype(np.int64), grades, tuple(columns), weight, unit)
 
 
-def _estimate(
-    rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
-) -> tuple[list[_GradedEstimate], FloatArray]:
+def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
     """Return the metrics of every scorer, and the AUC of each pair of grades.
 
     The AUCs A_gh have the shape (n_scorers, n_grades, n_grades).
     """
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
-    if n_grades > MAX_VOLUME_GRADES:
-        metrics = [name for name in metrics if name != "volume"]
+    metrics: list[GradedMetric] = ["c_index", "mean_auc"]
+    if n_grades <= MAX_VOLUME_GRADES:
+        metrics.append("volume")
     mass = np.bincount(grade, weight, n_grades)
     pairs = np.triu(np.outer(mass, mass), 1)
     total = float(pairs.sum())

@@ -611,30 +611,9 @@ def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
 
 
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold of a ROC curve flags.
+    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,).
 
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    ndarray of shape (n_points,), float64
-        Shares in [0, 1].
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> from core.metrics import roc_curve, share_of_list
-    >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
-    array([0.  , 0.25, 0.75, 1.  ])
+    InvalidParameter: `prevalence` is not between 0 and 1.
     """
     share = check_prevalence(prevalence)
     return share * curve.tpr + (1.0 - share) * curve.fpr

@@ -126,29 +126,12 @@ def check_class_shares(groups: ScoreGroups) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """A non-decreasing function: linear between knots, constant beyond the first and the last.
-
-    Parameters
-    ----------
-    scores : array_like of float64, shape (n_knots,)
-        Knots, strictly increasing.
-    values : array_like of float64, shape (n_knots,)
-        Values at the knots, non-decreasing, in [0, 1].
-
-    Raises
-    ------
-    InvalidData
-        The knots do not describe such a function.
-
-    Examples
-    --------
-    >>> from core.probability import Isotonic
-    >>> Isotonic([0.0, 2.0], [0.1, 0.4])([-1.0, 1.0]).tolist()
-    [0.1, 0.25]
-    """
+    """A non-decreasing function: linear between knots, constant beyond the first and the last."""
 
     scores: FloatArray
+    """Knots, strictly increasing. Shape (n_knots,)."""
     values: FloatArray
+    """Values at the knots, non-decreasing, in [0, 1]; InvalidData otherwise. Shape (n_knots,)."""
 
     def __post_init__(self) -> None:
         for name in ("scores", "values"):
@@ -171,43 +154,6 @@ class Isotonic:
         at = np.asarray(scores, dtype=np.float64)
         found: FloatArray = np.interp(at, self.scores, self.values)
         return found
-
-
-def fit_isotonic(
-    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
-) -> Isotonic:
-    """Fit the isotonic regression of the labels (1: positive) on the scores.
-
-    Its knots are the ends of the blocks, and it is linear between blocks. So it equals scikit-learn's
-    `IsotonicRegression(out_of_bounds="clip")` at every score.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-
-    Returns
-    -------
-    Isotonic
-        The function. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-
-    Examples
-    --------
-    >>> from core.probability import fit_isotonic
-    >>> fitted = fit_isotonic([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
-    >>> fitted([0.1, 0.2, 0.3, 9.0]).tolist()
-    [0.0, 0.5, 0.5, 1.0]
-    """
-    return _with_knots(*_blocks_of(masses_of(check_rows(y, {"scores": scores}, sample_weight))))
 
 
 def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
