@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.metrics import AmountCosts, Price, cost_report, value_curve
+from core.metrics import AmountCosts, Price, cost_report, value_caught
 
 FIGURE = Path("docs/figures/amounts.svg")
 GREY, BLUE, RED, DARK, PALE = "#8795a1", "#1f6feb", "#c0392b", "#1c2733", "#52606d"
@@ -54,7 +54,7 @@ def draw() -> str:
     y = rng.random(2000) < 0.1
     amount = rng.lognormal(4.0, 1.0, 2000)
     scores = rng.normal(size=2000) + 1.5 * y
-    curve = value_curve(y, scores, amount)
+    curve = value_caught(y, scores, amount).curve
     found = cost_report(y, scores, COSTS, amount)
     order = np.argsort(-scores)
     flagged = np.arange(2001) / 2000

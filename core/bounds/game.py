@@ -317,11 +317,13 @@ def _mixed(matrix: Floats, weights: Floats) -> Floats:
 
 
 def _normalised(weights: Floats) -> Floats:
+    """Return the weights divided by their sum, negative ones as 0."""
     weights = np.maximum(weights, 0.0)  # the solver's tolerance lets them fall a little below
     return np.asarray(weights / weights.sum())
 
 
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
+    """Return a non-empty matrix of finite numbers as float64."""
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.size:
         raise InvalidData(f"{name} must be a non-empty matrix, got shape {matrix.shape}")

@@ -500,6 +500,7 @@ def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share
 
 
 def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
+    """Return ln(2 N exp(-m(εE)²/8)), the logarithm of the probability that a bound fails."""
     _check_positive("epsilon", epsilon)
     _check_sample(rows, crucial_share)
     return math.log(2) + log_cover - rows * (epsilon * crucial_share) ** 2 / 8

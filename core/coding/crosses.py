@@ -101,10 +101,12 @@ TASK_ROWS = 1 << 13  # rows of a task of a thread
 
 @dataclass(frozen=True)
 class Crosses(State):
-    """Pairs of categorical features, and what is known of their pairs of categories.
+    """Pairs of features (crosses), and the fraction of positives of each pair of their values.
 
-    The code of a number is how many edges it reaches; the last code of a feature stands for a missing value. The key of
-    a pair of codes (a, b) is a n_b + b, where n_b is the number of codes of the second feature.
+    One feature of a pair is categorical, the other is categorical or numeric. Every value has a code: the number of its
+    category, or, in a numeric feature, the number of edges at or below it. The last code of a feature stands for a
+    missing value. The key of a pair of codes (a, b) is a n_b + b, where n_b is the number of codes of the second
+    feature.
 
     Attributes
     ----------

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         compare_costs,
         cost_report,
         value_caught,
-        value_curve,
     )
     from .bands import (
         RocBand,
@@ -76,7 +75,6 @@ if TYPE_CHECKING:
     from .grades import (
         GradedComparison,
         GradedSummary,
-        c_index,
         compare_graded,
         measure_graded,
     )
@@ -128,7 +126,6 @@ if TYPE_CHECKING:
         operating_point,
         operating_point_on_curve,
         operating_points_on_curve,
-        share_of_list,
     )
     from .pairs import (
         PairSummary,

@@ -204,10 +204,12 @@ class AmountCosts:
 
 
 def _price(price: Price | float) -> Price:
+    """Return a price; a number is a fixed price per row."""
     return price if isinstance(price, Price) else Price(price)
 
 
 def _check_cost(name: str, value: float) -> float:
+    """Return a cost as a float; InvalidParameter if it is neither 0 nor in the allowed range."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not (value == 0 or MIN_WEIGHT <= value <= MAX_WEIGHT):
         raise InvalidParameter(
@@ -228,8 +230,8 @@ class ValueCurve(NamedTuple):
 
     Examples
     --------
-    >>> from core.metrics import value_curve
-    >>> value_curve([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60]).values.tolist()
+    >>> from core.metrics import value_caught
+    >>> value_caught([0, 1, 0, 1], [1, 2, 3, 4], [10, 20, 30, 60]).curve.values.tolist()
     [0.0, 0.75, 0.75, 1.0, 1.0]
     """
 
@@ -442,19 +444,25 @@ class WeightedRows:
 
     @classmethod
     def of(cls, rows: EvaluatedRows) -> WeightedRows:
+        """Return the weights and units of checked rows."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         return cls(weight, rows.unit, effective_number(sum_by_unit(weight, rows.unit)))
 
     def by_unit(self, parts: FloatArray) -> FloatArray:
+        """Return the sum of a value per row over the rows of each unit."""
         return sum_by_unit(parts, self.unit)
 
     def mean(self, values: FloatArray) -> float:
+        """Return the weighted mean of a value per row."""
         scale = float(np.abs(values).max()) or 1.0
         return inner(self.weight, values / scale) / float(self.weight.sum()) * scale
 
     def moments(self, values: FloatArray) -> tuple[float, float, float]:
-        """Return the mean, its standard error (0 if the sample shows none) and k of the module."""
+        """Return the weighted mean, its standard error and its skewness (k in the module's docstring).
+
+        The standard error is 0 if the sample shows no variance.
+        """
         scale = float(np.abs(values).max())
         if scale == 0.0 or self.effective < MIN_EFFECTIVE:
             return self.mean(values), 0.0, 0.0
@@ -532,6 +540,7 @@ class WeightedRows:
         return interval, two_sided(mean / error, degrees)
 
     def _without_variance(self, mean: float, greatest: float, level: float) -> Interval:
+        """Return Tango's interval of a mean difference, scaled by the greatest one: the sample shows no variance."""
         if greatest == 0.0:
             return Interval(mean, mean, mean)
         if self.effective < MIN_EFFECTIVE:
@@ -542,11 +551,12 @@ class WeightedRows:
 
 
 def _within(mean: float, low: float, high: float, possible: tuple[float, float]) -> Interval:
+    """Return an interval that contains the mean, and whose ends are clipped to the possible means."""
     return Interval(mean, min(mean, max(possible[0], low)), max(mean, min(possible[1], high)))
 
 
 def unskewed(z: float, skewness: float) -> float:
-    """Return t with g(t) = z: see the module."""
+    """Return the solution t of g(t) = z, with g the transformation in the module's docstring."""
     if abs(skewness) < 1e-5:
         return z - skewness * (z**2 / 3.0 + 1.0 / 6.0)
     return 3.0 / skewness * (math.cbrt(1.0 + skewness * (z - skewness / 6.0)) - 1.0)
@@ -579,7 +589,7 @@ def rows_with(
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """Rows from the greatest score down, and where each tie ends."""
+    """The order of rows by score, from the greatest down, and the ranks at which ties end."""
 
     order: NDArray[np.intp]
     ends: NDArray[np.intp]
@@ -589,6 +599,7 @@ class Ranked:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Ranked:
+        """Return the order of these scores."""
         order = np.argsort(scores)[::-1]
         ranked = scores[order]
         ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)
@@ -610,51 +621,6 @@ class Ranked:
         ties = np.empty(self.order.size, dtype=np.intp)
         ties[self.order] = np.cumsum(first)
         return ties
-
-
-def value_curve(
-    y: ArrayLike,
-    scores: ArrayLike,
-    amount: ArrayLike,
-    *,
-    over: Over = "rows",
-    sample_weight: ArrayLike | None = None,
-) -> ValueCurve:
-    """Compute the share of the positives' amount that is caught, for every threshold.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    amount : array_like of float, shape (n_samples,)
-        Amount of each row, from 0 to 1e100.
-    over : {"rows", "negatives", "amount_of_negatives"}
-        As for `value_caught`.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-
-    Returns
-    -------
-    ValueCurve
-        The curve. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        As for `value_caught`.
-    InvalidParameter
-        `over` is unknown.
-
-    Examples
-    --------
-    >>> from core.metrics import value_curve
-    >>> curve = value_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1], [30, 1, 10, 1])
-    >>> curve.shares, curve.values
-    (array([0.  , 0.25, 0.75, 1.  ]), array([0.  , 0.75, 1.  , 1.  ]))
-    """
-    return value_caught(y, scores, amount, over=over, at=(), sample_weight=sample_weight).curve
 
 
 def value_caught(
@@ -775,7 +741,7 @@ def value_caught(
 def _masses(
     weight: FloatArray, amounts: FloatArray, of_class: NDArray[np.bool_], name: str
 ) -> tuple[FloatArray, float]:
-    """Return weight · amount of one class, 0 for the other, divided by the greatest, and the greatest."""
+    """Return weight · amount of the rows of a class (0 for other rows) over its maximum, and the maximum."""
     greatest = float(amounts[of_class].max())
     if greatest == 0.0:
         raise InvalidData(f"amount must be above 0 for some {name}, got 0 for all of them")
@@ -785,7 +751,7 @@ def _masses(
 
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:
-    """Return the slope of a curve near a point of its axis, over the rows among which the threshold lies."""
+    """Return the slope of the value curve at a share, measured over the rows near that share."""
     reach = NEAR_THE_CUTOFF * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
     low, high = max(0.0, share - reach), min(1.0, share + reach)
     ends = np.interp([low, high], along, up)
@@ -808,6 +774,7 @@ class _RowCosts(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
+        """The least and the greatest cost of a row, whether it is flagged or not."""
         low = min(self.bounds_unflagged[0], self.bounds_flagged[0])
         return low, max(self.bounds_unflagged[1], self.bounds_flagged[1])
 
@@ -819,18 +786,20 @@ class _RowCosts(NamedTuple):
 
     @property
     def possible_difference(self) -> tuple[float, float]:
-        """No two ways to decide differ by a mean outside."""
+        """The least and the greatest mean difference between two ways to decide, in any population."""
         return (-self.widest, self.widest) if self.fixed else (-math.inf, math.inf)
 
     def possible(self, bounds: tuple[float, float], *, gains: bool) -> tuple[float, float]:
-        """Return the least and the greatest mean that a population can have, given the bounds of a row."""
+        """Return the least and the greatest mean cost in any population, given the bounds of one row."""
         return bounds if self.fixed else (-math.inf if gains else 0.0, math.inf)
 
     def of(self, decided: NDArray[np.bool_]) -> FloatArray:
+        """Return the cost of each row under a decision: True flags it."""
         return np.where(decided, self.flagged, self.unflagged)
 
 
 def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArray) -> _RowCosts:
+    """Return the costs of each row if it is flagged and if it is not."""
     missed, wrong, gain = costs.of(amounts)
     return _RowCosts(
         np.where(positive, missed, 0.0),
@@ -844,7 +813,7 @@ def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The threshold of least cost, and the decision on each row by the thresholds of the other parts."""
+    """The threshold with the lowest cost, and a held-out decision on each row by thresholds that other parts chose."""
 
     threshold: float
     decided: NDArray[np.bool_]
@@ -856,7 +825,10 @@ class _Choice:
 def choose_threshold(
     scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
-    """Choose the threshold of least cost on all rows, and for each part on the others. O(n log n + n · n_parts)."""
+    """Return the threshold with the lowest cost on all rows, and held-out decisions.
+
+    Each part of the rows is decided by the threshold with the lowest cost on the other parts. O(n log n + n · n_parts).
+    """
     ranked = Ranked.of(scores)
     ties = ranked.tie_of_row()
     steps = sample.weight * (losses.flagged - losses.unflagged)
@@ -1095,12 +1067,14 @@ def compare_costs(
 
 
 def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[str, FloatArray]:
+    """Return the checked amounts as a column, zeros if there are none and no price needs them."""
     if amount is None and costs.need_amounts:
         raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}
 
 
 def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:
+    """Return the report of a chosen threshold."""
     held_out = choice.held_out
     return LeastCost(
         choice.threshold,
@@ -1115,6 +1089,7 @@ def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: floa
 def _decision(
     decided: NDArray[np.bool_], losses: _RowCosts, sample: WeightedRows, level: float
 ) -> DecisionCost:
+    """Return the cost of a decision on each row, with intervals."""
     lost = losses.of(decided)
     saved = (
         sample.saving(constant, lost, losses, level)
@@ -1127,4 +1102,5 @@ def _decision(
 
 
 def _share(decided: NDArray[np.bool_], sample: WeightedRows) -> float:
+    """Return the fraction of the weight that is flagged."""
     return float(sample.weight[decided].sum()) / float(sample.weight.sum())

@@ -255,7 +255,10 @@ def _simultaneous(
 def _shift_and_bound(
     x: FloatArray, y: FloatArray, rates: FloatArray, half_width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the foot of the line at rates − half_width and its top at rates + half_width; 0 and 1 beyond its ends."""
+    """Return the lowest height of the curve at rates − half_width, and the greatest at rates + half_width.
+
+    They are 0 and 1 beyond the ends of the curve.
+    """
     before, after = rates - half_width, rates + half_width
     foot = np.where(before <= 0.0, 0.0, foot_at(x, y, np.maximum(before, 0.0)))
     top = np.where(after >= 1.0, 1.0, top_at(x, y, np.minimum(after, 1.0)))
@@ -263,5 +266,5 @@ def _shift_and_bound(
 
 
 def rate_half_width(rates: FloatArray, n: float, level: float) -> FloatArray:
-    """Return z √(t(1 − t)/n): the sample's rate at the population's threshold of rate t lies within ± this of t."""
+    """Return z √(t(1 − t)/n), the half-width of a sample's rate at a threshold with the population's rate t."""
     return np.asarray(normal_quantile(level) * np.sqrt(rates * (1.0 - rates) / n))

@@ -85,7 +85,7 @@ def survey_column(
 
 
 def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: int) -> Interval:
-    """Return the AUC of a score of two values, with its interval; as `ColumnSurvey.auc`.
+    """Return the AUC of a score that has two values, with its interval as in `ColumnSurvey.auc`.
 
     `positives` of `of_positives` and `negatives` of `of_negatives` rows have the higher score; there is at least one
     row of each class. With the fractions a and b of them the curve has one corner, (b, a), so its area is
@@ -118,6 +118,7 @@ def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Int
 def _histogram(
     positives: FloatArray, negatives: FloatArray
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return the edges of a histogram with bars of equal width, and its counts."""
     parts = [part for part in (positives, negatives) if len(part)]
     low = min(float(part[0]) for part in parts)
     high = max(float(part[-1]) for part in parts)

@@ -317,7 +317,7 @@ def cross_validated_areas(
 
 
 def check_windows(windows: Sequence[Window]) -> list[Window]:
-    """Return the windows, checked by `check_window`; at least one."""
+    """Return one or more windows, each checked by `check_window`."""
     checked = []
     for window in windows:
         try:
@@ -399,7 +399,7 @@ def estimate(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Estimates:
-    """Return the metrics of the rows, or their means over folds, with the influence of each unit on them."""
+    """Return metrics on all rows, or their means over folds, with the influence of each unit."""
     if folds is None:
         rows = check_rows(y, columns, sample_weight, group)
         effective, clustered = effective_units(rows), rows.unit is not None
@@ -432,7 +432,7 @@ def _average(
     *,
     clustered: bool,
 ) -> Estimates:
-    """Return the mean of the repeats' means over their folds, and the influences on it (LeDell et al. 2015)."""
+    """Return the mean over folds, then over repeats, with the influence of each unit (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = rows.take(np.concatenate(folds))
     of_folds, influences, effective = [], [], np.zeros(2)
@@ -486,7 +486,7 @@ class ScoreShift(NamedTuple):
 
 
 class ScoreSample(NamedTuple):
-    """The scores of a sample, as a ROC curve stores those of a class."""
+    """The distribution of the scores of a sample, as a ROC curve stores that of one class."""
 
     thresholds: FloatArray
     """Strictly decreasing, the first one +inf. Shape (n_points,), float64."""
@@ -498,7 +498,9 @@ class ScoreSample(NamedTuple):
 
 
 def change(before: Interval, after: Interval, level: float = 0.95) -> Change:
-    """Return the change between two independent estimates, each with its interval at `level`, by MOVER's eq. 5.
+    """Return the difference between two independent estimates, with its interval and p-value.
+
+    Both estimates have intervals at `level`, which are combined by MOVER (eq. 5).
 
     InvalidData: an interval does not contain its value. InvalidParameter: `level` is not strictly between 0 and 1.
 
@@ -530,7 +532,9 @@ def score_shift(
     *,
     series: ArrayLike | None = None,
 ) -> ScoreShift:
-    """Return the difference between the scores of two independent samples, by Smirnov's test. O(n_points log n_points).
+    """Return the difference between the score distributions of two independent samples, by Smirnov's test.
+
+    O(n_points log n_points).
 
     InvalidData: thresholds or shares are not those of a sample. InvalidParameter: `level`, that of the index's
     interval, is not strictly between 0 and 1.
@@ -573,7 +577,11 @@ _POINTS = (np.arange(64) + 0.5) / 64  # of a distribution whose mean is taken
 
 
 def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degrees: float) -> float:
-    """Return the p-value of a distance whose variance is greater by a factor that has been estimated."""
+    """Return Smirnov's p-value of a distance.
+
+    Its variance is `inflation` times that of independent rows; the factor was estimated with `degrees` degrees of
+    freedom.
+    """
     from scipy.special import chdtri, kolmogorov
 
     size = math.sqrt(rows[0] * rows[1] / (rows[0] + rows[1]) / inflation) * distance
@@ -583,7 +591,7 @@ def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degre
 
 
 def _inflation(found: SerialDependence, shares: FloatArray) -> float:
-    """Return the mean variance of the cumulative shares over that of independent rows; 1 if there is one bin only."""
+    """Return by which factor serial dependence increases the variance of the cumulative shares; at least 1."""
     below = np.cumsum(shares)[:-1]
     independent = float((below * (1.0 - below)).sum())
     if independent <= 0.0:
@@ -593,6 +601,7 @@ def _inflation(found: SerialDependence, shares: FloatArray) -> float:
 
 
 def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
+    """Return the sample as float64 arrays; InvalidData if it is no distribution."""
     thresholds, shares = (np.asarray(each, dtype=np.float64) for each in sample[:2])
     rows = sample.rows
     if not (thresholds.ndim == 1 and thresholds.shape == shares.shape and thresholds.size >= 2):

@@ -336,7 +336,9 @@ def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
 
 
 def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> RocCurve:
-    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`; of groups in files only its points are in memory.
+    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`.
+
+    Of groups in files, only the points of the thinned curve are in memory.
 
     A point where the sums of weights do not grow, for rounding, is left out, as in `curve_of`.
     """
@@ -351,6 +353,7 @@ def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> 
 
 
 def _check_size(max_points: int, n_first: int) -> None:
+    """Raise InvalidParameter if a thinned curve cannot have so many points."""
     for name, value in (("max_points", max_points), ("n_first", n_first)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidParameter(f"{name} must be an integer, got {value!r}")
@@ -364,7 +367,7 @@ def _check_size(max_points: int, n_first: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The line through points that rise from (0, 0): those of a curve, or masses that are divided by their totals.
+    """Line segments through points that rise from (0, 0): a ROC curve, or weights that are divided by their totals.
 
     What is computed takes memory for `AT_ONCE` points at once, and for those that it returns.
     """
@@ -438,6 +441,7 @@ class _Line:
 
 
 def _line_of(groups: ScoreGroups) -> _Line:
+    """Return the ROC curve of tie groups as a line."""
     negative, positive = groups.flagged_negative, groups.flagged_positive
     return _Line(negative, positive, float(negative[-1]), float(positive[-1]))
 
@@ -763,11 +767,12 @@ def tpr_at_fpr(
 
 
 def _pair_mass(groups: ScoreGroups) -> float:
+    """Return the sum of the weights of all pairs of a positive and a negative."""
     return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
 
 
 def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
-    """Return the mean height of the step curve between two weights of negatives: only pairs strictly in order count."""
+    """Return the mean height of the step curve over a window: ties of a positive and a negative count as misranked."""
     inside = np.diff(np.clip(flagged, first, last))
     return min(1.0, inner(inside, tpr[:-1]) / (last - first))
 
@@ -785,13 +790,13 @@ def check_thresholds(name: str, thresholds: FloatArray) -> None:
 
 
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height at `at` of the line through points that rise; the top of a vertical step."""
+    """Return the height of a rising line at `at`; at a vertical step its top."""
     left = np.searchsorted(x, at, side="right") - 1
     return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
 
 
 def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height at `at` of the line through points that rise; the foot of a vertical step."""
+    """Return the height of a rising line at `at`; at a vertical step its foot."""
     right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
     heights = _between(x, y, np.maximum(right - 1, 0), right, at)
     return np.where(at == x[right], y[right], heights)
@@ -804,6 +809,7 @@ def _between(
     right: NDArray[np.intp],
     at: FloatArray | float,
 ) -> FloatArray:
+    """Return the height at `at`, linear between the points with the indices `left` and `right`."""
     width = x[right] - x[left]  # 0 only at the ends of the line
     fraction = (at - x[left]) / np.where(width > 0.0, width, 1.0)
     return np.asarray(y[left] + fraction * (y[right] - y[left]))
@@ -822,11 +828,12 @@ def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
 
 
 def _marks(n_points: int) -> FloatArray:
+    """Return evenly spaced marks inside (0, 2), the length of a curve by FPR + TPR."""
     return np.linspace(0.0, 2.0, n_points + 2)[1:-1]
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Return the indices, ascending, of the vertices of the upper hull of two or more points that rise in [0, 1].
+    """Return the ascending indices of the vertices of the upper convex hull of points that rise in [0, 1].
 
     The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
     between its neighbours is no vertex: passes over the whole array drop such points while that is quick, and one walk
@@ -841,6 +848,7 @@ def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
+    """Return the vertices of the hull of one stretch: passes over arrays first, then a walk."""
     points = np.arange(x.size)
     while points.size > 2:
         px, py = x[points], y[points]
@@ -854,6 +862,7 @@ def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[np.intp]:
+    """Return the points that remain after a walk with a stack, which drops points on or under the hull."""
     stack: list[int] = []
     for new in range(len(x)):
         while len(stack) > 1:
@@ -877,7 +886,10 @@ _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 @dataclass(frozen=True)
 class GuideTable:
-    """A guide table: the range of the finite points in even stretches, and the index of the first point of each.
+    """A look-up table for `np.searchsorted`.
+
+    The range of the points is divided into stretches of equal width; the table has the index of the first point of
+    each.
 
     A bisection within a stretch takes few steps; `np.searchsorted` reads all over a long curve.
     """

@@ -29,7 +29,7 @@ _HALF = 0.5
 
 
 class Stability(NamedTuple):
-    """How far one sample is from an earlier one."""
+    """The population stability index (PSI) of a sample against an earlier one."""
 
     psi: Interval
     """Population stability index, corrected for chance. At least 0."""
@@ -46,7 +46,7 @@ def population_stability(
     level: float = 0.95,
     dependence: tuple[SerialDependence, SerialDependence] | None = None,
 ) -> Stability:
-    """Return how far a sample's distribution over bins is from that of an earlier, independent sample. O(n_bins).
+    """Return the population stability index of a sample against an earlier, independent one. O(n_bins).
 
     InvalidData: the masses differ in number, one is negative or not finite, or a sample has none; or the rows are not
     positive and finite. InvalidParameter: `level` is not strictly between 0 and 1.
@@ -118,7 +118,7 @@ def population_stability(
 
 
 def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
-    """Return the index of shares, with half a row added to each bin."""
+    """Return the population stability index of two vectors of shares, after half a row was added to each bin."""
     p, q = (
         (share * n + _HALF) / (n + _HALF * share.size)
         for share, n in zip((p, q), rows, strict=True)
@@ -127,6 +127,7 @@ def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
 
 
 def _corrected(unit: float, value: float, low: float, high: float) -> Interval:
+    """Return the corrected index with its interval, each multiplied by `unit` and at least 0."""
     value = max(0.0, value)
     return Interval(unit * value, unit * min(low, value), unit * max(high, value))
 
@@ -139,7 +140,10 @@ def _of_series(
     degrees: tuple[float, float],
     level: float,
 ) -> Stability:
-    """Return the stability of two series; `parts` add up to V / (1/n + 1/m)."""
+    """Return the stability of two samples of which rows are serially dependent.
+
+    `parts` are the two terms of V / (1/n + 1/m).
+    """
     from scipy.special import fdtrc
 
     unit, root = 1.0 / rows[0] + 1.0 / rows[1], np.sqrt((p + q) / 2.0)
@@ -177,7 +181,7 @@ def _noncentrality(degrees: float, inner: float, side: float, found: float) -> f
 
 
 def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the upper ends of all but the last of at most `N_BINS` bins of about equal mass, ascending.
+    """Return the inner edges, ascending, of at most `N_BINS` bins of about equal weight.
 
     A value belongs to the first bin whose end is not below it: `numpy.searchsorted(edges, values)`.
 
@@ -195,6 +199,7 @@ def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_masses(name: str, masses: ArrayLike) -> NDArray[np.float64]:
+    """Return masses of bins as float64; InvalidData if one is negative or not finite, or all are 0."""
     found = np.asarray(masses, dtype=np.float64)
     if found.ndim != 1 or not np.all(np.isfinite(found) & (found >= 0.0)) or not found.sum() > 0.0:
         raise InvalidData(f"{name} must be non-negative masses of bins, not all 0")

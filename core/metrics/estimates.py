@@ -171,7 +171,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Metrics of several scorers on the same rows: values, and the influence of each unit on each of them."""
+    """Values of metrics for several scorers on the same rows, and the influence of each unit on each value."""
 
     values: FloatArray
     """Shape (n_scorers, n_metrics), float64. Of areas: divided by the window's width."""
@@ -190,7 +190,7 @@ class Estimates:
 
     @property
     def evenness(self) -> tuple[float, float]:
-        """√(e / n) of each class: 1 if the units have equal weights. See the module."""
+        """√(e / n) of each class: 1 if all units of the class have equal weights, less if the weights differ."""
         if self.units is None:
             return 1.0, 1.0
         positive, negative = (
@@ -200,7 +200,7 @@ class Estimates:
 
     @property
     def effective_for_tests(self) -> tuple[float, float]:
-        """The effective numbers times the evenness, which decide whether there are p-values."""
+        """Effective numbers of units times the evenness; they decide whether there are p-values."""
         (positive, negative), even = self.effective, self.evenness
         return positive * even[0], negative * even[1]
 
@@ -219,7 +219,7 @@ class Estimates:
         level: float,
         classes: tuple[float, float] | None = None,
     ) -> Interval:
-        """Return the interval of one value in [0, 1], by `proportion_interval`; `trials` is n of the module."""
+        """Return the interval of one value in [0, 1], as `proportion_interval` with n = `trials`."""
         value, variance = float(self.values[scorer, metric]), self.variance(scorer, metric)
         return proportion_interval(value, variance, trials, level, self.degrees, classes)
 
@@ -233,7 +233,9 @@ def estimates_of_units(
     *,
     clustered: bool,
 ) -> Estimates:
-    """Return the estimates with u of each unit, given φ of the rows; `influence` is scaled in place.
+    """Return estimates with the scaled influence of each unit, given the influence of each row.
+
+    `influence` is changed in place. The symbols u, φ and r are explained in the docstring of the module.
 
     Parameters
     ----------
@@ -273,7 +275,7 @@ def proportion_interval(
     degrees: float = math.inf,
     classes: tuple[float, float] | None = None,
 ) -> Interval:
-    """Return the interval of an area, or of another mean of values in [0, 1]; see the module.
+    """Return the interval of an area, or of another mean of values in [0, 1]; see the module's docstring.
 
     Parameters
     ----------
@@ -326,10 +328,10 @@ def effective_trials(
     classes: tuple[float, float] | None = None,
     rows: float | None = None,
 ) -> float:
-    """Return n* of the module: the trials of a proportion that is as uncertain as the value.
+    """Return the number of trials at which a proportion is as uncertain as the value (n* in the module's docstring).
 
-    Parameters as `proportion_interval`; `rows` is k of the module, where more is known than the sample shows. It is `n`
-    if the sample shows no variance.
+    Parameters as `proportion_interval`; `rows` is the number of rows behind the value (k), where more is known than the
+    sample shows. It is `n` if the sample shows no variance.
     """
     if variance is None or not _shows_variance(value, variance):
         return n
@@ -348,12 +350,15 @@ def effective_trials(
 
 
 def hidden_share(rows: float, enough: float = ENOUGH_ROWS) -> float:
-    """Return w of the module, the weight of the greatest variance, given the effective rows behind a value."""
+    """Return the weight w of the worst-case variance in the variance of a value, given the effective rows behind it."""
     return 1.0 / (1.0 + (rows / enough) ** 2)
 
 
 def _model_trials(value: float, classes: tuple[float, float]) -> float:
-    """Return the trials of a proportion with the variance of Hanley & McNeil 1982, the smaller class the wider one."""
+    """Return the trials of a proportion that has Hanley & McNeil's variance of an AUC (1982).
+
+    The smaller class has the wider of their two score distributions.
+    """
     area = max(value, 1.0 - value)
     least, most = sorted(classes)
     excess = (most - 1.0) * area / (1.0 + area) + (least - 1.0) * (1.0 - area) / (2.0 - area)
@@ -371,7 +376,7 @@ def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> 
 
 
 def mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None]:
-    """Return the `mean_variance` of each mean, its values block by block; `blocks` is called twice."""
+    """Return the `mean_variance` of several means whose values come in blocks; `blocks` is called twice."""
     sums = sum(
         np.array(
             [(mass.sum(), squares.sum(), inner(mass, values)) for values, mass, squares in block]
@@ -462,7 +467,7 @@ def quantile(level: float, degrees: float) -> float:
 
 
 def student_shrinkage(level: float, degrees: float) -> float:
-    """Return (z / t)²: with so many times the trials, a normal interval is as wide as one of Student's t."""
+    """Return (z / t)², the factor for the number of trials that makes a normal interval as wide as Student's t."""
     return (normal_quantile(level) / quantile(level, degrees)) ** 2
 
 
@@ -550,7 +555,7 @@ def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
 def check_scorers(
     scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
-    """Return two or more scorers by the names that errors use, and their own names, which all differ."""
+    """Return the scores of two or more scorers by the names that errors use, and the unique names of the scorers."""
     if len(scores) < 2:
         raise InvalidParameter(f"scores must contain at least two scorers, got {len(scores)}")
     columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
@@ -576,7 +581,7 @@ def difference_error(first: FloatArray, second: FloatArray) -> float:
 
 
 def adjust_present(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return Holm's adjusted p-values over the ones that are not None."""
+    """Return Holm's adjusted p-values; p-values that are None stay None and do not count."""
     present = np.array([p_value for p_value in p_values if p_value is not None])
     adjusted = iter(holm(present).tolist() if present.size else [])
     return [None if p_value is None else next(adjusted) for p_value in p_values]
@@ -593,7 +598,7 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def variance_degrees(first: FloatArray, second: FloatArray) -> float:
-    """Return the degrees of freedom ν of the variance of a difference of two values; see the module.
+    """Return Satterthwaite's degrees of freedom ν of the variance of a difference between two values.
 
     Parameters
     ----------
@@ -620,7 +625,7 @@ def variance_degrees(first: FloatArray, second: FloatArray) -> float:
 
 
 def pair_degrees(estimates: Estimates, first: int, second: int, metric: int) -> float:
-    """Return ν of the difference of two scorers by a metric."""
+    """Return the degrees of freedom ν of the variance of the difference between two scorers."""
     parts = estimates.influence
     if parts is None:
         return estimates.degrees
@@ -638,8 +643,9 @@ def compare_pair(
 ) -> tuple[Interval, float | None]:
     """Return the difference of two scorers by a metric with its interval, and its p-value.
 
-    `trials` is n of the module. A metric that is not `tested` has no p-value, and the interval of a difference is at
-    least that of the greatest possible variance and contains 0: rows too few for a test exclude no difference of 0.
+    `trials` is the n of `proportion_interval`. A metric that is not `tested` has no p-value, and the interval of a
+    difference is at least that of the greatest possible variance and contains 0: rows too few for a test exclude no
+    difference of 0.
     """
     interval, p_value = _compare_pair(estimates, pair, metric, trials, level, tested)
     if not tested:
@@ -655,6 +661,7 @@ def _compare_pair(
     level: float,
     tested: bool,
 ) -> tuple[Interval, float | None]:
+    """Return the interval and the p-value as `compare_pair`, also for a metric with too few rows for a test."""
     first, second = pair
     value = float(estimates.values[first, metric] - estimates.values[second, metric])
     error = 0.0
@@ -681,12 +688,12 @@ def _compare_pair(
 
 @dataclass(frozen=True, eq=False)
 class ComparedMetric:
-    """A metric by which scorers are compared: a column of estimates, and what its differences need."""
+    """One metric of a comparison: its column in the estimates, and what its differences need besides."""
 
     estimates: Estimates
     column: int
     trials: Sequence[float]
-    """n of the module for each scorer; a difference has the lesser of the two."""
+    """n of `proportion_interval` for each scorer; a difference has the lesser of the two."""
     tested: bool = True
     """Whether there are enough rows for p-values; see the module."""
     factor: float = 1.0
@@ -699,12 +706,12 @@ def enough_for_tests(inside: float, parts: float = 1.0) -> bool:
 
 
 def rows_for_tests(parts: float) -> int:
-    """Return the number of such rows that each part needs."""
+    """Return the effective rows of the scarcer class that each part needs for p-values."""
     return MIN_TEST_ROWS if parts == 1.0 else MIN_FOLD_TEST_ROWS
 
 
 class Differences(NamedTuple):
-    """The scorers by one metric: every pair's difference, and the test of all scorers at once."""
+    """Comparison of all scorers by one metric: the difference of every pair, and a joint test."""
 
     pairs: tuple[Difference, ...]
     """In the order (1, 2), (1, 3), …, (2, 3), …."""
@@ -715,7 +722,7 @@ class Differences(NamedTuple):
 def compare_scorers(
     metrics: Sequence[ComparedMetric], names: tuple[str, ...], level: float, adjust: Adjustment
 ) -> tuple[Differences, ...]:
-    """Return every pair's difference by every metric; p-values are adjusted over all of them."""
+    """Return the differences of all pairs of scorers by each metric; p-values are adjusted over all of them."""
     pairs = list(combinations(range(len(names)), 2))
     found = []
     for each in metrics:
@@ -745,7 +752,7 @@ def name_differences(
     names: tuple[str, ...],
     adjust: Adjustment,
 ) -> list[tuple[Difference, ...]]:
-    """Return the differences of every pair of scorers by every metric, with adjusted p-values.
+    """Return the named differences of all pairs of scorers by each metric, with adjusted p-values.
 
     `found` has for each metric the interval and the p-value of every pair, in the order of `Differences.pairs`.
     """
@@ -763,7 +770,7 @@ def name_differences(
 
 
 def times(interval: Interval, factor: float) -> Interval:
-    """Return the interval in another unit."""
+    """Return the interval with its value and ends multiplied by a factor."""
     return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
 
 
@@ -797,7 +804,7 @@ def _hotelling(statistic: float, rank: int, degrees: float) -> float:
 def joint_p_value(
     estimates: Estimates, metrics: Sequence[int], p_values: Sequence[float | None]
 ) -> float | None:
-    """Return the p-value of H₀: by each of these metrics all scorers are equal (Wald's, as Hotelling's T²).
+    """Return the p-value of H₀: all scorers are equal by each of these metrics (Wald's test as Hotelling's T²).
 
     `metrics` are the tested ones, `p_values` those of all their pairs; without any the answer is None.
     """
@@ -848,7 +855,10 @@ MAX_VARIANCE_SHARE = 0.5
 
 
 def weigh_by_others(influence: FloatArray) -> FloatArray:
-    """Return the influences of units, each divided by 1 − its part of their variance: few units show it too small."""
+    """Return influences of units, corrected for the bias that few units give the variance.
+
+    Each is divided by 1 − its share of the variance.
+    """
     squares = influence**2
     total = float(squares.sum())
     if total == 0.0:

@@ -113,14 +113,14 @@ E = TypeVar("E", bound="_GroupEstimate | _Shift")
 
 
 class GroupMetric(NamedTuple):
-    """A metric of one group with its interval, or the reason why there is none."""
+    """The value of a metric in one group with its interval, or why the group has none."""
 
     interval: Interval | None
     reason: str | None
 
 
 class GroupCutoff(NamedTuple):
-    """A threshold of one group's own, and its rates on the rows that it was chosen on."""
+    """The threshold of one group, and its rates on the rows that it was chosen on."""
 
     threshold: float
     """Rows of the group with score ≥ threshold are flagged; +inf flags none."""
@@ -134,7 +134,7 @@ class GroupCutoff(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupCalibration:
-    """The positives that probabilities predict in a group, and those that there are."""
+    """Predicted and observed fraction of positives in one group."""
 
     predicted: float
     """Mean probability; NaN if the group has no row of weight above 0."""
@@ -146,7 +146,7 @@ class GroupCalibration:
 
 @dataclass(frozen=True)
 class GroupQuality:
-    """One group's counts and metrics."""
+    """Counts and metrics of one group."""
 
     value: str | None
     """The value of the column as text; None is the group of the rows without a value."""
@@ -181,7 +181,7 @@ Measured = Literal["auc", "pauc", "tpr", "fpr", "calibration"]
 
 @dataclass(frozen=True)
 class GroupTest:
-    """A joint test of H₀: a metric is the same in all groups that have it."""
+    """A joint test of H₀: a metric is equal in all groups in which it has a value."""
 
     of: Measured
     window: Window | None
@@ -195,7 +195,7 @@ class GroupTest:
 
 
 class WorstGroup(NamedTuple):
-    """The group with the lowest area or TPR, or the greatest FPR, among those that have the metric."""
+    """The group with the lowest area or TPR, or the greatest FPR, among the groups with a value."""
 
     of: Measured
     window: Window | None
@@ -253,7 +253,7 @@ class GroupComparison:
 
 
 class _Shift(NamedTuple):
-    """The calibration in the large of one group."""
+    """Calibration in the large of one group: the constant to add to its log odds."""
 
     value: float
     variance: float
@@ -268,7 +268,10 @@ class _Shift(NamedTuple):
 
 
 class _GroupEstimate(NamedTuple):
-    """A proportion and what its interval and tests need; `variance` is None for a rate, and if a sample shows none."""
+    """A proportion of one group, and what its interval and joint test need.
+
+    `variance` is None for a rate, and if the sample shows none.
+    """
 
     value: float
     variance: float | None
@@ -300,7 +303,7 @@ class _GroupEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """The rows of one group, and what is estimated on them."""
+    """The rows of one group, and the areas estimated on them."""
 
     rows: EvaluatedRows
     effective: tuple[float, float]
@@ -478,6 +481,7 @@ def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[st
 
 
 def _text(value: Any) -> str:
+    """Return the value of a group as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -490,7 +494,7 @@ def _text(value: Any) -> str:
 def _target_rate(
     rows: EvaluatedRows, threshold: float | None, cutoffs: Cutoffs | None, rate: float | None
 ) -> float | None:
-    """Return the rate of the groups' own thresholds; None if there are none."""
+    """Return the rate that each group's own threshold aims at; None without such thresholds."""
     if cutoffs is None:
         if rate is not None:
             raise InvalidParameter(f"rate requires cutoffs, got rate={rate!r} without cutoffs")
@@ -506,6 +510,7 @@ def _target_rate(
 
 
 def _flagged_share(rows: EvaluatedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
+    """Return the weighted fraction of a class with a score of at least the threshold."""
     weight = None if rows.weight is None else rows.weight[of_class]
     return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
@@ -516,6 +521,7 @@ def _group_of(
     windows: Sequence[Window],
     probability: FloatArray | None = None,
 ) -> _Group:
+    """Return one group, with its areas if both classes are large enough."""
     taken = rows.take(chosen)
     effective = effective_units(taken)
     areas = None
@@ -528,7 +534,7 @@ def _group_of(
 def _class_lacks(
     rows: EvaluatedRows, effective: tuple[float, float]
 ) -> tuple[str | None, str | None]:
-    """Return what the positives and the negatives lack for a metric; None for a class that is large enough."""
+    """Return for each class why it is too small for a metric; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
     lacks: list[str | None] = []
@@ -544,7 +550,7 @@ def _class_lacks(
 
 
 def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
-    """Return a group's area over the j-th window, or why it has none."""
+    """Return a group's area over the j-th window, or the reason why it has none."""
     if one.areas is None:
         return "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     inside = one.effective[1] * (window[1] - window[0])
@@ -571,7 +577,10 @@ def _area_of(one: _Group, j: int, window: Window) -> _GroupEstimate | str:
 
 
 def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum of variances, each given with its own."""
+    """Return Satterthwaite's degrees of freedom of a sum of variances.
+
+    Each variance is given with its own degrees of freedom.
+    """
     below = sum(variance**2 / degrees for variance, degrees in parts)
     return sum(variance for variance, _ in parts) ** 2 / below if below > 0.0 else math.inf
 
@@ -579,6 +588,7 @@ def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
 def _rates(
     groups: Sequence[_Group], threshold: float
 ) -> dict[Measured, list[_GroupEstimate | str]]:
+    """Return the TPR and the FPR of each group at the common threshold, or the reason why it has none."""
     found: dict[Measured, list[_GroupEstimate | str]] = {"tpr": [], "fpr": []}
     for one in groups:
         lacks = _class_lacks(one.rows, one.effective)
@@ -590,7 +600,7 @@ def _rates(
 def _rate(
     one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
 ) -> _GroupEstimate:
-    """Return the flagged share of a class with the trials of its Wilson interval.
+    """Return the fraction of a class that is flagged, as `_share`.
 
     They are the effective rows; with units, the rows that would have the variance between units, at least the units.
     """
@@ -609,7 +619,7 @@ def _share(
     unit: NDArray[np.intp] | None,
     effective: float,
 ) -> _GroupEstimate:
-    """Return the share of the rows that are counted, with the trials of its Wilson interval.
+    """Return a weighted fraction of rows, with the trials of its Wilson interval.
 
     They are the effective rows; with units, the rows that would have the variance between units, at least the units.
     """
@@ -630,12 +640,14 @@ def _share(
 
 
 def _mean_of(counted: NDArray[np.bool_], weight: FloatArray | None) -> float:
+    """Return the weighted fraction of rows that are counted."""
     if weight is None:
         return float(np.count_nonzero(counted)) / counted.size
     return min(1.0, float(weight[counted].sum()) / float(weight.sum()))
 
 
 def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCalibration | None:
+    """Return predicted and observed fraction of positives of a group; None without probabilities."""
     if one.probability is None:
         return None
     rows, n = one.rows, one.rows.positive.size
@@ -667,7 +679,7 @@ def _effective_of_all(rows: EvaluatedRows) -> float:
 
 
 def _shift_of(one: _Group) -> _Shift | str:
-    """Return the calibration in the large of a group, or why it has none."""
+    """Return the calibration in the large of a group, or the reason why it has none."""
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     if lacks or one.probability is None:
         return lacks
@@ -708,8 +720,9 @@ def _shift_of(one: _Group) -> _Shift | str:
 
 
 def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[float, FloatArray]:
-    """Return the constant that, added to the log odds, makes the sum of the probabilities that of the positives, and
-    these probabilities. Newton's steps within a bracket that is halved if they leave it.
+    """Return the constant to add to the log odds so that the probabilities sum to `positive`, and these probabilities.
+
+    Newton's method within a bracket, which is halved where a step leaves it.
     """
     low, high = -2.0 * MAX_ODDS, 2.0 * MAX_ODDS
     shift = 0.0
@@ -731,6 +744,7 @@ def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[f
 
 
 def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
+    """Return an estimate as an interval, or the reason why there is none."""
     if isinstance(metric, str):
         return GroupMetric(None, metric)
     return GroupMetric(metric.interval(level), None)
@@ -739,7 +753,7 @@ def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
 def _cutoff_of(
     one: _Group, cutoffs: Cutoffs | None, rate: float | None, level: float
 ) -> tuple[GroupCutoff | None, str | None]:
-    """Return a group's own threshold, or why it has none."""
+    """Return a group's own threshold, or the reason why it has none."""
     if cutoffs is None:
         return None, None
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
@@ -762,11 +776,13 @@ def _test(
     metrics: Sequence[E | str],
     p_value: Callable[[list[tuple[int, E]]], float],
 ) -> GroupTest:
+    """Return the joint test over the groups with a value."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
 
 
 def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
+    """Return the tests with p-values adjusted by Holm's method."""
     adjusted = adjust_present([test.p_value for test in tests])
     return tuple(
         replace(test, adjusted_p_value=own) for test, own in zip(tests, adjusted, strict=True)
@@ -776,7 +792,7 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
 def _equal_areas(
     groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _GroupEstimate]]
 ) -> float:
-    """Return the p-value of H₀: these groups have one area over the j-th window."""
+    """Return the p-value of H₀: the groups have equal areas over the j-th window."""
     variances = _variances_if_equal([one for _, one in has])
     if variances is None:
         return 1.0
@@ -793,13 +809,13 @@ def _equal_areas(
 
 
 def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
-    """Return the p-value of H₀: these groups have one rate."""
+    """Return the p-value of H₀: the groups have equal rates."""
     variances = _variances_if_equal([one for _, one in has])
     return 1.0 if variances is None else _equal_proportions(has, variances, None)
 
 
 def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
-    """Return the variances of the metrics if all have one mean; None if all of them are 0 or all are 1."""
+    """Return the variances of the proportions under H₀; None if all proportions are 0, or all are 1."""
     value, trials = np.array([(one.value, one.effective_trials()) for one in metrics]).T
     mean = inner(trials, value) / trials.sum()
     return mean * (1.0 - mean) / trials if EPSILON < mean < 1.0 - EPSILON else None
@@ -808,12 +824,13 @@ def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
 def _equal_proportions(
     has: Sequence[tuple[int, _GroupEstimate]], variances: FloatArray, covariance: FloatArray | None
 ) -> float:
+    """Return the p-value of H₀: the proportions are equal; `covariance` is that between groups."""
     value, degrees = np.array([(one.value, one.variance_degrees) for _, one in has]).T
     return _equal_means(value, variances, degrees, covariance)
 
 
 def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -> float:
-    """Return Welch's p-value of H₀: these groups have one calibration in the large."""
+    """Return the p-value of H₀: the groups have equal calibration in the large."""
     z, variance, degrees = np.array([(one.value, one.variance, one.degrees) for _, one in has]).T
     units = [groups[index].units for index, _ in has]
     covariance = _covariance_of_units(units, [one.influence for _, one in has])
@@ -823,7 +840,10 @@ def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -
 def _equal_means(
     z: FloatArray, variance: FloatArray, degrees: FloatArray, covariance: FloatArray | None
 ) -> float:
-    """Return Welch's p-value of H₀: these estimates have one mean; `covariance` is that off the diagonal."""
+    """Return Welch's p-value of H₀: the estimates z have equal means.
+
+    `covariance` is that between estimates, None if they are independent.
+    """
     weight = 1.0 / variance
     if covariance is None:
         mean = inner(weight, z) / weight.sum()
@@ -838,7 +858,10 @@ def _equal_means(
 
 
 def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> float:
-    """Return the p-value of Wald's statistic of groups with these inverse variances and their degrees of freedom."""
+    """Return Welch's p-value of a weighted sum of squares between groups.
+
+    `weight` are the inverse variances of the groups, `degrees` the degrees of freedom of these variances.
+    """
     from scipy.special import chdtrc, fdtrc
 
     k = len(weight)
@@ -883,7 +906,7 @@ def _covariance_of_units(
 def _worst(
     of: Measured, window: Window | None, metrics: Sequence[_GroupEstimate | str], level: float
 ) -> list[WorstGroup]:
-    """Return the worst group of a metric, in a list; no group if fewer than two have the metric."""
+    """Return the worst group by a metric, in a list; an empty list if fewer than two groups have a value."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     if len(has) < 2:
         return []
@@ -902,7 +925,7 @@ def _worst(
 def _cross_areas(
     rows: EvaluatedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
 ) -> tuple[CrossArea, ...]:
-    """Return the xAUC of every pair of groups."""
+    """Return xAUC of all pairs of groups, with intervals."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
     values, variances = cross_moments(rows, codes, np.array([one.effective for one in groups]))
     found = []
@@ -931,7 +954,9 @@ def _cross_areas(
 def cross_moments(
     rows: EvaluatedRows, codes: NDArray[np.intp], effective: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return xAUC(a, b) and its variance, shape (n_groups, n_groups) each: positives of a, negatives of b.
+    """Return xAUC and its variance for the positives of group a (row) and the negatives of group b (column).
+
+    Both have the shape (n_groups, n_groups).
 
     NaN where a class has no row, or the weight of one for the variance.
 
@@ -976,7 +1001,7 @@ def cross_moments(
     )
 )
 def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no-untyped-def]
-    """Write each row's placement among the other class of each group, ties counted half.
+    """Write the placement of each row among the rows of the other class, group by group; ties count half.
 
     Parameters
     ----------
@@ -1032,7 +1057,7 @@ def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no
 def _add_squares(  # type: ignore[no-untyped-def]
     order, unit, codes, positive, weight, placement, values, scale, variances
 ):
-    """Add the squared influence of each unit on each xAUC.
+    """Add the squares of the influence of each unit on each xAUC, which sum to its variance.
 
     Parameters
     ----------

@@ -153,7 +153,7 @@ def gains_table(
 
 
 def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
-    """Return the metrics down to one size. O(log n_points)."""
+    """Return precision, recall and lift of the first rows, for one size. O(log n_points)."""
     total = float(masses.above[-1])
     positive, negative = masses.totals
     index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))
@@ -407,7 +407,7 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
 
 
 def _log(share: FloatArray) -> FloatArray:
-    """Return the logarithm of shares that do not fall; the first may be 0."""
+    """Return the logarithm of ascending shares, of which the first may be 0."""
     least = float(share[share > 0.0][0])
     logs: FloatArray = np.log(np.maximum(share, least / 2.0))
     return logs

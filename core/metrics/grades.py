@@ -153,45 +153,12 @@ class _GradedRows(NamedTuple):
 
 
 class _GradedEstimate(NamedTuple):
-    """One metric of every scorer, n of `proportion_interval`, and the number of grades."""
+    """Estimates of one metric for all scorers, the worst-case trials of its interval, and the number of grades."""
 
     metric: GradedMetric
     estimates: Estimates
     trials: float
     n_grades: int
-
-
-def c_index(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Compute the C-index: the fraction of pairs of different grades in order, ties counted half.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Grades: whole numbers from 0 to 31.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means a higher grade.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights. A pair has the product of the weights of its rows.
-
-    Returns
-    -------
-    float in [0, 1]
-        The C-index.
-
-    Raises
-    ------
-    InvalidData
-        As for `measure_graded`.
-
-    Examples
-    --------
-    >>> from core.metrics import c_index
-    >>> c_index([0, 1, 2, 1], [0.1, 0.4, 0.8, 0.9])
-    0.8
-    """
-    rows = _check(y, {"scores": scores}, sample_weight, None)
-    found = _estimate(rows, metrics=("c_index",))[0][0]
-    return float(found.estimates.values[0, 0])
 
 
 def measure_graded(
@@ -322,6 +289,7 @@ def _check(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> _GradedRows:
+    """Return checked rows without those of weight 0."""
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
     columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
@@ -340,14 +308,16 @@ def _check(
     return _GradedRows(number.astype(np.int64), grades, tuple(columns), weight, unit)
 
 
-def _estimate(
-    rows: _GradedRows, metrics: Sequence[GradedMetric] = ("c_index", "mean_auc", "volume")
-) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the metrics of every scorer, and the areas A_gh, shape (n_scorers, n_grades, n_grades)."""
+def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
+    """Return the metrics of every scorer, and the AUC of each pair of grades.
+
+    The AUCs A_gh have the shape (n_scorers, n_grades, n_grades).
+    """
     grade, grades, scores, weight, unit = rows
     n_grades = len(grades)
-    if n_grades > MAX_VOLUME_GRADES:
-        metrics = [name for name in metrics if name != "volume"]
+    metrics: list[GradedMetric] = ["c_index", "mean_auc"]
+    if n_grades <= MAX_VOLUME_GRADES:
+        metrics.append("volume")
     mass = np.bincount(grade, weight, n_grades)
     pairs = np.triu(np.outer(mass, mass), 1)
     total = float(pairs.sum())
@@ -402,10 +372,12 @@ def _estimate(
 
 
 def _small_sample(effective: float) -> float:
+    """Return √(e / (e − 1)), the small-sample correction of an influence; 1 if one row has all of the weight."""
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
+    """Return the interval of the metric for one scorer."""
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
         return found.interval(
@@ -424,7 +396,9 @@ _ROWS = (_FLOATS, _INTEGERS, _FLOATS, _FLOATS)
 
 @kernel(numba.void(*_ROWS, numba.float64[:, ::1]))
 def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-def]
-    """Write A_gh, the area of grade h over a lower grade g, to areas[g, h], (n_grades, n_grades) float64.
+    """Write the AUC of each pair of grades, grade h over a lower grade g, to areas[g, h].
+
+    areas: shape (n_grades, n_grades), float64.
 
     scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, rows ascending by score; mass: (n_grades,) float64.
     """

@@ -75,7 +75,7 @@ class ClassRows:
 
 
 class GroupBlock(NamedTuple):
-    """Consecutive tie groups, n of them: few enough that arrays of their size do not count."""
+    """Some consecutive tie groups, few enough that arrays of their size need little memory."""
 
     scores: FloatArray
     positive: FloatArray
@@ -122,7 +122,7 @@ class ScoreGroups(ABC):
 
     @abstractmethod
     def empty(self) -> FloatArray:
-        """Return an array for a value of each group, shape (n_groups,), float64; where the groups are."""
+        """Return an empty array for a value per group, shape (n_groups,), float64; in a file if the groups are."""
 
     @property
     def is_one_block(self) -> bool:
@@ -203,7 +203,7 @@ class RowGroups(ScoreGroups):
 
 
 def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the ends of ranges that cover first ≤ i < stop, cut at multiples of `AT_ONCE`; an empty one for none."""
+    """Yield ranges that cover first ≤ i < stop, split at multiples of `AT_ONCE`; one empty range if there are none."""
     start = first
     while True:
         end = min((start // AT_ONCE + 1) * AT_ONCE, stop)
@@ -222,7 +222,7 @@ def prefix_sums(mass: FloatArray) -> FloatArray:
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:
-    """Return Σ left · right without BLAS, whose last bits depend on the number of its threads."""
+    """Return Σ left · right, with the same bits for any number of threads; those of BLAS depend on it."""
     return float(np.einsum("i,i->", left, right))
 
 
@@ -324,6 +324,7 @@ def effective_units(rows: EvaluatedRows) -> tuple[float, float]:
 
 
 def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
+    """Return the effective number of units of one class."""
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]

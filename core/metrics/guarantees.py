@@ -388,7 +388,7 @@ def guaranteed_point_on_curve(
 
 
 def counts_alike(effective: float, n_rows: int) -> bool:
-    """Return True if rows of a class have equal weights and were drawn one by one, by their effective number."""
+    """Return True if the rows of a class are independent and of equal weight, judging by their effective number."""
     return abs(effective - n_rows) <= EQUAL_WEIGHTS * n_rows
 
 
@@ -505,7 +505,9 @@ def guarantees_on_scores(
 
 
 def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
-    """Return the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
+    """Return the threshold of a guarantee, given the ascending scores of the class.
+
+    It is the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
     positives.
     """
     if guarantee.rate == "tpr":
@@ -514,7 +516,7 @@ def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
 
 
 def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee:
-    """Return the guarantee with the most errors; TooFewRows if there is none."""
+    """Return the guarantee that allows the most errors; TooFewRows if no number of errors is allowed."""
     from scipy.special import bdtr  # which takes a tenth of a second to import
 
     share = _error_rate(rate, limit)
@@ -540,22 +542,25 @@ def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee
 
 
 def _needed(share: float, confidence: float) -> int:
-    """Return the least n with (1 − share)ⁿ ≤ 1 − confidence."""
+    """Return the smallest n with (1 − share)ⁿ ≤ 1 − confidence."""
     n = max(1, math.ceil(math.log(_risk(confidence)) / math.log1p(-share)))
     # rounding may have gone one too far
     return n - 1 if n > 1 and (n - 1) * math.log1p(-share) <= math.log(_risk(confidence)) else n
 
 
 def _risk(confidence: float) -> float:
+    """Return the probability with which a guarantee may be broken."""
     # 1 - .95 is a little more than .05
     return (1.0 - confidence) * (1.0 + 1e-12)
 
 
 def _error_rate(rate: Rate, limit: float) -> float:
+    """Return the rate of errors that the limit allows: FPR, or 1 − TPR."""
     return limit if rate == "fpr" else 1.0 - limit
 
 
 def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
+    """Return which rate is limited and its limit; InvalidParameter unless exactly one of the two is given."""
     if (fpr is None) == (tpr is None):
         got = "none" if fpr is None else "both"
         raise InvalidParameter(f"exactly one of fpr and tpr can be guaranteed, got {got}")
@@ -570,6 +575,7 @@ def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
 
 
 def _check_confidence(confidence: float) -> float:
+    """Return the confidence as a float; InvalidParameter if it is not strictly between 0 and 1."""
     number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
         raise InvalidParameter(f"confidence must be strictly between 0 and 1, got {confidence!r}")

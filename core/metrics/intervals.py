@@ -271,7 +271,11 @@ def _summary(
     level: float,
     areas: Sequence[Interval] | None = None,
 ) -> Summary:
-    """Return the summary; `areas` are those of the whole curve and of the windows, if rows are not drawn alone."""
+    """Return the summary of tie groups.
+
+    `areas` are the intervals over [0, 1] and the windows; None if rows were drawn one by one, and they are computed
+    here.
+    """
     if areas is None:
         areas = [partial_auc_interval_of(groups, *each, level) for each in (WHOLE, *windows)]
     auc, *partial = areas
@@ -409,7 +413,10 @@ def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
 
 
 def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
-    """Return the areas, shape (n_scorers, n_windows), and φ of each row, shape (n_scorers, n_windows, n_rows)."""
+    """Return the areas and the influence φ of each row on them.
+
+    Shapes (n_scorers, n_windows) and (n_scorers, n_windows, n_rows).
+    """
     values = np.empty((len(rows.scores), len(windows)))
     influence = np.empty((*values.shape, rows.positive.size))
     for scorer in range(len(rows.scores)):
@@ -423,7 +430,9 @@ def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[Floa
 def influences(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return V of a positive and h of a negative in each tie group, shape (n_groups,) each. O(n_groups).
+    """Return the placement value of a positive and the height of a negative in each tie group. O(n_groups).
+
+    These are V and h of the module's docstring, of shape (n_groups,) each.
 
     They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
     over windows those of He & Escobar 2008.
@@ -458,13 +467,13 @@ def influences_of_masses(
 
 
 def _ends(negative: FloatArray, positive: FloatArray, fpr_min: float, fpr_max: float) -> FloatArray:
-    """Return what `_influences` knows of the whole curve: both totals, the window, and the heights at its ends."""
+    """Return the constants of `_influences`: totals of both classes, the window, and the heights at its ends."""
     heights = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
     return np.array([negative[-1], positive[-1], fpr_min, fpr_max, *heights])
 
 
 def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> float:
-    """Return the height at a rate of the curve through prefix sums; the middle of a vertical step."""
+    """Return the height of the curve at an FPR; at a vertical step its middle. The curve is given by prefix sums."""
     total, all_positive = float(negative[-1]), float(positive[-1])
     right = bisect_left(negative, fpr, key=lambda mass: float(mass) / total)
     end = float(negative[right]) / total
@@ -483,7 +492,7 @@ def _of_rows(
     rows: EvaluatedRows,
     order: NDArray[np.intp],
 ) -> FloatArray:
-    """Return φ of each row for the area divided by the window's width, in the given order of rows."""
+    """Return the influence of each row on the area over a window, in the given order of rows."""
     positive = rows.positive[order]
     phi = np.empty(order.size)
     centred = centred_influences(groups, window)
@@ -493,7 +502,7 @@ def _of_rows(
 
 
 def centred_influences(groups: ScoreGroups, window: Window) -> tuple[FloatArray, FloatArray]:
-    """Return φ of a positive and of a negative of weight 1 in each tie group, shape (n_groups,) each."""
+    """Return the influence of a positive and of a negative of weight 1 in each tie group, shape (n_groups,) each."""
     values = influences(groups, *window)
     sums = np.zeros((2, 2))
     for (start, stop), block in zip(spans(0, len(groups)), groups.blocks(), strict=True):
@@ -533,7 +542,7 @@ def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: 
 
 
 def classes_of(effective: tuple[float, float], window: Window) -> tuple[float, float] | None:
-    """Return `classes` of `proportion_interval` for an area: only that of the whole curve has the narrower bound."""
+    """Return the argument `classes` of `proportion_interval` for an area: None except for the AUC."""
     return effective if window == WHOLE else None
 
 
@@ -543,7 +552,7 @@ def area_warnings(
     rows: tuple[int, int],
     effective: tuple[float, float],
 ) -> list[str]:
-    """Return why the intervals of areas may miss, with the number of rows that are needed; [] if they keep their level.
+    """Return warnings about intervals of areas that may miss the true value, with the rows that are needed.
 
     Parameters
     ----------
@@ -560,7 +569,7 @@ def area_warnings(
 def missing_test_warning(
     name: str, inside: tuple[float, float], effective: tuple[float, float], parts: float = 1.0
 ) -> str | None:
-    """Return why differences of a metric have no p-values, and how many rows are needed; None if they have.
+    """Return a warning that differences by a metric have no p-values and what they need; None if they have.
 
     Parameters
     ----------
@@ -598,18 +607,19 @@ def missing_test_warning(
 def rows_inside(
     effective: tuple[float, float], window: Window, parts: float = 1.0
 ) -> tuple[float, float]:
-    """Return the effective positives, and the effective negatives within a window, of each part."""
+    """Return the effective positives, and the effective negatives within a window, in each of the parts."""
     return effective[0] / parts, effective[1] * (window[1] - window[0]) / parts
 
 
 def area_name(window: Window) -> str:
-    """Return what messages call the area over a window."""
+    """Return the name of the area over a window for messages."""
     return "the AUC" if window == WHOLE else f"the partial AUC (FPR {window[0]:g} to {window[1]:g})"
 
 
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
+    """Return the warning about the interval of one area; None if it keeps its level."""
     distance = min(area.value, 1.0 - area.value)
     n = worst_case_trials(effective, window)
     if distance <= EPSILON:
@@ -640,7 +650,7 @@ def _area_warning(
 
 
 def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
-    """Return n of the module: an area has no more variance than a proportion of this number of trials."""
+    """Return the trials of a proportion with the greatest variance that an area can have."""
     return min(effective[0], effective[1] * (window[1] - window[0]))
 
 

@@ -88,14 +88,14 @@ class Lists(NamedTuple):
 
 
 class ListMetric(Protocol):
-    """What is computed of each list: a number from 0 to 1."""
+    """A metric of one list: a number from 0 to 1."""
 
     @property
     def name(self) -> str:
         """A name for messages and tables."""
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the metric of each list, NaN where it has no value, shape (n_queries,)."""
+        """Return the metric of each list, shape (n_queries,); NaN where it is undefined."""
 
 
 LIST_METRICS: MetricNames[ListMetric] = MetricNames("a metric of lists")
@@ -336,6 +336,7 @@ MAX_COUNT = 1_000_000_000
 
 
 def _check_count(count: object) -> None:
+    """Raise InvalidParameter if a number of rows is no whole number in range."""
     whole = isinstance(count, Integral) and not isinstance(count, bool)
     if not whole or not 1 <= int(count) <= MAX_COUNT:  # type: ignore[call-overload]
         raise InvalidParameter(f"count must be a whole number from 1 to {MAX_COUNT}, got {count!r}")
@@ -612,7 +613,10 @@ def take_lists(
     query: NDArray[np.intp],
     relevant: int = 1,
 ) -> Lists:
-    """Return checked rows, sorted; `query` is numbered from 0 on without gaps. O(n log n)."""
+    """Return the rows sorted by query and score. O(n log n).
+
+    `query` is numbered from 0 without gaps; the rows are checked already.
+    """
     order = np.lexsort((-scores, query))
     starts = prefix_sums(np.bincount(query).astype(np.float64)).astype(np.int64)
     return Lists(scores[order], grade[order], weight[order], starts, relevant)
@@ -627,7 +631,10 @@ def _values(
     relevant: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the metrics of every list, shape (n_scorers, n_metrics, n_queries), and the weights of the lists."""
+    """Return the metrics of every list, and the weights of the lists.
+
+    The metrics have the shape (n_scorers, n_metrics, n_queries).
+    """
     most = MAX_GRADE if graded else 1
     if type(relevant) is not int or not 1 <= relevant <= most:
         raise InvalidParameter(
@@ -653,7 +660,7 @@ def _values(
 
 
 def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
-    """Return the mean of a metric for each scorer with the influence of each list that counts, and their number.
+    """Return the mean over lists of a metric for each scorer, with influences, and the number of lists with a value.
 
     values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
     """
@@ -675,10 +682,12 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
 
 
 def _empty(lists: Lists) -> FloatArray:
+    """Return an empty array with a value for each list."""
     return np.empty(len(lists.starts) - 1)
 
 
 def _relevance(lists: Lists, metric: int, count: int) -> FloatArray:
+    """Return a metric of the relevant rows of each list; its number is explained in `_find_relevant`."""
     out = _empty(lists)
     is_relevant = (lists.grade >= lists.relevant).astype(np.int64)
     _find_relevant(lists.scores, is_relevant, lists.starts, metric, count, out)
@@ -692,7 +701,7 @@ _N_GRADES = MAX_GRADE + 1
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _FLOATS, _INTEGERS, numba.float64[::1]))
 def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped-def]
-    """Write the weighted fraction of each list's pairs of different grades in order, NaN without one.
+    """Write the weighted fraction of each list's pairs of different grades that are in order; NaN if there is none.
 
     scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, see `Lists`; starts: (n_queries + 1,) int64; out:
     (n_queries,) float64.
@@ -741,7 +750,7 @@ def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped
     )
 )
 def _partial_areas(scores, positive, weight, starts, fpr_min, fpr_max, out):  # type: ignore[no-untyped-def]
-    """Write each list's area over a window of false positive rates, divided by its width; NaN without both classes.
+    """Write each list's partial AUC over a window, divided by its width; NaN without rows of both classes.
 
     Arrays as `_order_pairs`, with positive (n_rows,) int64 of 0 and 1.
     """

@@ -141,7 +141,9 @@ def _margin_distribution(
     l1_norm: float,
     n_thetas: int,
 ) -> MarginDistribution:
-    """Return the distribution, from falling scores and the mass of each class above them, after a leading 0.
+    """Return the distribution of margins, given descending scores and the weight of each class above them.
+
+    Both weights have a leading 0. `scores` are changed.
 
     `scores` are changed.
     """
@@ -162,7 +164,7 @@ def _margin_distribution(
 
 
 def _ends_of(above: FloatArray) -> tuple[int, int]:
-    """Return the index of the highest and of the lowest score that a class has."""
+    """Return the indices of the highest and of the lowest score with rows of a class."""
     first = int(np.searchsorted(above, above[0], side="right")) - 1
     return first, int(np.searchsorted(above, above[-1], side="left")) - 1
 
@@ -192,7 +194,7 @@ def listed_margin_distribution(
 
 
 def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Return ln F̃ of a list of pairs, the least weight scaled to 1; see `log_pair_loss`.
+    """Return ln F̃ of a list of pairs, as `log_pair_loss`; weights are scaled so that the least is 1.
 
     Parameters
     ----------
@@ -209,7 +211,7 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
 
 
 def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Return ln F̃, with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs, the least pair weight scaled to 1.
+    """Return ln F̃ with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs; the least pair weight is scaled to 1.
 
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
     it, which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
@@ -277,11 +279,13 @@ def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
 
 
 def _log_sum(exponents: FloatArray) -> float:
+    """Return ln Σ e^x, without overflow."""
     greatest = float(exponents.max())
     return greatest + math.log(float(np.exp(exponents - greatest).sum()))
 
 
 def _check_norm(l1_norm: float) -> None:
+    """Raise InvalidParameter if ‖λ‖₁ is not finite and above 0."""
     if not (math.isfinite(l1_norm) and l1_norm > 0):
         raise InvalidParameter(f"l1_norm must be finite and above 0, got {l1_norm}")
 

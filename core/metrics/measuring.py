@@ -258,7 +258,10 @@ def measure_on_curve(
 
 
 class _Found(NamedTuple):
-    """A metric with its variance at a fixed prevalence, and the variance of its interval; None if none shows."""
+    """Value of a metric with two variances: at a fixed prevalence, and as its interval uses it.
+
+    A variance is None if the sample shows none.
+    """
 
     value: float
     fixed: float | None
@@ -268,7 +271,7 @@ class _Found(NamedTuple):
 def measure_masses(
     masses: Masses, metrics: Sequence[Metric], level: float
 ) -> tuple[MetricEstimate, ...]:
-    """Return metrics of checked masses."""
+    """Return estimates of metrics, given the checked masses of a ranking."""
     found = []
     for metric in _bases(metrics):
         value, up, down, slope = metric.of(masses)
@@ -290,7 +293,7 @@ def measure_masses(
 
 
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
-    """Return the variance of a metric with that of the log odds of the prevalence, unless it is fixed."""
+    """Return a variance plus the part that the varying prevalence adds, unless the prevalence is fixed."""
     if variance is None or masses.fixed_prevalence:
         return variance
     return variance + slope**2 * sum(1.0 / (each - 1.0) for each in masses.effective)
@@ -304,7 +307,10 @@ def _measured(
     degrees: float,
     alone: EvaluatedRows | None = None,
 ) -> tuple[MetricEstimate, ...]:
-    """Return the estimates of metrics, given what was found of their `_bases`; `alone` are the rows without units."""
+    """Return the estimates of metrics, given the values and variances of their `_bases`.
+
+    `alone` are the rows without units, if they have units: for tests against chance.
+    """
     tested = has_enough(min(masses.effective), MIN_CLASS_ROWS)
     at_fixed = replace(masses, fixed_prevalence=True)
     intervals, chances = [], []
@@ -344,7 +350,10 @@ def _measured(
 def _null_moments(
     metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
 ) -> tuple[float, float] | None:
-    """Return the metric's mean and variance under H₀; units multiply the variance of rows `alone` as that of θ."""
+    """Return mean and variance of a metric under H₀: the scores carry no information.
+
+    If rows are in units, `alone` are the rows without them: the variance grows by the same factor as that of the value.
+    """
     if alone is None:
         return metric.null_moments(masses)
     moments = metric.null_moments(replace(masses, effective=effective_units(alone)))
@@ -356,7 +365,7 @@ def _null_moments(
 
 
 def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
-    """Return the one-sided p-value of a value in [0, 1] with this mean and variance under H₀."""
+    """Return the one-sided p-value of a value in [0, 1] that has this mean and variance under H₀."""
     from scipy.special import betainc, ndtri, stdtr
 
     spread = mean * (1.0 - mean)
@@ -370,11 +379,12 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
 
 
 def _bases(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics that are measured: for one with a `shift` its plain metric."""
+    """Return the metrics to estimate: of a metric such as Gini = 2 AUC − 1, which has an offset, the AUC."""
     return [metric.plain() if metric.shift else metric for metric in metrics]
 
 
 def _shifted(interval: Interval, shift: float) -> Interval:
+    """Return the interval with an offset added to its value and ends."""
     return Interval(*(each + shift for each in interval)) if shift else interval
 
 
@@ -385,7 +395,7 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a metric, on the logit scale of its fraction of the greatest value.
+    """Return the interval of a metric, computed for its fraction of the greatest possible value.
 
     With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a metric
     is skewed, and its interval would miss above in up to 11 % with 10 positives.
@@ -449,7 +459,10 @@ def _above_chance(
     trials: float,
     degrees: float,
 ) -> float:
-    """Return the one-sided p-value of H₀: the metric is at most that of chance; both are fractions of `top`."""
+    """Return the one-sided p-value of H₀: the metric is at most that of a random ranking.
+
+    Both values are fractions of the greatest possible one.
+    """
     inside = EPSILON < value < 1.0 - EPSILON
     if variance is None or variance <= EPSILON**2 or not inside:
         # Wilson's test: the variance under H₀
@@ -601,7 +614,7 @@ def compare_metrics(
 
 
 class Scale(NamedTuple):
-    """What an interval of a metric needs beside its variance."""
+    """What the interval of a metric needs besides value and variance."""
 
     top: float
     trials: float
@@ -614,7 +627,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scale:
-    """Return the scale of the mean of a metric over parts with these masses; each row is in `repeats` parts."""
+    """Return the scale of the mean of a metric over parts of the rows; each row is in `repeats` parts."""
     top = float(np.mean([metric.top(own) for own in masses]))
     trials = sum(metric.trials(own) for own in masses) / repeats
     n_parts = len(masses) / repeats
@@ -634,7 +647,9 @@ def _compared(
     level: float,
     adjust: Adjustment,
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison of plain metrics, in the units of the metrics; `scales` are by scorer and metric.
+    """Return the comparison by metrics, given estimates of their plain forms.
+
+    The result is in the units of the metrics. `scales` are indexed by scorer and metric.
 
     `missing` says why a metric has no p-values; None where it has.
     """
@@ -671,7 +686,7 @@ def _compared(
 
 
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
-    """Return why differences by a metric have no p-values, given the masses of each scorer in each part."""
+    """Return a warning that differences by a metric have no p-values; None if they have."""
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
@@ -682,8 +697,9 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
 def metric_influences(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
-    """Return the metrics, shape (n_scorers, n_metrics), φ of each row, shape (n_scorers, n_metrics, n_rows), and the
-    masses of every scorer.
+    """Return metrics, the influence φ of each row on them, and the masses of every scorer.
+
+    Shapes: metrics (n_scorers, n_metrics), influences (n_scorers, n_metrics, n_rows).
     """
     effective = effective_units(rows)
     values = np.empty((len(rows.scores), len(metrics)))
@@ -717,7 +733,7 @@ def metric_influences(
 def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
-    """Return the metrics of every scorer with the influence of each unit, and the masses of every scorer."""
+    """Return estimates of metrics for every scorer, and the masses of every scorer."""
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

@@ -155,7 +155,7 @@ def decision_curve(
 
 
 class _Cells(NamedTuple):
-    """The shares of the four cells at each threshold, and what their intervals need."""
+    """Fractions of true and false positives and negatives at each threshold, and what their intervals need."""
 
     shares: FloatArray
     """Shape (n_thresholds, 4), float64."""
@@ -170,6 +170,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, rows: EvaluatedRows, thresholds: Sequence[float], level: float) -> _Cells:
+        """Return the fractions at each threshold."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.sum()
         order = np.sort(thresholds)
@@ -198,7 +199,7 @@ class _Cells(NamedTuple):
         return cls(shares, covariance, effective, most, shown)
 
     def share(self, number: int, *cells: int) -> Interval:
-        """Return the share of one or several cells with its interval."""
+        """Return the sum of the fractions of some cells, with its interval."""
         variance = float(self.covariance[number][np.ix_(cells, cells)].sum())
         value = min(1.0, max(0.0, float(self.shares[number, list(cells)].sum())))
         trials = self.effective
@@ -207,7 +208,7 @@ class _Cells(NamedTuple):
         return wilson_interval(value, trials, self.level)
 
     def correlation(self, number: int, first: int, second: int) -> float:
-        """Return the correlation of two shares; 0 if one does not vary."""
+        """Return the correlation of the fractions of two cells; 0 if one does not vary."""
         matrix = self.covariance[number]
         variances = float(matrix[first, first] * matrix[second, second])
         if variances <= EPSILON**4:
@@ -216,6 +217,7 @@ class _Cells(NamedTuple):
 
 
 def _at(cells: _Cells, number: int, threshold: float) -> NetBenefit:
+    """Return the net benefit at one threshold."""
     odds = threshold / (1.0 - threshold)
     shares = [cells.share(number, cell) for cell in range(4)]
     benefit = _difference(shares[_TP], shares[_FP], 1.0, odds, cells.correlation(number, _TP, _FP))
@@ -228,7 +230,7 @@ def _at(cells: _Cells, number: int, threshold: float) -> NetBenefit:
 def _difference(
     first: Interval, second: Interval, weight: float, other: float, correlation: float
 ) -> Interval:
-    """Return the interval of weight · first − other · second (Zou & Donner, eq. 6)."""
+    """Return the interval of weight · first − other · second, which are correlated (Zou & Donner, eq. 6)."""
     value = weight * first.value - other * second.value
     down = weight * (first.value - first.low), other * (second.high - second.value)
     up = weight * (first.high - first.value), other * (second.value - second.low)
@@ -241,7 +243,7 @@ def _difference(
 def _sums_at(
     above: NDArray[np.intp], positive: NDArray[np.bool_], mass: FloatArray, n_thresholds: int
 ) -> FloatArray:
-    """Return the sums over each cell at each threshold, ascending, shape (n_thresholds, 4)."""
+    """Return the sum of a value over each cell at each ascending threshold, shape (n_thresholds, 4)."""
     found = np.empty((n_thresholds, 4))
     for of_class, hit, rest in ((positive, _TP, _FN), (~positive, _FP, _TN)):
         sums = np.bincount(above[of_class], mass[of_class], n_thresholds + 1)
@@ -251,7 +253,10 @@ def _sums_at(
 
 
 def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return Σ w² (e − p)(e − p)ᵀ with the unit vectors e of the rows' cells, given Σ w and Σ w² of the cells."""
+    """Return the covariance of the fractions if rows are independent, given sums of weights and squared weights.
+
+    It is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of the cell of a row.
+    """
     n_thresholds = len(shares)
     found = np.zeros((n_thresholds, 4, 4))
     found[:, range(4), range(4)] = squares
@@ -268,7 +273,10 @@ def _units_at(
     unit: NDArray[np.intp],
     of_unit: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of the cells, and Σ (m − M p)(m − M p)ᵀ over the units' weights in cells m, and in all M."""
+    """Return the fractions of the cells, and their covariance from sums over units.
+
+    It is Σ (m − M p)(m − M p)ᵀ with m the weights of a unit in the cells, and M their sum.
+    """
     cell = np.where(flagged, np.where(positive, _TP, _FP), np.where(positive, _FN, _TN))
     masses = np.bincount(unit * 4 + cell, weight, 4 * of_unit.size).reshape(-1, 4)
     shares = masses.sum(axis=0)

@@ -495,24 +495,30 @@ def _point_at(
 
 
 def _flagged(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Return the fraction of all rows that are flagged, given those of the two classes."""
+    """Return the fraction of all rows that are flagged, with its interval, from TPR and FPR."""
     value, below, above = combine(fpr, tpr, 1.0 - prevalence, prevalence)
     return Interval(value, max(0.0, value - below), min(1.0, value + above))
 
 
 def _index_at_fpr(curve: RocCurve, fpr: float) -> int:
+    """Return the index of the point with the greatest TPR at an FPR of at most `fpr`."""
     limit = check_rate("fpr", fpr) + RATE_TOLERANCE
     highest = curve.tpr[np.searchsorted(curve.fpr, limit, side="right") - 1]
     return int(np.searchsorted(curve.tpr, highest, side="left"))
 
 
 def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
+    """Return the index of the point with the lowest FPR at a TPR of at least `tpr`."""
     limit = check_rate("tpr", tpr) - RATE_TOLERANCE
     least = curve.fpr[np.searchsorted(curve.tpr, limit, side="left")]
     return int(np.searchsorted(curve.fpr, least, side="right")) - 1
 
 
 def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalence: float) -> int:
+    """Return the index of the best point that flags at most a fraction of the rows.
+
+    Without costs it flags the most rows, with costs it has the lowest cost.
+    """
     limit = check_rate("flagged", flagged) + RATE_TOLERANCE
     within = int(np.searchsorted(share_of_list(curve, prevalence), limit, side="right"))
     if costs is None:
@@ -523,7 +529,7 @@ def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalen
 def _ends_of_rate(
     curve: RocCurve, rates: FloatArray, rate: float, n: float, level: float
 ) -> tuple[float, float]:
-    """Return the thresholds between which the population's threshold of a rate of one class lies."""
+    """Return two thresholds between which the population's threshold of an FPR, or of a TPR, lies."""
     half_width = float(rate_half_width(np.array([rate]), n, level)[0])
     high = math.inf
     if rate - half_width > 0.0:
@@ -533,7 +539,10 @@ def _ends_of_rate(
 
 
 def _next_below(curve: RocCurve, index: int) -> float:
-    """Return the next lower threshold, -inf after the last: every threshold above it flags the rows of this point."""
+    """Return the next lower threshold of the curve, -inf after the last.
+
+    Every threshold above it, up to the own one, flags the same rows.
+    """
     return float(curve.thresholds[index + 1]) if index + 1 < len(curve) else -math.inf
 
 
@@ -545,6 +554,7 @@ def check_threshold(threshold: float) -> float:
 
 
 def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Interval:
+    """Return the precision of the flagged rows with its interval, in a sample whose prevalence varies."""
     positive, negative = tpr * totals.positive, fpr * totals.negative
     flagged = positive + negative
     if flagged == 0.0:
@@ -577,7 +587,7 @@ def _lift(
 
 
 def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Return the precision at another prevalence than the sample's, by Bayes' rule and Donner & Zou's limits."""
+    """Return the precision at a given prevalence, by Bayes' rule, with Donner & Zou's interval."""
     caught, flagged = prevalence * tpr.value, (1.0 - prevalence) * fpr.value
     if caught + flagged == 0.0:
         return Interval(math.nan, 0.0, 1.0)
@@ -595,36 +605,15 @@ def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
 
 
 def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
-    """Return the precision for rates in the ratio tpr : fpr."""
+    """Return the precision at a given prevalence for rates in the ratio tpr : fpr."""
     caught, flagged = prevalence * tpr, (1.0 - prevalence) * fpr
     return caught / (caught + flagged) if caught + flagged > 0.0 else 1.0
 
 
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold of a ROC curve flags.
+    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,).
 
-    Parameters
-    ----------
-    curve : RocCurve
-        A ROC curve with one point per distinct score.
-    prevalence : float in (0, 1)
-        Fraction of positives among all rows.
-
-    Returns
-    -------
-    ndarray of shape (n_points,), float64
-        Shares in [0, 1].
-
-    Raises
-    ------
-    InvalidParameter
-        `prevalence` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> from core.metrics import roc_curve, share_of_list
-    >>> share_of_list(roc_curve([1, 0, 1, 0], [0.9, 0.4, 0.4, 0.1]), 0.5)
-    array([0.  , 0.25, 0.75, 1.  ])
+    InvalidParameter: `prevalence` is not between 0 and 1.
     """
     share = check_prevalence(prevalence)
     return share * curve.tpr + (1.0 - share) * curve.fpr
@@ -670,6 +659,7 @@ def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
 
 
 def _first_least(cost: FloatArray, costs: Costs, prevalence: float) -> int:
+    """Return the index of the first point whose cost is the lowest, apart from rounding."""
     return int(np.argmax(cost <= cost.min() + COST_ROUNDING * max(costs.a_row(prevalence))))
 
 
@@ -692,5 +682,6 @@ def near_least_cost(
 
 
 def _costs_along(curve: RocCurve, costs: Costs, prevalence: float) -> NDArray[np.float64]:
+    """Return the cost per row at each point of the curve."""
     flagged, missed = costs.a_row(prevalence)
     return np.asarray(flagged * curve.fpr + missed * (1.0 - curve.tpr))

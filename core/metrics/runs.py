@@ -49,7 +49,7 @@ from core.metrics.window import Window, check_level
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The rows of a chunk by score. It can be pickled.
+    """Sorted scores of a chunk of rows with the weight of each class at each of them. It can be pickled.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Run:
 def sorted_run(
     positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Run:
-    """Return the run of some rows, which may be of one class. O(n log n).
+    """Return a chunk of rows as a sorted run; they may be of one class. O(n log n).
 
     InvalidData: lengths differ, a score is not finite, or a weight is neither 0 nor between 1e-100 and 1e100.
 
@@ -143,7 +143,7 @@ class ScoreRuns:
     def add(
         self, positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> None:
-        """Add rows, as `sorted_run` takes them, chunk by chunk."""
+        """Sort and add a chunk of rows; parameters as `sorted_run`."""
         is_positive, values = np.asarray(positive), np.asarray(scores)
         weight = None if sample_weight is None else np.asarray(sample_weight)
         for name, column in (("scores", values), ("sample_weight", weight)):
@@ -157,7 +157,7 @@ class ScoreRuns:
             self.take(sorted_run(is_positive[rows], values[rows], own))
 
     def take(self, run: Run) -> None:
-        """Add a run, such as one that another process has made.
+        """Add a run that was sorted elsewhere, such as in another process.
 
         InvalidData: it has weights and others have none, or the other way round.
         """
@@ -174,7 +174,7 @@ class ScoreRuns:
         self._runs.append(replace(run, columns=np.empty((n_columns, 0))))
 
     def merge(self) -> StoredGroups:
-        """Return the tie groups of all rows; no run is left. O(n log n).
+        """Merge all runs into tie groups, after which no run is left. O(n log n).
 
         InvalidData: a class has no row of weight above 0.
         """
@@ -219,13 +219,14 @@ class ScoreRuns:
 
 
 def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
+    """Return an array in a file without a name, in a folder."""
     copy = mapped(folder, columns.shape, np.float64)
     copy[:] = columns
     return copy
 
 
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
-    """Yield the merged columns of ascending runs, part by part, sums taken where keys are equal.
+    """Yield blocks of the merged columns of ascending runs; values of equal keys are added up.
 
     Of some runs a window is looked at. What is at most the last key of every window that does not end its run is
     complete: no run has such a key behind its window, and the other runs begin behind it.
@@ -252,7 +253,7 @@ def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
 
 
 class StoredGroups(ScoreGroups):
-    """Tie groups in files without names, which are gone with them."""
+    """Tie groups in temporary files without names, which vanish with the object."""
 
     def __init__(
         self,
@@ -295,7 +296,7 @@ class StoredGroups(ScoreGroups):
         return np.asarray(mapped(self._folder, (len(self),), np.float64))
 
     def find(self, scores: FloatArray) -> NDArray[np.intp]:
-        """Return the tie group of each score; of a score that is in none, any group."""
+        """Return the index of the tie group of each score; for a score of no group any index."""
         order = np.argsort(-scores)  # so that the groups are read in their order
         found = np.empty(scores.size, dtype=np.intp)
         found[order] = np.searchsorted(self._keys, -scores[order])
@@ -313,7 +314,7 @@ def compare_stored(
     names: Sequence[str] | None = None,
     adjust: Adjustment = "holm",
 ) -> Comparison:
-    """Return what `compare` returns, of scores that are mapped to files; memory does not grow with the rows.
+    """Compare scores in memory-mapped files, as `compare` does; memory does not grow with the rows.
 
     InvalidData, InvalidParameter: as `compare`. Disk: 8 bytes a row for each scorer and window, and what its runs take.
 
@@ -346,7 +347,7 @@ def _estimate_areas(
     windows: Sequence[Window],
     folder: Path,
 ) -> Estimates:
-    """Return what `estimate_areas` returns, u of the rows in a file."""
+    """Return what `estimate_areas` returns, with the influences of the rows in a file."""
     values = np.array([[area_of(own, *window) for window in windows] for own in groups])
     effective = effective_of(groups[0])
     if min(effective) <= 1.0 + EPSILON:

@@ -47,7 +47,7 @@ _NEAR = 10  # lags whose mean autocorrelation is tested
 
 
 class SerialDependence(NamedTuple):
-    """The variance of the shares of a series' rows in bins."""
+    """Long-run variance of the shares of bins in a series of rows that may be autocorrelated."""
 
     covariance: FloatArray
     """Ω: n times the covariance of the shares. Shape (n_bins, n_bins), float64."""
@@ -58,7 +58,7 @@ class SerialDependence(NamedTuple):
 def serial_dependence(
     bins: Bins, n_bins: int, *, ordered: bool, worth: float = 1.0
 ) -> SerialDependence | None:
-    """Return the long-run covariance of the shares of bins, None if the series is too short for its dependence.
+    """Return the long-run covariance of the shares of bins; None if the series is too short to estimate it.
 
     O(n_bins · n log n) time for at most `MAX_CELLS` rows, O(n) for more.
 
@@ -95,8 +95,9 @@ def serial_dependence(
 def order_matters(
     bins: Bins, n_bins: int, *, ordered: bool, stratum: NDArray[np.generic] | None = None
 ) -> bool:
-    """Return True if neighbouring rows are evidently alike: by an autocorrelation beyond four standard errors, of
-    neighbours or in the mean over ten lags. O(n_bins · n).
+    """Return True if neighbouring rows are evidently correlated. O(n_bins · n).
+
+    That is so if an autocorrelation, of neighbours or in the mean over ten lags, is beyond four standard errors.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def order_matters(
 
 
 def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
-    """Return True if neighbours within the parts are evidently alike."""
+    """Return True if neighbouring rows are evidently correlated within the parts of a series."""
     centred = [
         _contrasts(_indicators(part, n_bins, most=part.size)[0], ordered)
         for part in parts
@@ -141,7 +142,10 @@ def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
 
 
 def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatArray, int]:
-    """Return the share of each bin in each stretch of rows, shape (n_bins, n_stretches), and a stretch's rows."""
+    """Return a series of the shares of bins among consecutive rows, and the number of rows of each entry.
+
+    The series has the shape (n_bins, n_entries); an entry has one row if there are at most `most` rows.
+    """
     size = -(-bins.size // most)
     n = bins.size // size
     cells = np.arange(n * size) // size
@@ -150,7 +154,10 @@ def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatAr
 
 
 def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
-    """Return the series whose autocorrelations are looked at, centred: of each bin, or of each end and the rank."""
+    """Return the centred series whose autocorrelations are tested.
+
+    For unordered bins: whether a row is in each bin. For ordered ones: whether it is below each edge, and its rank.
+    """
     if ordered and len(series) > 1:
         below = np.cumsum(series, axis=0)[:-1]
         series = np.concatenate((below, below.sum(axis=0, keepdims=True)))
@@ -160,7 +167,7 @@ def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
 
 
 def _last_lag(series: FloatArray, ordered: bool) -> int:
-    """Return the lag from which on all autocorrelations are within chance, at least 1."""
+    """Return the lag from which on all autocorrelations are as small as chance makes them, at least 1."""
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = series.shape[1]

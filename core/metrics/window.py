@@ -116,7 +116,7 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
 
 
 def _snap(rank: float, n: int) -> float:
-    """Return a rate times n, or the nearest whole number if that is within the rounding of the rate."""
+    """Return a rank n · rate, rounded to a whole number if it is within the rounding error of the rate."""
     nearest = round(rank)
     return nearest if abs(rank - nearest) <= RATE_ROUNDING * n else rank
 

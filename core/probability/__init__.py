@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         choose_calibration,
         fit_calibration,
     )
-    from .isotonic import Isotonic, VennAbers, fit_isotonic, fit_venn_abers
+    from .isotonic import VennAbers, fit_venn_abers
     from .periods import Periods
     from .proper_scores import (
         Decomposition,

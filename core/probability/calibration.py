@@ -193,6 +193,7 @@ class Calibration:
         return min(heights[at] + slopes[at] * beyond, heights[at + 1])
 
     def _parametric(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities of a Platt or beta calibration."""
         centre, scale, below, above, intercept = self.parameters
         z = _standardised(scores, centre, scale)
         if below == above:
@@ -220,6 +221,7 @@ class Calibration:
 
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Knots of an isotonic calibration, the values there, and the slopes between them."""
         knots, heights = np.split(self.parameters, 2)
         if knots.size == 1:
             return knots, heights, np.zeros(1)
@@ -236,12 +238,13 @@ class Calibration:
 
 
 def _standardised(scores: FloatArray, centre: float, scale: float) -> FloatArray:
+    """Return (scores − centre) / scale, limited to ±_MAX_Z."""
     with np.errstate(over="ignore"):
         return np.clip((scores - centre) / scale, -_MAX_Z, _MAX_Z)
 
 
 def _gap_to_asymptotes(z: FloatArray) -> FloatArray:
-    """Return log(1 + e^−|z|): how far ln σ is from the broken line of its asymptotes."""
+    """Return log(1 + e^−|z|), the distance of ln σ(z) from its asymptotes."""
     return np.log1p(np.exp(-np.abs(z)))
 
 
@@ -338,8 +341,9 @@ def fit_calibration(
 
 
 class HeldOutProbabilities(NamedTuple):
-    """Rows, and the probability of each by the chosen method, learnt on others: those of the other folds, or of the
-    periods before if `later`.
+    """Rows with held-out probabilities by the chosen method.
+
+    The calibrations were fitted on other rows: the other folds, or the earlier periods if `later`.
     """
 
     y: NDArray[np.bool_]
@@ -451,6 +455,7 @@ def choose_calibration(
 
 
 def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> ChosenCalibration:
+    """Return the calibration with the lowest log loss on held-out folds, fitted on all rows."""
     effective = _effective_rows(rows)
     masses = masses_of(rows, effective) if masses is None else masses
     if min(effective) < MIN_ROWS_OF_CHOICE:
@@ -476,7 +481,7 @@ def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> Chose
 def _at_next_level(
     rows: EvaluatedRows, period: NDArray[np.intp]
 ) -> tuple[EvaluatedRows, Periods | None]:
-    """Return rows that have the level expected next in every period, and the levels of the periods relative to it."""
+    """Return rows reweighted to the prevalence expected next, and the levels of the periods relative to it."""
     effective = _effective_rows(rows)
     if min(effective) < MIN_ROWS_OF_CHOICE:
         return rows, None
@@ -495,9 +500,7 @@ def _at_next_level(
 def _evaluate_on_latest(
     rows: EvaluatedRows, period: NDArray[np.intp], method: Method
 ) -> HeldOutProbabilities | None:
-    """Return the rows of the last period with their probabilities by a calibration of the periods before; None if
-    either are too few.
-    """
+    """Return the last period with probabilities by a calibration of the earlier periods; None with too few rows."""
     last = period == period.max()
     earlier, latest = rows.take(~last), rows.take(last)
     for part in (earlier, latest):
@@ -515,7 +518,7 @@ def _evaluate_on_latest(
 def _out_of_fold(
     rows: EvaluatedRows, methods: Sequence[Method], generator: np.random.Generator
 ) -> dict[Method, FloatArray] | None:
-    """Return each row's probability by the fits on the other folds; None if these lack a class."""
+    """Return the probability of each row by calibrations of the other folds; None if a class is missing there."""
     fold = _folds(rows, generator)
     (scores,) = rows.scores
     found = {method: np.empty(scores.size) for method in methods}
@@ -536,7 +539,7 @@ def _out_of_fold(
 
 
 def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRows:
-    """Return at most `MAX_ROWS_OF_CHOICE` rows: of each class the same share, but all of a class with few."""
+    """Return at most `MAX_ROWS_OF_CHOICE` rows: the same fraction of each class, but at least one row."""
     n = rows.positive.size
     if n <= MAX_ROWS_OF_CHOICE:
         return rows
@@ -548,7 +551,7 @@ def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRow
 
 
 def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Return the fold of each row: units are dealt out in a random order, those with a positive first."""
+    """Return the fold of each row: units are assigned at random, those with a positive evenly."""
     positive = rows.positive
     if rows.unit is not None:
         positive = np.bincount(rows.unit, rows.positive) > 0
@@ -560,7 +563,7 @@ def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.in
 
 
 def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
-    """Return the effective rows of the positives and of the negatives, where rows of a unit may say the same.
+    """Return the effective numbers of positives and negatives, allowing for correlated rows within units.
 
     A unit of copies counts as one row, and a unit whose rows differ by chance alone as all of its rows. The design
     effect tells which: the variance of a sum of residuals by unit, divided by what it would be if all rows were drawn
@@ -585,7 +588,7 @@ def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
 
 
 def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) -> Calibration:
-    """Return a calibration; `effective` are the effective rows of the positives and of the negatives."""
+    """Return the calibration of a method; `effective` are the effective numbers of positives and negatives."""
     prevalence = float(masses.positive.sum() / masses.mass.sum())
     if method == "isotonic":
         fitted = smoothed_isotonic(masses)
@@ -619,7 +622,10 @@ def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) ->
 
 
 def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
-    """Return the point halfway between the medians of the classes, and the spread of the scores; equal scores: 1."""
+    """Return a centre and a scale for scores: the middle between the class medians, and half of an inner range.
+
+    The scale of equal scores is 1.
+    """
     negative = masses.mass - masses.positive
     medians = [_quantiles(masses.scores, mass, 0.5)[0] for mass in (masses.positive, negative)]
     low, high = _quantiles(masses.scores, masses.mass, 0.1, 0.9)
@@ -628,6 +634,7 @@ def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
 
 
 def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArray:
+    """Return weighted quantiles of ascending scores."""
     sums = np.cumsum(mass)
     at = np.searchsorted(sums, np.array(levels) * sums[-1], side="left")
     found: FloatArray = scores[np.minimum(at, scores.size - 1)]
@@ -637,7 +644,7 @@ def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArr
 def _cells(
     masses: ScoreMasses, centre: float, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return z, mass and positive mass of at most `_MAX_CELLS` cells of neighbouring scores."""
+    """Return standardised score, weight and positive weight of at most `_MAX_CELLS` cells of neighbouring scores."""
     cells = masses.in_cells(_MAX_CELLS)
     return _standardised(cells.scores, centre, scale), cells.mass, cells.positive
 
@@ -645,7 +652,7 @@ def _cells(
 def minimise_log_loss(
     features: FloatArray, mass: FloatArray, target: FloatArray, offset: FloatArray | None = None
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the least log loss of a logistic model, its coefficients, the intercept last, and their covariance.
+    """Fit a logistic model; return its log loss, coefficients (intercept last) and covariance matrix.
 
     By Newton's method, damped where a step would not lower the loss (Levenberg & Marquardt): the loss never ends above
     that of the intercept alone. If the classes do not overlap there is no least loss: it then ends at large
@@ -693,7 +700,7 @@ def minimise_log_loss(
 
 
 def _regular(hessian: FloatArray) -> FloatArray:
-    """Return second derivatives that can be inverted, where the loss is flat too."""
+    """Return second derivatives with a small ridge added, so that they are invertible."""
     diagonal = np.diag(hessian)
     ridge: FloatArray = np.diag(1e-12 * diagonal + 1e-12 * max(float(diagonal.max()), 1e-12))
     return hessian + ridge

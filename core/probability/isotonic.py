@@ -52,14 +52,17 @@ MIN_CLASS_SHARE = 1e-12
 
 
 class ScoreMasses(NamedTuple):
-    """The distinct scores, ascending, and the mass of the rows at each; all of shape (n_scores,), float64."""
+    """The distinct scores, ascending, with the weight of all rows and of the positives at each.
+
+    All arrays have the shape (n_scores,), float64.
+    """
 
     scores: FloatArray
     mass: FloatArray
     positive: FloatArray
 
     def in_cells(self, max_cells: int) -> ScoreMasses:
-        """Return at most so many distinct scores: neighbours, of about equal mass together, become their mean."""
+        """Return at most `max_cells` distinct scores: neighbours are merged into cells of about equal weight."""
         if self.scores.size <= max_cells:
             return self
         sums = np.cumsum(self.mass)
@@ -72,7 +75,7 @@ class ScoreMasses(NamedTuple):
 
 
 def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None) -> ScoreMasses:
-    """Return the masses of rows by score: their total is the effective number of rows, whatever the scale of weights.
+    """Return the weights of rows by score, scaled so that their total is the effective number of rows.
 
     So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the
     effective rows of the positives and of the negatives; by default those of `effective_units`.
@@ -90,7 +93,7 @@ def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None)
 
 
 def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
-    """Return the `masses_of` rows without units from their tie groups, which may be in files.
+    """Return the `masses_of` rows without units, given their tie groups, which may be in files.
 
     Of more than about `max_cells` scores they are the masses of cells of neighbours, see `ScoreMasses.in_cells`.
     InvalidData: as `masses_of`.
@@ -111,7 +114,7 @@ def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
 
 
 def check_class_shares(groups: ScoreGroups) -> None:
-    """Raise InvalidData if a class has too little of the weight for probabilities."""
+    """Raise InvalidData if a class has too little of the total weight to fit probabilities."""
     of_classes = float(groups.flagged_positive[-1]), float(groups.flagged_negative[-1])
     for name, mass in zip(("positive", "negative"), of_classes, strict=True):
         if mass < MIN_CLASS_SHARE * sum(of_classes):
@@ -123,29 +126,12 @@ def check_class_shares(groups: ScoreGroups) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """A non-decreasing function: linear between knots, constant beyond the first and the last.
-
-    Parameters
-    ----------
-    scores : array_like of float64, shape (n_knots,)
-        Knots, strictly increasing.
-    values : array_like of float64, shape (n_knots,)
-        Values at the knots, non-decreasing, in [0, 1].
-
-    Raises
-    ------
-    InvalidData
-        The knots do not describe such a function.
-
-    Examples
-    --------
-    >>> from core.probability import Isotonic
-    >>> Isotonic([0.0, 2.0], [0.1, 0.4])([-1.0, 1.0]).tolist()
-    [0.1, 0.25]
-    """
+    """A non-decreasing function: linear between knots, constant beyond the first and the last."""
 
     scores: FloatArray
+    """Knots, strictly increasing. Shape (n_knots,)."""
     values: FloatArray
+    """Values at the knots, non-decreasing, in [0, 1]; InvalidData otherwise. Shape (n_knots,)."""
 
     def __post_init__(self) -> None:
         for name in ("scores", "values"):
@@ -168,43 +154,6 @@ class Isotonic:
         at = np.asarray(scores, dtype=np.float64)
         found: FloatArray = np.interp(at, self.scores, self.values)
         return found
-
-
-def fit_isotonic(
-    y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
-) -> Isotonic:
-    """Fit the isotonic regression of the labels (1: positive) on the scores.
-
-    Its knots are the ends of the blocks, and it is linear between blocks. So it equals scikit-learn's
-    `IsotonicRegression(out_of_bounds="clip")` at every score.
-
-    Parameters
-    ----------
-    y : array_like, shape (n_samples,)
-        Labels: two distinct values, of which the greater is positive.
-    scores : array_like of float, shape (n_samples,)
-        Finite scores; higher means more likely positive.
-    sample_weight : array_like of float, shape (n_samples,), optional
-        Non-negative weights; a weight k counts as k rows.
-
-    Returns
-    -------
-    Isotonic
-        The function. O(n log n).
-
-    Raises
-    ------
-    InvalidData
-        Lengths differ, a value is not finite, or a class is empty or has no weight.
-
-    Examples
-    --------
-    >>> from core.probability import fit_isotonic
-    >>> fitted = fit_isotonic([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4])
-    >>> fitted([0.1, 0.2, 0.3, 9.0]).tolist()
-    [0.0, 0.5, 0.5, 1.0]
-    """
-    return _with_knots(*_blocks_of(masses_of(check_rows(y, {"scores": scores}, sample_weight))))
 
 
 def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
@@ -232,7 +181,7 @@ def isotonic_values(mass: FloatArray, positive: FloatArray) -> FloatArray:
 
 
 def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    """Return the scores, where each block begins among them, and the blocks' values."""
+    """Return the scores, the index of the first score of each isotonic block, and the value of each block."""
     starts, values = np.empty(masses.mass.size, dtype=np.int64), np.empty(masses.mass.size)
     n_blocks = _pool(masses.mass, masses.positive, starts, values)
     starts = starts[:n_blocks]
@@ -240,7 +189,7 @@ def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], Floa
 
 
 def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArray) -> Isotonic:
-    """Return the function whose knots are the first and the last score of each block."""
+    """Return a piecewise linear function whose knots are the first and the last score of each block."""
     ends = np.append(starts[1:], scores.size) - 1
     at = np.stack((starts, ends), axis=1).ravel()
     first = np.append(True, at[1:] > at[:-1])
@@ -376,7 +325,7 @@ def fit_venn_abers(
 
 
 def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
-    """Return the pair from masses; of more than `max_steps` steps neighbours are merged, p0 down and p1 up."""
+    """Return a Venn–Abers predictor from masses; beyond `max_steps` steps neighbours are merged outwards."""
     W = np.append(0.0, np.cumsum(masses.mass))
     Y = np.append(0.0, np.cumsum(masses.positive))
     p0, p1 = np.empty(masses.mass.size), np.empty(masses.mass.size)
@@ -404,7 +353,7 @@ def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
     )
 )
 def _touch(W, Y, label, values):  # type: ignore[no-untyped-def]
-    """Write the isotonic value of a row added to each tie group.
+    """Write the isotonic value at each tie group if one more row is added to it.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
 def levels_of(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
 ) -> Periods | None:
-    """Return the levels of periods; None if there are fewer than two, or too few units to compare them.
+    """Return the levels of periods; None with fewer than two periods, or too few units to compare them.
 
     Parameters
     ----------
@@ -129,6 +129,7 @@ def levels_of(
 def _test(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> float | None:
+    """Return the score test of H₀: all periods have one level."""
     cell, of_cells = odds_cells(odds, rows.weight, _MAX_CELLS // n_periods)
     cells = cells_of(rows, sigmoid(odds), period * of_cells.size + cell, n_periods * of_cells.size)
     of_cells, number = np.tile(of_cells, n_periods), np.repeat(np.arange(n_periods), of_cells.size)
@@ -145,7 +146,7 @@ def _test(
 def _estimates(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the level of each period, and its variance; shape (n_periods,) each.
+    """Return the level of each period and its variance, shape (n_periods,) each.
 
     A row with the probability of the calibration is added to each, so that a period of one class has a finite level.
     """
@@ -170,7 +171,7 @@ def _estimates(
 
 
 def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, float]:
-    """Return the expected next level and τ, by the τ² of the greatest restricted likelihood."""
+    """Return the expected next level and τ, the standard deviation of its steps (restricted maximum likelihood)."""
     n = estimates.size
     walk = np.minimum.outer(np.arange(n), np.arange(n)).astype(np.float64)
     least, most = (
@@ -194,6 +195,6 @@ def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, floa
 
 
 def at_forecast(rows: EvaluatedRows, period: NDArray[np.intp], levels: FloatArray) -> EvaluatedRows:
-    """Return the rows with the weights with which every period has the forecast level; `levels` are relative to it."""
+    """Return the rows reweighted so that every period has the forecast level; `levels` are relative to it."""
     weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
     return rows._replace(weight=np.where(rows.positive, weight * np.exp(-levels)[period], weight))

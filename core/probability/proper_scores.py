@@ -371,12 +371,14 @@ def _rows(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> EvaluatedRows:
+    """Return checked rows whose scores are probabilities."""
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
     check_probabilities(rows.scores[0])
     return rows
 
 
 def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
+    """Return the Brier score and its decomposition."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -390,6 +392,7 @@ def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposit
 
 
 def _log(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
+    """Return the log score and its decomposition."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
@@ -418,7 +421,7 @@ def _interval_of(
     possible: tuple[float, float],
     level: float,
 ) -> Interval:
-    """Return the mean loss with its interval: see the module. Units count as one, whatever their rows.
+    """Return the mean loss with its interval (see the module's docstring). Each unit counts once.
 
     Parameters
     ----------
@@ -457,7 +460,7 @@ def _interval_of(
 def _expected(
     if_positive: FloatArray, if_negative: FloatArray, rows: EvaluatedRows, sample: WeightedRows
 ) -> tuple[float, float, float]:
-    """Return k, the sum Σr² and g of the module as expected if the probabilities are right and rows independent."""
+    """Return k, Σr² and g of the module's docstring, as expected for correct probabilities and independent rows."""
     scale = float(max(if_positive.max(), if_negative.max()))
     if scale == 0.0:
         return 0.0, 0.0, 0.0
@@ -478,7 +481,7 @@ def _expected(
 def _rows_per_unit(
     of_rows: FloatArray, of_units: FloatArray, variance: float, sample: WeightedRows
 ) -> float:
-    """Return how many rows of a unit are wrong together: the design effect, at most the rows of a unit.
+    """Return the design effect of units: how many rows of a unit are wrong together.
 
     It is that of the sample as far as its rows vary as much as is expected. Where they vary less, few or none of them
     are wrong, so that it is unknown whether they are wrong together, and they are taken to be.
@@ -498,6 +501,7 @@ def _effective_squares(squares: FloatArray, fourths: FloatArray) -> float:
 
 
 def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> Decomposition:
+    """Return the decomposition of a mean score into miscalibration, discrimination and uncertainty."""
     score = mean(masses.scores)
     best = min(mean(isotonic_values(masses.mass, masses.positive)), score)
     uncertainty = mean(float(masses.positive.sum() / masses.mass.sum()))
@@ -507,6 +511,7 @@ def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> 
 def _points(
     masses: ScoreMasses, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> list[ReliabilityPoint]:
+    """Return the points of the reliability diagram, with bands and intervals."""
     cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
     curve = isotonic_values(mass, cells.positive)
@@ -541,7 +546,7 @@ def _quantiles(
     tails: tuple[float, float],
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Return quantiles of the isotonic regressions of labels that are drawn with probabilities p, shape (2, n_at)."""
+    """Return quantiles of isotonic regressions of labels drawn with probabilities p, shape (2, n_at)."""
     trials = np.maximum(np.rint(mass), 1.0).astype(np.int64)
     curves = np.empty((n_bootstrap, at.size))
     for start in range(0, n_bootstrap, _DRAWS_AT_ONCE):
@@ -554,7 +559,7 @@ def _quantiles(
 
 
 def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> FloatArray:
-    """Return the curve, linear between the middles of its blocks."""
+    """Return the isotonic curve with linear stretches between the middles of its blocks."""
     starts = np.flatnonzero(np.append(True, curve[1:] > curve[:-1]))
     middles = np.add.reduceat(p * mass, starts) / np.add.reduceat(mass, starts)
     smooth: FloatArray = np.interp(p, middles, curve[starts])
@@ -562,8 +567,9 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
 
 
 def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float | None]:
-    """Return the intercept with slope 1, and the slope, each with Wald's interval; and the intercept with this slope,
-    None if the probabilities are all equal.
+    """Return Cox's calibration: the intercept at slope 1 and the slope, with Wald's intervals, and its own intercept.
+
+    If all probabilities are equal, the slope is NaN and its intercept None.
     """
     with np.errstate(divide="ignore"):
         odds = np.clip(np.log(masses.scores) - np.log1p(-masses.scores), -_MAX_ODDS, _MAX_ODDS)
@@ -583,7 +589,7 @@ def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float |
 def _variance(
     masses: ScoreMasses, odds: FloatArray, features: FloatArray, inverse: FloatArray
 ) -> float:
-    """Return the variance of the first coefficient, also right where the logistic model is not (Huber's sandwich)."""
+    """Return Huber's sandwich variance of the first coefficient, which holds also if the model is wrong."""
     part = np.exp(-np.abs(odds))
     p = np.where(odds >= 0.0, 1.0, part) / (1.0 + part)
     squares = masses.positive * (1.0 - p) ** 2 + (masses.mass - masses.positive) * p**2
@@ -592,5 +598,6 @@ def _variance(
 
 
 def _wald(value: float, variance: float, z: float) -> Interval:
+    """Return Wald's interval."""
     half = z * math.sqrt(max(float(variance), 0.0))
     return Interval(float(value), float(value) - half, float(value) + half)

@@ -30,7 +30,7 @@ _LEAST = 1e-300
 
 
 class ScoreTest(NamedTuple):
-    """A score test, and what the rows are worth."""
+    """Result of a score test."""
 
     statistic: float
     """The value of a χ² distribution that is as rare as the test's."""
@@ -43,7 +43,7 @@ class ScoreTest(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Rows by cell, and what their labels say against probabilities. Rows of a cell have about the same functions."""
+    """Rows grouped into cells, with sums of residuals and variances; rows of a cell have about equal log odds."""
 
     residual: FloatArray
     """Σ w (y − p) of each cell, shape (n_cells,), float64."""
@@ -67,7 +67,10 @@ class Cells(NamedTuple):
 def cells_of(
     rows: EvaluatedRows, probability: FloatArray, cell: NDArray[np.intp], n_cells: int
 ) -> Cells:
-    """Return the rows by cell, with weights of mean 1; `probability` is of each row, shape (n,), float64."""
+    """Return the rows grouped into cells, with weights scaled to a mean of 1.
+
+    `probability` is of each row, shape (n,), float64.
+    """
     weight = np.ones(probability.size) if rows.weight is None else rows.weight / rows.weight.mean()
     of_row = weight * (rows.positive - probability)
     information = weight * probability * (1.0 - probability)
@@ -126,6 +129,7 @@ def score_test(cells: Cells, basis: FloatArray) -> ScoreTest | None:
 def _of_units(
     cells: Cells, unit: NDArray[np.intp], basis: FloatArray, scores: FloatArray, whiten: FloatArray
 ) -> ScoreTest | None:
+    """Return the score test if rows of a unit may be correlated (Hotelling's T²)."""
     from scipy.special import chdtri, fdtrc
 
     sums = np.stack(
@@ -147,7 +151,7 @@ def _of_units(
 
 
 def without_line(basis: FloatArray, odds: FloatArray, information: FloatArray) -> FloatArray:
-    """Return functions of a cell, shape (n_cells, k), without their regression on 1 and the log odds, shape (n_cells,).
+    """Return basis functions, shape (n_cells, k), minus their regression on a constant and the log odds.
 
     The scores then do not change, to first order, with an intercept and a slope that were fitted on the same rows.
     """
@@ -168,7 +172,7 @@ def sigmoid(odds: FloatArray) -> FloatArray:
 
 
 def log_odds(probability: FloatArray) -> FloatArray:
-    """Return the log odds of probabilities, those of 0 and 1 as ±36."""
+    """Return the log odds of probabilities, limited to ±36."""
     with np.errstate(divide="ignore"):
         odds = np.log(probability) - np.log1p(-probability)
     clipped: FloatArray = np.clip(odds, -36.0, 36.0)

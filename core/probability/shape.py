@@ -81,7 +81,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:
-    """Return the shape of miscalibration; None if there are too few rows, or units, to test it. O(n log n).
+    """Return the shape of the miscalibration; None with too few rows or units for a test. O(n log n).
 
     Parameters
     ----------
@@ -103,9 +103,7 @@ def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) 
 
 
 def _basis(odds: FloatArray, information: FloatArray) -> FloatArray:
-    """Return the polynomials at each of the ascending log odds, without their regression on 1 and these, shape
-    (n_cells, DEGREES).
-    """
+    """Return polynomials in the log odds minus their regression on a line, shape (n_cells, DEGREES)."""
     middle = (np.cumsum(information) - information / 2.0) / information.sum()
     every = np.asarray(
         np.polynomial.legendre.legvander(2.0 * middle - 1.0, DEGREES + 1), np.float64
@@ -115,8 +113,9 @@ def _basis(odds: FloatArray, information: FloatArray) -> FloatArray:
 
 
 def information_needed(margin: float, level: float = 0.95, degrees: int = DEGREES) -> float:
-    """Return the information Σ p (1 − p) with which the interval of a size excludes `margin` with the probability
-    `equivalence.POWER`, if the log odds are on a line.
+    """Return the information Σ p (1 − p) at which the test shows that the shape is below `margin`.
+
+    If the log odds are on a line, the interval of the size then excludes `margin` with probability `equivalence.POWER`.
     """
     from scipy.special import chdtri, chndtrinc
 

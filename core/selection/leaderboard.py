@@ -93,7 +93,7 @@ class CandidateMetrics:
 
 
 class Evaluator:
-    """Evaluates candidates by the AUC and by the area over a window, or by a figure; remembers those of each."""
+    """Evaluates candidates by the AUC, and by the area over a window or another metric. It caches their estimates."""
 
     def __init__(self, window: tuple[float, float], metric: Metric | None = None) -> None:
         self.window = window
@@ -101,11 +101,11 @@ class Evaluator:
         self._known_sizes: dict[Hashable, Estimates] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
-        """Return the figure of scores, or without one their area over the window."""
+        """Return the metric of the scores; without a metric their area over the window."""
         return value_of(held, scores, self.window, self.metric)
 
     def values(self, held: Sequence[HeldOut], scores: Scores) -> tuple[float, float]:
-        """Return the means over the splits of the AUC, and of the figure or the area over the window."""
+        """Return the mean AUC over the splits, and the mean of `value`."""
         pairs = list(zip(held, scores, strict=True))
         areas = [auc(split.y, own, split.weight) for split, own in pairs]
         return float(np.mean(areas)), float(np.mean([self.value(*pair) for pair in pairs]))

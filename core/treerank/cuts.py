@@ -243,7 +243,7 @@ class CutRules(Rules):
 
     @cached_property
     def _fraction_to_top(self) -> Floats:
-        """By cut node: the fraction of the leaves below it that go to the top."""
+        """Of each cut: the fraction of the leaves below it whose rows are sent to the top of the ranking."""
         is_leaf = self.feature < 0
         to_top = np.where(self.to_top[is_leaf], 1.0, 0.0)
         return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))

@@ -316,12 +316,12 @@ class TwoWayArea(Metric):
 
 
 def _of_ranks(ranks: float) -> float:
-    """Return the variance of the mean of so many first of many order statistics, as a multiple of the first order."""
+    """Return the exact variance of a mean over the first ranks relative to its first-order approximation."""
     return (1.0 + 1.0 / ranks) * (1.0 + 0.5 / ranks)
 
 
 def _passes(curve: RocCurve, tpr: float) -> float:
-    """Return the lowest FPR at which the curve is as high."""
+    """Return the lowest FPR at which the curve reaches a TPR."""
     right = int(np.searchsorted(curve.tpr, tpr, side="left"))
     if right == 0 or curve.tpr[right] == curve.tpr[right - 1]:
         return float(curve.fpr[right])

@@ -35,7 +35,7 @@ from core.metrics.window import (
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """The weight of each class at each distinct score, highest first, and the effective number of rows of each."""
+    """The weight of each class at each distinct score, highest score first, and the effective rows of each class."""
 
     positive: FloatArray
     negative: FloatArray
@@ -47,17 +47,17 @@ class Masses:
 
     @cached_property
     def above_positive(self) -> FloatArray:
-        """Weight at or above each score, after a leading 0. Shape (n_scores + 1,)."""
+        """Weight of the positives at or above each score, after a leading 0. Shape (n_scores + 1,)."""
         return prefix_sums(self.positive)
 
     @cached_property
     def above_negative(self) -> FloatArray:
-        """As `above_positive`, of the negatives."""
+        """Weight of the negatives at or above each score, after a leading 0. Shape (n_scores + 1,)."""
         return prefix_sums(self.negative)
 
     @cached_property
     def above(self) -> FloatArray:
-        """As `above_positive`, of all rows."""
+        """Weight of all rows at or above each score, after a leading 0. Shape (n_scores + 1,)."""
         return self.above_positive + self.above_negative
 
     @property
@@ -72,12 +72,12 @@ class Masses:
         return positive / (positive + negative)
 
     def without_information(self) -> Masses:
-        """Return masses of which each score has the prevalence of all, so that scores say nothing."""
+        """Return the masses of scores without information: the same prevalence at each score."""
         all_rows, share = self.positive + self.negative, self.prevalence
         return Masses(all_rows * share, all_rows * (1.0 - share), self.effective, True)
 
     def with_prevalence(self, prevalence: float) -> Masses:
-        """Return masses with the negatives weighted so that the positives have this fraction, which is known."""
+        """Return the masses at another, known prevalence: the negatives are reweighted."""
         positive, negative = self.totals
         factor = positive * (1.0 - prevalence) / (prevalence * negative)
         return Masses(self.positive, self.negative * factor, self.effective, fixed_prevalence=True)
@@ -93,6 +93,7 @@ def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
 
 
 def _mass(rates: FloatArray, total: float) -> FloatArray:
+    """Return the weight at each score from cumulative rates, as whole numbers where they were whole."""
     above = rates * total
     ranks = np.rint(above)
     # Rounding error of whole numbers that were divided by their total and multiplied again.
@@ -101,18 +102,18 @@ def _mass(rates: FloatArray, total: float) -> FloatArray:
 
 
 class Derivatives(NamedTuple):
-    """A metric, and its derivatives in the direction of a row of each class at each score."""
+    """The value of a metric, and its derivatives by the weight of a row of each class at each score."""
 
     value: float
     positive: FloatArray
     negative: FloatArray
-    """U and D of the module. Shape (n_scores,), float64."""
+    """Derivatives by a positive and by a negative, U and D in the module's docstring. Shape (n_scores,), float64."""
     slope: float
-    """S of the module: the derivative by the log odds of the prevalence."""
+    """The derivative by the log odds of the prevalence, S in the module's docstring."""
 
 
 class Metric(ABC):
-    """Base class of metrics of a ranking: a number and its derivatives, from which the rest follows.
+    """Base class of metrics of a ranking. A metric defines its value and derivatives; intervals and tests follow.
 
     Intervals, tests, weights, groups and comparisons of scorers need nothing but this class.
     """
@@ -282,7 +283,7 @@ class Metric(ABC):
 
 
 def null_variance(metric: Metric, masses: Masses) -> float:
-    """Return the first-order variance of a metric over samples of such sizes whose scores say nothing.
+    """Return the first-order variance of a metric over samples whose scores carry no information.
 
     For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
     """
@@ -309,7 +310,10 @@ def check_size(count: float | None, share: float | None) -> None:
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:
-    """Return the weight of the first rows; InvalidParameter if there are not so many."""
+    """Return the size of a list as a weight, given either a number of rows or a share of all rows.
+
+    InvalidParameter: there are fewer rows than `count`.
+    """
     if share is not None:
         return float(share) * total
     assert count is not None
@@ -324,7 +328,7 @@ def shown_size(count: float | None, share: float | None) -> str:
 
 
 def check_scale_free(metric: Metric) -> None:
-    """Raise InvalidParameter for a metric of a number of rows, which means something else in each part of the rows."""
+    """Raise InvalidParameter for a metric of a fixed number of rows: in a part of the rows it means something else."""
     if getattr(metric, "count", None) is not None:
         raise InvalidParameter(
             f"{metric.name} requires a share instead of a count, because parts have fewer rows than the "
@@ -337,6 +341,7 @@ METRICS: MetricNames[Metric] = MetricNames("a metric")
 
 
 def roc_of(masses: Masses) -> RocCurve:
+    """Return the ROC curve as line segments."""
     positive, negative = masses.above_positive, masses.above_negative
     fpr, tpr = negative / negative[-1], positive / positive[-1]
     kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))

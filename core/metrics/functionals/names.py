@@ -63,10 +63,12 @@ class MetricNames(Generic[Metric]):
 
 
 def _letter(parameter: str) -> str:
+    """Return the letter for a parameter in messages about the forms of a name."""
     return _LETTERS.get(parameter, parameter.upper())
 
 
 def _read(parameter: str, text: str) -> float:
+    """Return the value of a parameter that a name contains; a share is written as a percentage."""
     number = float(text)
     if parameter == "share":
         return number / 100.0

@@ -302,7 +302,7 @@ class Lift(Metric):
 
 @dataclass(frozen=True)
 class _RecallAt(Lift):
-    """The fraction of positives that are among the first rows: their lift times their share of all rows."""
+    """Recall among the first rows, as a metric: their lift times their share of all rows."""
 
     def plain(self) -> Metric:
         return self
@@ -320,12 +320,17 @@ class _RecallAt(Lift):
 
 
 def precision_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return S of the precision of a share of the list, given the fraction of positives near the cutoff."""
+    """Return the derivative of the precision of a share of the list by the log odds of the prevalence.
+
+    `near` is the fraction of positives among the rows near the cutoff.
+    """
     return precision * (1.0 - near) - prevalence * (precision - near)
 
 
 def lift_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return S of the lift, as `precision_slope`; 0 where all rows above the cutoff and near it are positive.
+    """Return the derivative of the lift by the log odds of the prevalence; parameters as `precision_slope`.
+
+    It is 0 where all rows above the cutoff and near it are positive.
 
     There the rows show no variance of the precision, and a variance of the prevalence alone would be too small.
     """
@@ -405,7 +410,7 @@ class PrecisionAtRecall(Metric):
         return min(float(self.recall) * total, total)
 
     def _positives_near(self, masses: Masses, caught: float) -> float:
-        """Return the fraction of positives among the rows near the cutoff, η of the module.
+        """Return the fraction of positives among the rows near the cutoff (η in the module's docstring).
 
         The rows reach as many positives up and down as the number above a cutoff varies by.
         """
@@ -431,11 +436,12 @@ class PrecisionAtRecall(Metric):
 
 
 def _of_odds(log_odds: float) -> float:
+    """Return the probability of log odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
 
 
 def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
-    """Return the index of the score that completes a number of positives, and the fraction of its rows it takes."""
+    """Return the index of the score at which a number of positives is reached, and the part of its tie."""
     above = masses.above_positive
     # a sum that is short of its target by rounding alone has reached it
     index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
@@ -446,7 +452,7 @@ def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
 
 
 def _rows_above(masses: Masses, caught: float) -> float:
-    """Return the weight of the rows down to where they hold a number of positives."""
+    """Return the weight of the first rows that hold a number of positives."""
     index, part = _cutoff_at(masses, caught)
     return caught + float(masses.above_negative[index] + part * masses.negative[index])
 
@@ -567,22 +573,22 @@ class Ndcg(Metric):
 
 
 def _discount(rank: FloatArray) -> FloatArray:
-    """Return what a positive counts after so many rows, 1 / log₂(rank + 2)."""
+    """Return the gain of a positive after `rank` rows, 1 / log₂(rank + 2)."""
     return 1.0 / np.log2(rank + 2.0)
 
 
 class _Gains:
-    """Sums of the discounts of the ranks of a list; an integral beyond `_MAX_SUMMED` ranks."""
+    """Sums of the discounts over the ranks of a list; beyond `_MAX_SUMMED` ranks they are integrals."""
 
     def __init__(self, size: float) -> None:
         self._sums = prefix_sums(_discount(np.arange(min(size, _MAX_SUMMED))))
 
     def of(self, rank: float) -> float:
-        """Return the sum over the first `rank` ranks."""
+        """Return the sum of the discounts of the first `rank` ranks."""
         return float(self.between(np.zeros(1), np.array([float(rank)]))[0])
 
     def between(self, first: FloatArray, end: FloatArray) -> FloatArray:
-        """Return the sums over the ranks after `first` up to `end`."""
+        """Return the sum of the discounts of the ranks after `first` up to `end`."""
         most = self._sums.size - 1
         last = np.minimum(end, most).astype(np.intp)
         sums: FloatArray = self._sums[last] - self._sums[np.minimum(first, most).astype(np.intp)]
@@ -593,7 +599,10 @@ class _Gains:
 
 
 def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
-    """Return the sums of the discounts over far ranks; over few of them by the middle one, so that no digits cancel."""
+    """Return the sums of the discounts over far ranks.
+
+    Over few ranks it is their number times the middle one, so that no digits cancel.
+    """
     from scipy.special import expi
 
     width = end - first
@@ -605,12 +614,12 @@ def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _from_here_on(values: FloatArray) -> FloatArray:
-    """Return the sums from each index to the end."""
+    """Return the sum of the values from each index to the end."""
     return np.cumsum(values[::-1])[::-1]
 
 
 def trials_above(masses: Masses, size: float, caught: float) -> float:
-    """Return the effective number of the first rows, `caught` of them positive; of the positives if all fit in."""
+    """Return the effective number of rows among the first ones; of positives if all positives are among them."""
     positive, negative = masses.totals
     # Σw² is taken as the class's own, in proportion
     squares = caught * (positive / masses.effective[0])
@@ -636,7 +645,7 @@ def positives_above(masses: Masses, size: float) -> float:
 
 
 def positives_near(masses: Masses, size: float) -> float:
-    """Return the fraction of positives among the rows near a cutoff, η of the module. O(log n_scores)."""
+    """Return the fraction of positives among the rows near a cutoff (η). O(log n_scores)."""
     total = float(masses.above[-1])
     at_cutoff = positives_above(masses, size)
     positive, negative = masses.totals

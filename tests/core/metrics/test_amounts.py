@@ -25,7 +25,6 @@ from core.metrics import (
     operating_point,
     roc_curve,
     value_caught,
-    value_curve,
 )
 from core.metrics.amounts import (
     OVERS,
@@ -113,7 +112,8 @@ def test_equal_amounts_are_the_ordinary_curves() -> None:
     (gain,) = gains_table(*curve_and_totals(y, scores), shares=[0.1])
     assert by_rows.recalls[0].recall.value == pytest.approx(gain.recall.value)
     assert by_rows.recalls[0].threshold == gain.threshold
-    weighted = value_curve(y, scores, 1.0 + np.abs(scores), over="amount_of_negatives")
+    amount = 1.0 + np.abs(scores)
+    weighted = value_caught(y, scores, amount, over="amount_of_negatives").curve
     other = roc_curve(y, scores, 1.0 + np.abs(scores))
     np.testing.assert_allclose(weighted.values, other.tpr)
     np.testing.assert_allclose(weighted.shares, other.fpr)

@@ -1,4 +1,4 @@
-"""Intervals: DeLong over all pairs, coverage by simulation, the bootstrap, and the degenerate cases."""
+"""Intervals: DeLong over all pairs, coverage by simulation, and the degenerate cases."""
 
 import math
 from itertools import pairwise
@@ -349,34 +349,6 @@ def test_intervals_that_keep_their_level_are_not_named() -> None:
     assert area_warnings([WHOLE, (0.0, 0.1)], areas, (100, 300), (100.0, 300.0)) == []
     perfect = auc_interval([1, 1, 0], [1, 1, 0])  # of the greatest variance
     assert area_warnings([WHOLE], [perfect], (2, 1), (2.0, 1.0)) == []
-
-
-# --- bootstrap ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("digits", [None, 0])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("window", [(0.0, 1.0), (0.0, 0.2), (0.05, 0.3)])
-def test_the_bootstrap_agrees_with_the_analytic_interval(
-    digits: int | None, weighted: bool, window: tuple[float, float]
-) -> None:
-    rng = np.random.default_rng(5)
-    y, scores = two_classes(rng, 400, 900, 1.2, digits)
-    weights = rng.random(y.size) + 0.5 if weighted else None
-    analytic = partial_auc_interval(y, scores, *window, sample_weight=weights)
-    bootstrap = partial_auc_interval(
-        y, scores, *window, method="bootstrap", n_bootstrap=600, sample_weight=weights
-    )
-    assert bootstrap.value == analytic.value
-    width = analytic.high - analytic.low
-    assert bootstrap.low == pytest.approx(analytic.low, abs=0.15 * width)
-    assert bootstrap.high == pytest.approx(analytic.high, abs=0.15 * width)
-
-
-def test_the_bootstrap_of_a_perfect_ranking_is_no_point() -> None:
-    y = np.repeat([1, 0], [20, 40])
-    interval = partial_auc_interval(y, y.astype(float), method="bootstrap", n_bootstrap=20)
-    assert interval == wilson_interval(1.0, 20)
 
 
 # --- Wilson ---------------------------------------------------------------------------------------
