@@ -26,7 +26,7 @@ from app.platform.blobs import BlobStore
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
-from app.platform.errors import ServiceError
+from app.platform.errors import ServiceError, counted
 from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
@@ -45,7 +45,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding on one part of the state, and what to do if it is not well."""
+    """A result of one check, and what to do if there is a problem."""
 
     part: str
     level: Level
@@ -64,12 +64,12 @@ def warn(part: str, detail: str, advice: str) -> Finding:
 
 
 def fail(part: str, detail: str, advice: str) -> Finding:
-    """Return a finding that must be mended."""
+    """Return a finding that must be fixed."""
     return Finding(part, Level.FAIL, detail, advice)
 
 
 def age(seconds: float) -> str:
-    """Return a time in words."""
+    """Return a duration in words, such as `3 min`."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -360,7 +360,8 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
     total = sum(blobs.size(key) for key in orphans if blobs.path(key).is_file())
-    detail = f"{len(orphans)} blobs ({size(total)}) that are not in the database are older than {age(late)}"
+    found = counted(len(orphans), "blob", "blobs")
+    detail = f"{found} ({size(total)}) not in the database and older than {age(late)}"
     return warn("orphans", detail, "the dispatcher removes them: check that it runs")
 
 
@@ -411,9 +412,11 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         yield ok("queue", detail)
     advice = _START if runs is False else "check that the dispatcher runs: `rankwright dispatcher`"
     if leases:
-        yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
+        jobs = counted(leases, "job has had", "jobs have had")
+        yield fail("leases", f"{jobs} no lease for more than {age(late)}", advice)
     if stuck:
-        yield fail("parts", f"{stuck} jobs wait for parts that do not exist", advice)
+        jobs = counted(stuck, "job waits", "jobs wait")
+        yield fail("parts", f"{jobs} for parts that do not exist", advice)
     if dispatchers:
         names = ", ".join(f"{each.host} (version {each.version})" for each in dispatchers)
         yield ok("dispatcher", names)
