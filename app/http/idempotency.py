@@ -102,7 +102,7 @@ ValidateOnlyDep = Annotated[bool, Depends(_only_validates)]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request: made now, or stored from the first time."""
+    """The answer to a request that creates something: made now, or stored when the same key was first used."""
 
     response: Json
     replayed: bool

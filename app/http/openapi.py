@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI generates, plus what FastAPI cannot know."""
+"""The OpenAPI document: what FastAPI generates, completed with examples, scopes, errors and meanings."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ MAX_PREFIXES = 8
 
 
 class _WrittenOnce:
-    """The document as it is sent, written and compressed once for each path prefix: it takes seconds."""
+    """The document as it is sent. Written and compressed once for each path prefix, because that takes seconds."""
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
         self._document = document
@@ -174,7 +174,7 @@ class _WrittenOnce:
         self._writing = asyncio.Lock()
 
     async def read(self, root: str) -> StoredText:
-        """Return the document, whose server is this one, also behind a path prefix."""
+        """Return the document that names this service, under the path prefix `root`, as its server."""
         async with self._writing:
             if root not in self._written:
                 if len(self._written) >= MAX_PREFIXES:
@@ -237,7 +237,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
     _name_algorithms(schemas, docs.algorithms())
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
-            for method in map(str.lower, route.methods):
+            for method in map(str.lower, route.methods or ()):
                 operation = document["paths"][route.path][method]
                 operation["operationId"] = route.name
                 if route.path.endswith(

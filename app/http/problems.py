@@ -141,7 +141,9 @@ _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\
 
 
 def _advise(detail: str) -> str:
-    """If a number was refused, add how to write it. `core`, pydantic or a service may have refused it."""
+    """If a message refuses a number in another notation, add how to write it. The error may come from `core`, pydantic
+    or a service.
+    """
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
         return advise_on_number(detail, value[:-1])

@@ -155,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read more. Close the connection if the head is too long."""
+        """Parse more bytes. Close the connection if the head is too long."""
         self._head_bytes += len(data)
         self._unset_keepalive_if_required()
         self._parse(data)
@@ -388,19 +388,21 @@ _CLOSE = (b"connection", b"close")
 
 
 class AddressTooLong(ServiceError):
-    """The path and the query are longer than any model's features need."""
+    """The path and the query together are too long."""
 
     code, status, title = "uri_too_long", 414, "Address too long"
 
 
 class HeadersTooLarge(ServiceError):
-    """There are more headers than a client has reason to send."""
+    """A request has too many headers, or too long ones."""
 
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
 class RequestMiddleware:
-    """The outermost layer of the service, as plain ASGI. `app` is what FastAPI makes of `service`."""
+    """The outermost layer of the service, as plain ASGI: it serves `app`, the layers of FastAPI's application
+    `service`.
+    """
 
     def __init__(
         self,
@@ -537,8 +539,10 @@ class RequestMiddleware:
         scope[HELD][budget, name] += size
 
     def _in_place(self, receive: Receive, scope: Scope, most_held: int) -> Receive:
-        """Return a `receive` that holds a permit, and counts up to `most_held` bytes of the body as held in memory. A
-        caller without a key must send the whole body within the time limit of a head.
+        """Return a `receive` for a request's body that takes a permit, and counts up to `most_held` bytes as held in
+        memory.
+
+        A caller without a key must send the whole body within the time limit of a head.
         """
         until = time.monotonic() + self._head_seconds
         left = most_held
