@@ -22,10 +22,10 @@ from starlette.responses import Response
 from app.access import repository
 from app.access.service import OPERATOR, administers_all
 from app.access.usage import UsageCache
+from app.http.addresses import client_address, network_of
 from app.http.dependencies import Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
-from app.http.server import client_address, network_of
 from app.platform.background import TtlCache
 from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
