@@ -276,19 +276,20 @@ def check_keys(db: Database, settings: Settings) -> Finding:
         usable = key_rows.count_usable(session)
     if not usable:
         return warn("keys", "there is no valid key", "create one: `rankwright keys create`")
+    valid = counted(usable, "is valid", "are valid")
     file = settings.state_dir.absolute() / "api-key"
     try:
         secret = file.read_bytes().strip()
     except FileNotFoundError:
-        return ok("keys", f"{usable} are valid")
+        return ok("keys", valid)
     except OSError as error:
         return warn("keys", f"{file} cannot be read: {error.strerror}", "check its owner")
     with db.read() as session:
         found = key_rows.find_caller(session, Credential.of("key", secret))
     if found is None:
-        detail = f"{usable} are valid, but the key in {file} is not"
+        detail = f"{valid}, but the key in {file} is not"
         return warn("keys", detail, "remove the file, or put another key there")
-    return ok("keys", f"{usable} are valid, including the one in the state folder")
+    return ok("keys", f"{valid}, including the one in the state folder")
 
 
 _SHOWN = 5
@@ -340,9 +341,9 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
             good.add(key)
     advice = "restore the files from a backup, or delete the resources that need them"
     if missing:
-        return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
+        return fail("blobs", f"{len(missing)} of {count} missing: {_some(missing)}", advice)
     if broken:
-        return fail("blobs", f"{len(broken)} of {count} are damaged: {_some(broken)}", advice)
+        return fail("blobs", f"{len(broken)} of {count} damaged: {_some(broken)}", advice)
     how = "present, with correct hashes" if deep else "present (--deep checks their content)"
     return ok("blobs", f"all {count} in the database are {how}")
 
