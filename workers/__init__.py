@@ -1,1 +1,1 @@
-"""The Celery side: thin tasks onto app.jobs, and the warm processes that fit."""
+"""Workers: processes that take jobs from the queue, and the fit processes that compute them."""

@@ -1,4 +1,4 @@
-"""One attempt at one job: hand it to the fit process, keep the lease, watch the limits, write the end."""
+"""One attempt at one job: hand it to the fit process, keep the lease, watch the limits, record the outcome."""
 
 from __future__ import annotations
 
@@ -248,7 +248,9 @@ class Attempt:
         return partial(self._db.writing, queue.give_back, self._claim)
 
     def _keep_lost_cluster(self) -> None:
-        """Keep the codes for the next attempt, and tell it that this one lost the cluster."""
+        """Keep the files of the coded table for the next attempt, and leave a mark there that this one lost the Dask
+        cluster.
+        """
         self._keeps_codes = True
         try:
             self._codes.mkdir(parents=True, exist_ok=True)
@@ -257,7 +259,7 @@ class Attempt:
             log.warning("%s: the next attempt will not know: %s", self._claim.job_id, error)
 
     def _ask_lost_cluster(self) -> bool:
-        """Return True if the attempt before lost the Dask cluster. It is told once."""
+        """Return True if the previous attempt lost the Dask cluster, and remove the mark that says so."""
         try:
             (self._codes / CLUSTER_LOST).unlink()
         except OSError:

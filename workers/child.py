@@ -71,11 +71,13 @@ log = logging.getLogger("workers.child")
 
 
 class Stopped(BaseException):
-    """The parent asked for the end of this fit. It is no Exception, so that no algorithm catches it."""
+    """The parent asked for the end of this fit. Not an Exception, so that no algorithm catches it."""
 
 
 class Orders:
-    """The parent's requests about the current job: to stop, and whether to keep what is done; or to end early."""
+    """The parent's requests about the current job: to stop, with or without a checkpoint, or to end early with the best
+    model so far.
+    """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -199,7 +201,9 @@ class Progress:
         self._expensive: set[str] = set()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Report that `step` of `of` steps is done; `info` has figures such as the loss. `of` 0: work without steps."""
+        """Report that `step` of `of` steps is done; `of` is 0 for work without steps. `info` has values such as the
+        loss.
+        """
         from app.jobs.progress import Report
 
         job: Mapping[str, Any] = {}
@@ -229,7 +233,9 @@ class Progress:
         self._sent_at, self._under_way = now, under_way
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """Read the figures. An expensive one is not read again: the AUC of many rounds takes the fit's time."""
+        """Yield the values of `info`. One that takes long is not read again: the AUC of many rounds would take the
+        fit's time.
+        """
         for name in info:
             if name in self._expensive:
                 continue

@@ -87,7 +87,7 @@ class Slots:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Claim no more, stop the fits, give their jobs back, end the processes. Returns when all is done."""
+        """Stop claiming jobs, stop the fits, give their jobs back, and end the processes. Returns when all is done."""
         self.stopping.set()
         with self._changed:
             self._changed.notify_all()

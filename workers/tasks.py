@@ -1,4 +1,6 @@
-"""Celery takes wake-ups off the queue. A wake-up names no job, because the jobs table knows what is next."""
+"""The Celery consumer: it takes wake-ups off the queue. A wake-up names no job, because the jobs table knows what is
+next.
+"""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ from starlette.responses import Response
 from app.access import repository
 from app.access.service import OPERATOR, administers_all
 from app.access.usage import UsageCache
+from app.http.addresses import client_address, network_of
 from app.http.dependencies import Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
-from app.http.server import client_address, network_of
 from app.platform.background import TtlCache
 from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
@@ -79,7 +79,9 @@ def keyless(endpoint: Endpoint) -> Endpoint:
 
 
 def check_reads(caller: Caller, field: str) -> None:
-    """Raise Forbidden if `field` of a request answers values of a dataset's columns, and the caller may not read."""
+    """Raise Forbidden if the caller lacks the scope `read`. The answer to a request with `field` has values of a
+    dataset's columns.
+    """
     if "read" not in caller.scopes:
         has = ", ".join(sorted(caller.scopes))
         raise Forbidden(
@@ -117,24 +119,28 @@ class KnownCallers:
         self._noted: dict[Credential, float] = {}
 
     def cached(self, credential: Credential) -> Caller | None:
-        """The caller, if the database accepted the credential within the last second. Never waits."""
+        """Return the caller if the database accepted the credential within the last second, else None. Never waits."""
         return self.recent.get(credential)
 
     def was_good(self, credential: Credential) -> bool:
-        """Return True if the database accepted it when this process last asked, however long ago. Never waits."""
+        """Return True if the database accepted the credential when this process last asked, however long ago. Never
+        waits.
+        """
         return credential in self._noted
 
     def refuse_again(self, credential: Credential) -> None:
-        """Raise Unauthenticated if the database refused the credential lately. Never waits.
+        """Raise Unauthenticated if the database refused the credential recently. Never waits.
 
-        A refused one does not become good later: a revoked or expired one stays so, and nobody knows a secret before it
+        A refused credential cannot become valid: a revoked or expired one stays so, and nobody knows a secret before it
         exists.
         """
         if self._refused.get(credential):
             raise _refusal()
 
     def authenticate(self, credential: Credential) -> Caller:
-        """Ask the database for the caller. Raises Unauthenticated for what is unknown, revoked or expired, alike."""
+        """Ask the database for the caller. Raises the same Unauthenticated for an unknown, a revoked and an expired
+        credential.
+        """
         caller = self._look(credential)
         if caller is None:
             raise _refusal()
@@ -257,9 +263,10 @@ class Authenticator:
     async def authenticate(
         self, credential: Credential, scope: Scope, request: MutableMapping[str, Any]
     ) -> Caller:
-        """Return who presents this credential, and note it in the ASGI scope of the request.
+        """Return the caller with this credential, and store it in the request's ASGI scope.
 
-        Raises Unauthenticated for a bad one, Forbidden if it lacks the scope, TooMany if it asks too fast.
+        Raises Unauthenticated for an invalid credential, Forbidden if it lacks the scope, and TooMany above its request
+        rate.
         """
         caller = self.known.cached(credential)
         if caller is None:
@@ -291,7 +298,9 @@ class Authenticator:
             self._key_rate.take(caller.principal_id or "")
 
     async def look_up(self, credential: Credential, client: tuple[str, int] | None) -> Caller:
-        """The caller by the database. Raises Unauthenticated, or TooMany for a bad one of an address that guesses."""
+        """Ask the database for the caller. Raises Unauthenticated for an invalid credential, or TooMany if its address
+        has sent too many of them.
+        """
         if self.known.was_good(credential):
             return await run_in_threadpool(self.known.authenticate, credential)
         self.known.refuse_again(credential)
@@ -325,7 +334,7 @@ class Authenticator:
 
 
 def actor_of(request: Request, caller: Caller, route: str) -> Actor:
-    """Return who changes something by a request, for the audit log. `route` is the path of its route."""
+    """Return the actor of a request that may change something, for the audit log. `route` is the path of its route."""
     return Actor(
         owner=caller.owner,
         principal_id=caller.principal_id,
@@ -434,7 +443,7 @@ class GuardedRoute(APIRoute):
         return list(dict.fromkeys(names))
 
     def _offers(self) -> list[str]:
-        """Return the media types of a route's answers, by its description."""
+        """Return the media types that a route declares for its answers."""
         described = [
             media_type
             for status, response in self.responses.items()
@@ -449,15 +458,15 @@ class GuardedRoute(APIRoute):
 
 
 def check_count(body: bytes) -> None:
-    """Raise TooLarge for JSON of more values than anybody has to say, before they are read: what is wrong with a value
-    takes a hundred times its bytes.
+    """Raise TooLarge for JSON with more than `MAX_COMMAS` commas, before it is parsed: the error for an invalid value
+    takes a hundred times the bytes of the value.
     """
     if (count := body.count(b",")) > MAX_COMMAS:
         raise TooLarge(f"a body can have at most {MAX_COMMAS} commas here, got {count}")
 
 
 def require_json(request: Request) -> None:
-    """Raise UnsupportedMedia if the body does not say that it is JSON."""
+    """Raise UnsupportedMedia unless the Content-Type is JSON."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         got = repr(media_type) if media_type else "none"

@@ -1,4 +1,4 @@
-"""/v1/keys: who may come in."""
+"""/v1/keys and /v1/audit: create, list, rotate and revoke API keys, and read the audit log."""
 
 from __future__ import annotations
 

@@ -64,9 +64,8 @@ def count_usable(session: Session) -> int:
 
 
 def find_caller(session: Session, credential: Credential) -> Caller | None:
-    """Return who presents this credential; None if it is unknown, revoked or expired by the database's clock.
-
-    A session or a link also ends with the key that started it.
+    """Return the caller with this credential; None if it is unknown, revoked or expired by the database's clock. A
+    session or a link also ends with the key that started it.
     """
     if credential.kind == "key":
         found = session.execute(
@@ -218,8 +217,8 @@ def _owned() -> dict[str, type[Owned]]:
 
 
 def _belongs_to(table: Table) -> ColumnElement[bool] | None:
-    """Return the condition that a row belongs to the owner `of_owner`, by the row that it belongs to if it has no owner
-    itself; None for a table of the service's own.
+    """Return the condition that a row belongs to the owner `of_owner`: by its own column, or by the row that it refers
+    to. Return None for a table without owners.
     """
     if (owned := _owned().get(table.name)) is not None:
         return owned.belongs_to(bindparam("of_owner"))
@@ -315,5 +314,5 @@ def stored_bytes(session: Session, owner: str) -> int:
 
 
 def row_bytes(session: Session, owner: str) -> int:
-    """Return about how many bytes of the database the rows take that the owner can delete."""
+    """Estimate how many bytes of the database the owner's rows take, of those that the owner can delete."""
     return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))

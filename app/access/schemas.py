@@ -1,4 +1,4 @@
-"""Keys over HTTP."""
+"""Request and response bodies of /v1/keys and /v1/audit."""
 
 from __future__ import annotations
 

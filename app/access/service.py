@@ -1,4 +1,4 @@
-"""Keys, of which only a hash is stored; and quotas."""
+"""Create, rotate and revoke API keys, and check the quotas of owners. Of a key only the hash is stored."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from app.platform.errors import (
     TooMany,
     Unavailable,
     check_name,
+    counted,
     is_plain,
     shown,
 )
@@ -211,13 +212,12 @@ def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0)
     if limit is None:  # no more than are left free, so that no owner fills the queue for the others
         limit = max(1, math.ceil((most - (in_all - queued)) / 2))
     if queued >= limit:
-        raise _exceeded(
-            "queued_jobs", "queued jobs", limit, queued, retry_after=QUEUE_RETRY_SECONDS
-        )
+        what = counted(limit, "queued job", "queued jobs")
+        raise _exceeded("queued_jobs", what, limit, queued, retry_after=QUEUE_RETRY_SECONDS)
     check_bytes(session, settings, owner, adds_bytes)
     if in_all >= most:
         raise Unavailable(
-            f"the service queues at most {most} jobs, and the queue is full: try again later",
+            f"the service queues at most {counted(most, 'job', 'jobs')}, and the queue is full: try again later",
             code="queue_full",
             retry_after=QUEUE_RETRY_SECONDS,
         )
@@ -264,7 +264,7 @@ def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None
         )
         raise _exceeded(
             "bytes",
-            "stored bytes",
+            f"{limit} stored bytes",
             limit,
             stored,
             f"{has}{more}: {advice}",
@@ -275,7 +275,7 @@ def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None
 def _exceeded(
     quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
 ) -> TooMany:
-    detail = f"an owner can have at most {limit} {what}; this one has {has or value}"
+    detail = f"an owner can have at most {what}; this one has {has or value}"
     return TooMany(
         detail,
         code="quota_exceeded",

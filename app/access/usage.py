@@ -1,4 +1,4 @@
-"""What owners store, measured now and then, and the check that they may store more."""
+"""Measure what owners store, at intervals, and check that they may store more."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class _Measurement:
 
 
 class UsageCache:
-    """What owners store, as this process has measured it.
+    """The bytes and rows that each owner stores, as this process last measured them.
 
-    To measure takes time in proportion to the rows, so it is done outside of writing transactions, once at a time for
-    each owner, and takes a fiftieth of the time at most. In between, an owner may exceed the quota.
+    Measuring takes time in proportion to the rows. So it happens outside of write transactions, once at a time for each
+    owner, and for at most a fiftieth of the time. Between two measurements, an owner may exceed the quota.
     """
 
     def __init__(self, reading: Reading, settings: Settings) -> None:
@@ -43,7 +43,7 @@ class UsageCache:
         self._pending: dict[str, Future[Usage]] = {}
 
     def get(self, owner: str) -> Usage:
-        """Return what the owner stores, measured now or lately. Raises Unavailable without a database."""
+        """Return what the owner stores, measured now or recently. Raises Unavailable without a database."""
         with self._lock:
             known = self._known.get(owner)
             if known is not None and time.monotonic() < known.valid_until:

@@ -27,7 +27,7 @@ class BodyLimit(NamedTuple):
 
 
 def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
-    """Declare the settings that limit the body of an endpoint: the largest one counts."""
+    """Declare which settings limit the body of an endpoint; the largest of them counts."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`
@@ -46,7 +46,7 @@ def limit_of(settings: Settings, *names: str) -> BodyLimit:
 
 
 class BodyLimits:
-    """The limit of each path of an application, as its endpoints declare it."""
+    """The maximum size of a body for each path of an application, as its endpoints declare it."""
 
     def __init__(self, settings: Settings, routes: Iterable[BaseRoute]) -> None:
         self._default = limit_of(settings, MAX_BODY)

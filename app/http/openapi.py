@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI generates, plus what FastAPI cannot know."""
+"""The OpenAPI document: what FastAPI generates, completed with examples, scopes, errors and meanings."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ MAX_PREFIXES = 8
 
 
 class _WrittenOnce:
-    """The document as it is sent, written and compressed once for each path prefix: it takes seconds."""
+    """The document as it is sent. Written and compressed once for each path prefix, because that takes seconds."""
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
         self._document = document
@@ -174,7 +174,7 @@ class _WrittenOnce:
         self._writing = asyncio.Lock()
 
     async def read(self, root: str) -> StoredText:
-        """Return the document, whose server is this one, also behind a path prefix."""
+        """Return the document that names this service, under the path prefix `root`, as its server."""
         async with self._writing:
             if root not in self._written:
                 if len(self._written) >= MAX_PREFIXES:
@@ -235,29 +235,29 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         for media_type, example in of_media_types.items():
             content[media_type]["example"] = example
     _name_algorithms(schemas, docs.algorithms())
-    endpoints: dict[tuple[str, str], Callable[..., Any]] = {}
     for route in app.routes:
-        if isinstance(route, Route):
+        if isinstance(route, APIRoute) and route.include_in_schema:
             for method in map(str.lower, route.methods or ()):
-                endpoints[route.path, method] = route.endpoint
-                if isinstance(route, APIRoute) and route.include_in_schema:
-                    document["paths"][route.path][method]["operationId"] = route.name
+                operation = document["paths"][route.path][method]
+                operation["operationId"] = route.name
+                if route.path.endswith(
+                    VALIDATE
+                ):  # nothing is created, so nothing to repeat or to wait for
+                    named = operation.get("parameters", ())
+                    operation["parameters"] = [each for each in named if each["in"] != "header"]
+    endpoints = {
+        (route.path, method.lower()): route.endpoint
+        for route in app.routes
+        if isinstance(route, Route)
+        for method in route.methods or ()
+    }
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            if path.endswith(
-                VALIDATE
-            ):  # nothing is created, so there is nothing to repeat or to wait for
-                named = operation.get("parameters", [])
-                operation["parameters"] = [each for each in named if each["in"] != "header"]
             endpoint = endpoints.get((path, method))
             scope = None if endpoint is None else docs.scope_of(endpoint)
-            _tell_meanings(operation, schemas)
+            _describe_parts(operation, schemas)
             _add_problems(path, method, operation, endpoint, scope)
-            _leave_out_titles(operation)
-            _leave_out_nulls(operation)
-            _tell_defaults(operation.get("requestBody"), schemas, set())
-            _tell_defaults(operation["responses"], schemas, set())
-    _name_unions(document)
+    _write_for_generators(document)
     return document
 
 
@@ -285,81 +285,57 @@ def _show_pages(schemas: Mapping[str, Any]) -> None:
         schema["examples"] = [{name: value for name, value in page.items() if name in members}]
 
 
-def _tell_meanings(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Describe the parts of the address, and the answers that have only FastAPI's own description: a 200 by what its
-    JSON is.
+def _describe_parts(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """Describe the parts of the address, and the responses that have only FastAPI's own description: a 200 by what its
+    JSON is. Remove what generated clients cannot use: null as the type of a parameter, as an address or a header cannot
+    hold it, and the titles that FastAPI gives to unnamed responses, of which generators would make class names.
     """
     for parameter in operation.get("parameters", ()):
+        name, schema = parameter["name"], parameter["schema"]
         if parameter["in"] == "path":
-            name = parameter["name"]
             thing = name.removesuffix("_id").replace("_", " ")
             parameter.setdefault("description", _IN_PATHS.get(name, f"Id of the {thing}."))
+        types = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+        if len(types) == 1:
+            del schema["anyOf"]
+            schema.update(types[0])
     for status, response in operation["responses"].items():
+        contents = response.get("content", {})
         if response["description"] == "Successful Response":
-            answer = response.get("content", {}).get("application/json", {})
-            name = answer.get("schema", {}).get("$ref", "").removeprefix(_PREFIX)
-            shape = schemas.get(name, {}).get("description") if status == "200" else None
-            response["description"] = shape or _SUCCESSES[status]
-
-
-def _leave_out_titles(operation: Mapping[str, Any]) -> None:
-    """Remove the titles that FastAPI gives to answers without a schema of their own: generators would make class names
-    from them.
-    """
-    for response in operation["responses"].values():
-        for content in response.get("content", {}).values():
+            schema = contents.get("application/json", {}).get("schema", {})
+            name = schema.get("$ref", "").removeprefix(_PREFIX)
+            described = schemas.get(name, {}).get("description") if status == "200" else None
+            response["description"] = described or _SUCCESSES[status]
+        for content in contents.values():
             if str(content["schema"].get("title", "")).startswith("Response "):
                 del content["schema"]["title"]
-
-
-def _name_unions(node: Any) -> None:
-    """Mark each union of objects as `oneOf`: a value is exactly one of them."""
-    for each in node.values() if isinstance(node, dict) else node:
-        if isinstance(each, dict | list):
-            _name_unions(each)
-    shapes = node.get("anyOf", ()) if isinstance(node, dict) else ()
-    others = [shape for shape in shapes if "$ref" not in shape]
-    if len(shapes) - len(others) > 1 and others in ([], [{"type": "null"}]):
-        node["oneOf"] = node.pop("anyOf")
-
-
-def _leave_out_nulls(operation: Mapping[str, Any]) -> None:
-    """Remove null from the types of parameters: an address or a header cannot hold null."""
-    for parameter in operation.get("parameters", ()):
-        schema = parameter["schema"]
-        shapes = [shape for shape in schema.get("anyOf", ()) if shape != {"type": "null"}]
-        if len(shapes) == 1:
-            del schema["anyOf"]
-            schema.update(shapes[0])
 
 
 DEFAULT = "x-default"
 
 
-def _tell_defaults(node: Any, schemas: dict[str, Any], seen: set[str]) -> None:
-    """Write the defaults of members as `x-default` and in words, in all schemas of a body or an answer.
+def _write_for_generators(node: Any) -> None:
+    """Mark each union of objects as `oneOf`, as a value is exactly one of them, and write the default of each member of
+    an object as `x-default` and in words.
 
     Generated clients treat a member with a `default` as always present: their types refuse a body without it, hide
     that an answer may lack it, and they support no default that is an object.
     """
-    if isinstance(node, list):
-        for each in node:
-            _tell_defaults(each, schemas, seen)
+    for name, each in node.items() if isinstance(node, dict) else enumerate(node):
+        if isinstance(each, dict | list) and name not in ("examples", DEFAULT):
+            _write_for_generators(each)
     if not isinstance(node, dict):
         return
-    reference = node.get("$ref", "")
-    if reference.startswith(_PREFIX) and reference not in seen:
-        seen.add(reference)
-        _tell_defaults(schemas[reference.removeprefix(_PREFIX)], schemas, seen)
+    shapes = node.get("anyOf", ())
+    others = [shape for shape in shapes if "$ref" not in shape]
+    if len(shapes) - len(others) > 1 and others in ([], [{"type": "null"}]):
+        node["oneOf"] = node.pop("anyOf")
     for member in node.get("properties", {}).values():
         if (value := member.pop("default", None)) is not None:
             member[DEFAULT] = value
             said = member.get("description", "")
             if "efault" not in said:
                 member["description"] = f"{said} Default: `{json.dumps(value)}`.".lstrip()
-    for name, each in node.items():
-        if name not in ("examples", DEFAULT):
-            _tell_defaults(each, schemas, seen)
 
 
 def _add_problems(

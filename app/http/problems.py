@@ -111,15 +111,8 @@ def problem(
         detail = _advise(detail)
         errors = [{**each, "detail": _advise(each.get("detail", ""))} for each in errors]
     detail, path = shorten(detail), request.scope["path"].encode("utf-8", "replace").decode()
-    body: dict[str, Any] = {
-        "type": f"urn:rankwright:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "instance": root_path_of(request.scope) + path if len(path) <= MAX_MESSAGE else None,
-        "code": code,
-        "request_id": request.scope.get("request_id"),
-    }
+    instance = root_path_of(request.scope) + path if len(path) <= MAX_MESSAGE else None
+    body = members_of(status, code, title, detail, instance, request.scope.get("request_id"))
     media_type = MEDIA_TYPE
     if _is_one_of(request, request.app.state.paths_of_protocols):
         body |= {"error": detail, "error_code": code.upper(), "message": detail}
@@ -137,11 +130,33 @@ def problem(
     )
 
 
+def members_of(
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    instance: str | None = None,
+    request_id: str | None = None,
+) -> dict[str, Any]:
+    """Return the members that every problem has. Without a request, `instance` and `request_id` are null."""
+    return {
+        "type": f"urn:rankwright:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": instance,
+        "code": code,
+        "request_id": request_id,
+    }
+
+
 _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\b")
 
 
 def _advise(detail: str) -> str:
-    """If a number was refused, add how to write it. `core`, pydantic or a service may have refused it."""
+    """If a message refuses a number in another notation, add how to write it. The error may come from `core`, pydantic
+    or a service.
+    """
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
         return advise_on_number(detail, value[:-1])

@@ -101,7 +101,7 @@ class CompressedResponse(Response):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         self.headers.add_vary_header("Accept-Encoding")
         accepted = ",".join(Headers(scope=scope).getlist("accept-encoding"))
         if len(self.body) >= MIN_COMPRESSED_BYTES and accepts_gzip(accepted):
@@ -158,7 +158,7 @@ class StoredFile(FileResponse):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         headers = Headers(scope=scope)
         asked = headers.get("range")
         if asked is not None and not await self._can_serve(asked, "if-range" in headers):
@@ -207,7 +207,7 @@ class FilesResponse(Response):
         self.headers["Content-Length"] = str(sum(map(size_of, parts)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         start = {"status": self.status_code, "headers": self.raw_headers}
         last = b""
         leaving = asyncio.create_task(disconnected(receive))
@@ -244,7 +244,7 @@ async def disconnected(receive: Receive) -> None:
 
 
 def size_of(part: bytes | BinaryIO) -> int:
-    """Return the bytes of a part of a body."""
+    """Return the number of bytes of a part of a body."""
     return len(part) if isinstance(part, bytes) else os.fstat(part.fileno()).st_size
 
 

@@ -1,4 +1,4 @@
-"""What the schemas of all domains share."""
+"""Base classes and fields that the request and response bodies of all domains share."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_unknown(cls, data: Any) -> Any:
-        """Drop unknown members beyond the number that a refusal names: each one costs a hundred times its bytes."""
+        """Drop unknown members beyond the number that a refusal lists: the error for each takes a hundred times its
+        bytes.
+        """
         if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MAX_ERRORS:
             return data
         unknown = (name for name in data if name not in cls.model_fields)
@@ -143,7 +145,7 @@ LABELS = "x-enum-descriptions"
 
 
 def one_of(values: Iterable[str] | Mapping[str, str]) -> WithJsonSchema:
-    """Describe a string in an answer that is always one of these values; a mapping has the words for each."""
+    """Describe a string of an answer that is always one of `values`; a mapping also gives a phrase for each value."""
     schema: dict[str, Any] = {"type": "string", "enum": [str(value) for value in values]}
     if isinstance(values, Mapping):
         schema[LABELS] = list(values.values())

@@ -5,36 +5,31 @@ error handler, and the shutdown.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import re
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
 from types import FrameType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import httptools
 import uvicorn
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import (
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
 
 from app.http import problems
+from app.http.addresses import client_address, network_of
 from app.http.bodies import BodyLimit, BodyLimits, body_too_large
 from app.http.cookies import MAX_COOKIE_BYTES, keep_own
-from app.http.limits import FairSemaphore, MemoryBudget, Permit, release_at_end
+from app.http.limits import FairSemaphore, MemoryBudget, release_at_end
+from app.http.protocol import ABORT, FLOW, MAX_JOINED_BYTES, BoundedProtocol
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
 from app.platform import trace
@@ -48,12 +43,6 @@ from core.errors import shorten
 
 log = logging.getLogger(__name__)
 
-MAX_HEAD_BYTES = 1 << 17  # bytes of one head; uvicorn itself has no limit
-MAX_PIPELINED = 16  # requests that may queue up behind the one that is being answered
-ABORT = "rankwright.abort"
-"""Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
-FLOW = "rankwright.flow"
-"""Key in the ASGI scope of uvicorn's flow control of the connection: a send waits only while it is paused."""
 ABORTED = "rankwright.aborted"
 """Key in the ASGI scope that says that the caller was cut off: what senders raise from there on is no fault."""
 HELD = "rankwright.held"
@@ -66,223 +55,6 @@ ANONYMOUS_BUDGET_BODIES = (
 )
 # bytes of a body; a longer body is sent in pieces, as the caller reads them
 MAX_PIECE_BYTES = 1 << 18
-# Bytes of a body that are copied behind its head. The connection buffers as many before it pauses: the request is over
-# when the body is sent, but for a longer body only when the caller has read it, down to so many bytes.
-MAX_JOINED_BYTES = 1 << 16
-
-
-class JoiningTransport:
-    """A transport that sends the head of an answer together with the first bytes of its body: one system call.
-
-    Only a head that announces the length of its body waits for the body: a stream may be slow to begin.
-    """
-
-    __slots__ = ("_begun", "_held", "_transport", "is_closing")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self.is_closing = transport.is_closing
-        self._held = b""
-        self._begun = False  # until the head of the answer was written
-
-    def write(self, data: bytes) -> None:
-        """Send bytes. A head is held back until the first bytes of its body come."""
-        if not self._begun and not data.startswith(b"HTTP/1.1 100"):
-            self._begun = True
-            if b"\r\ncontent-length: " in data:
-                self._held = data
-                return
-        if self._held:
-            if len(data) <= MAX_JOINED_BYTES:
-                data = self._held + data
-            else:
-                self._transport.write(self._held)
-            self._held = b""
-        self._transport.write(data)
-
-    def end_answer(self) -> None:
-        """Send a head without a body. The next bytes belong to another answer."""
-        if self._held:
-            self._transport.write(self._held)
-            self._held = b""
-        self._begun = False
-
-    def close(self) -> None:
-        """Send the head that was held back, and close."""
-        self.end_answer()
-        self._transport.close()
-
-
-class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, with limits on the size and the duration of heads. uvicorn itself has none.
-
-    The request line, headers, chunk sizes, chunk extensions and trailers all count as head. A byte of a body, or a
-    complete head, resets the count.
-
-    The head of an answer is sent together with a small body; uvicorn itself sends two packets.
-    """
-
-    _joining: JoiningTransport
-
-    def __init__(
-        self, *args: Any, head_seconds: float, connections: FairSemaphore, **kwargs: Any
-    ) -> None:
-        super().__init__(*args, **kwargs)
-        self._head_seconds = head_seconds
-        self._places = connections
-        self._place: tuple[str, Permit] | None = None
-        self._head_bytes = 0
-        self._in_head = False
-        self._in_body = False
-        self._clock: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Prepare for answers, and start the timer of a head. Refuse the connection if its address has too many."""
-        super().connection_made(transport)
-        self._joining = JoiningTransport(transport)
-        network = network_of(self.client)
-        try:
-            self._place = (network, self._places.acquire(network))
-        except ServiceError as error:
-            self._refuse(error.status, error.code, error.detail, error.headers)
-            return
-        self._start_clock()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
-        self._stop_clock()
-        if self._place is not None:
-            self._places.release(*self._place)
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Read more. Close the connection if the head is too long."""
-        self._head_bytes += len(data)
-        self._unset_keepalive_if_required()
-        self._parse(data)
-        if self.transport.is_closing():
-            return
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(
-                431,
-                "headers_too_large",
-                f"the head of a request can have at most {MAX_HEAD_BYTES} bytes",
-            )
-        elif self._clock is None and (self._in_head or (self._head_bytes and not self._in_body)):
-            self._start_clock()
-
-    def _parse(self, data: bytes) -> None:
-        while True:  # one round for each Upgrade header, however many requests come at once
-            try:
-                self.parser.feed_data(data)
-            except httptools.HttpParserError:
-                self.send_400_response("Invalid HTTP request received.")
-            except httptools.HttpParserUpgrade as upgrade:
-                # The parser takes what follows the head for another protocol. The service has only this one, and
-                # RFC 9110 lets it ignore the offer: the request is read once more, without the offer.
-                if self._declines_upgrade() and not self.transport.is_closing():
-                    data = self._head_without_upgrade() + data[upgrade.args[0] :]
-                    self.parser = httptools.HttpRequestParser(self)
-                    continue
-            return
-
-    def _declines_upgrade(self) -> bool:
-        """Return True for a request with an Upgrade header: Java's client and `curl --http2` offer HTTP/2 so."""
-        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
-
-    def _head_without_upgrade(self) -> bytes:
-        version = self.parser.get_http_version().encode()
-        lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
-        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
-        return b"\r\n".join([*lines, b"", b""])
-
-    def on_message_begin(self) -> None:
-        """Called when a head begins."""
-        self._in_head = True
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Called when the head is complete."""
-        if self._declines_upgrade():
-            return  # the request is parsed once more, without the Upgrade header
-        self._head_bytes, self._in_head, self._in_body = 0, False, True
-        self._stop_clock()
-        super().on_headers_complete()
-        if len(self.pipeline) > MAX_PIPELINED:
-            raise ValueError("too many requests at once")  # the parser would end the connection
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin a request."""
-        scope = cast(Scope, cycle.scope)
-        scope[ABORT] = partial(self._abort, cycle)
-        scope[FLOW] = self.flow
-        cycle.transport = cast(asyncio.Transport, self._joining)
-        super()._start_asgi_task(cycle, app)
-
-    def _abort(self, cycle: RequestResponseCycle) -> None:
-        """End the connection, and tell all its requests; uvicorn itself tells only the last one."""
-        cycle.disconnected = True
-        self.transport.abort()
-
-    def on_body(self, body: bytes) -> None:
-        """Called for each piece of the body."""
-        self._head_bytes = 0
-        super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """Called when the request is complete."""
-        if self._declines_upgrade():
-            return
-        self._head_bytes, self._in_body = 0, False
-        super().on_message_complete()
-
-    def on_response_complete(self) -> None:
-        """Called when an answer is complete."""
-        self._joining.end_answer()
-        super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse bytes that are not HTTP."""
-        self._refuse(400, "malformed", msg)
-
-    def _start_clock(self) -> None:
-        self._clock = self.loop.call_later(self._head_seconds, self._too_slow)
-
-    def _stop_clock(self) -> None:
-        if self._clock is not None:
-            self._clock.cancel()
-            self._clock = None
-
-    def _too_slow(self) -> None:
-        seconds = self._head_seconds
-        self._refuse(
-            408, "timeout", f"the head of a request must arrive within {seconds:g} seconds"
-        )
-
-    def _refuse(self, status: int, code: str, detail: str, headers: Mapping[str, str] = {}) -> None:
-        """Send a problem, unless an answer has begun, and close the connection."""
-        if self.transport.is_closing():
-            return
-        cycle = self.cycle
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            phrase = HTTPStatus(status).phrase
-            problem = {
-                "type": f"urn:rankwright:problem:{code}",
-                "title": phrase,
-                "status": status,
-                "detail": detail,
-                "instance": None,  # there is no request yet
-                "code": code,
-                "request_id": None,
-            }
-            body = json.dumps(problem).encode()
-            more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-            head = (
-                f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {problems.MEDIA_TYPE}\r\n{more}"
-                f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write(head.encode() + body)
-        self.transport.close()
 
 
 def server_config(
@@ -385,19 +157,21 @@ _CLOSE = (b"connection", b"close")
 
 
 class AddressTooLong(ServiceError):
-    """The path and the query are longer than any model's features need."""
+    """The path and the query together are too long."""
 
     code, status, title = "uri_too_long", 414, "Address too long"
 
 
 class HeadersTooLarge(ServiceError):
-    """There are more headers than a client has reason to send."""
+    """A request has too many headers, or too long ones."""
 
     code, status, title = "headers_too_large", 431, "Headers too large"
 
 
 class RequestMiddleware:
-    """The outermost layer of the service, as plain ASGI. `app` is what FastAPI makes of `service`."""
+    """The outermost layer of the service, as plain ASGI: it serves `app`, the layers of FastAPI's application
+    `service`.
+    """
 
     def __init__(
         self,
@@ -534,8 +308,10 @@ class RequestMiddleware:
         scope[HELD][budget, name] += size
 
     def _in_place(self, receive: Receive, scope: Scope, most_held: int) -> Receive:
-        """Return a `receive` that holds a permit, and counts up to `most_held` bytes of the body as held in memory. A
-        caller without a key must send the whole body within the time limit of a head.
+        """Return a `receive` for a request's body that takes a permit, and counts up to `most_held` bytes as held in
+        memory.
+
+        A caller without a key must send the whole body within the time limit of a head.
         """
         until = time.monotonic() + self._head_seconds
         left = most_held
@@ -596,33 +372,6 @@ def _holder_of(scope: Scope) -> str:
     """Return whose permits and bytes a request takes: the owner's, else those of the caller's address."""
     caller = scope.get("caller")
     return network_of(scope.get("client")) if caller is None else f"owner {caller.permit_holder}"
-
-
-def client_address(scope: Scope) -> str | None:
-    """Return the caller's address, which a trusted proxy forwards; else the address of the connection. None if it is no
-    network address.
-    """
-    client = scope.get("client")
-    return None if client is None else _address(client[0])
-
-
-def network_of(client: tuple[str, int] | None) -> str:
-    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
-    try:
-        address = ip_address(client[0] if client else "")
-    except ValueError:
-        return ""
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
-        return address.packed[:8].hex()
-    return str(getattr(address, "ipv4_mapped", None) or address)
-
-
-@lru_cache(maxsize=1024)
-def _address(host: str) -> str | None:
-    try:
-        return str(ip_address(host))
-    except ValueError:
-        return None
 
 
 def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:

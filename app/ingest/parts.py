@@ -347,7 +347,9 @@ class _Types:
 
 
 def _untyped(rows: Rows) -> Rows:
-    """Return a batch in which a column without a value has no type: other parts may have values of another."""
+    """Return a batch in which a column of nulls alone has the type null: in another part, the column may have values of
+    any type.
+    """
     batch = rows.batch
     for at, column in enumerate(batch.columns):
         if column.null_count == len(column) and not pa.types.is_null(column.type):

@@ -247,8 +247,8 @@ class NumberProfile:
 
 
 class TextProfile:
-    """Profile of a label or group column: the most frequent texts, and the number of distinct ones up to the same
-    bound.
+    """Profile of a label or group column: its most frequent texts and its number of distinct texts, both up to the same
+    limit.
     """
 
     def __init__(self) -> None:

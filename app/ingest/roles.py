@@ -252,7 +252,7 @@ def _find_value(values: Collection[str], name: str) -> str | None:
 
 
 def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
-    """Return the error for a name that is no value of the label, nor a list of some."""
+    """Return the error for a positive label that is neither a value of the label nor a list of its values."""
     listed = [show(value) for value in values[:_LISTED]]
     rest = f" and {len(values) - _LISTED} more" if len(values) > _LISTED else ""
     shown = " and ".join(listed) if len(values) == 2 else ", ".join(listed) + rest

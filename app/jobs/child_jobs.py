@@ -101,7 +101,7 @@ def finish(
     files: Mapping[str, str],
     merge: Callable[[Json], Json] = lambda progress: progress,
 ) -> None:
-    """End a child job well, and queue its parent if it was the last; raises as `queue.finish`.
+    """End a child job as succeeded, and queue its parent if it was the last; raises as `queue.finish`.
 
     `result` and `files` (keys of blobs by name) are stored until the parent has ended. `merge` adds the child job's
     findings to the parent's progress.

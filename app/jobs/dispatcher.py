@@ -38,7 +38,9 @@ class ReapedJobs:
 
 
 class Reaper:
-    """Looks for expired leases, round by round. It has no state, so any other dispatcher can replace it."""
+    """Finds expired leases, round by round, and requeues or ends their jobs. It has no state, so any other dispatcher
+    can replace it.
+    """
 
     def __init__(
         self, db: Database, settings: Settings, beat: Callable[[], object] = lambda: None
@@ -49,7 +51,7 @@ class Reaper:
         self._beat = beat
 
     def reap(self) -> ReapedJobs:
-        """One round: jobs whose lease expired are queued again, failed or cancelled, and misdated jobs are released."""
+        """Run one round: requeue, fail or cancel the jobs whose lease expired, and release misdated jobs."""
         reaped = ReapedJobs()
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
@@ -79,7 +81,7 @@ class Reaper:
 
 
 class ReapResult(NamedTuple):
-    """The new state of a job whose worker was silent, and the reason as its owner reads it."""
+    """The new state of a job whose worker was silent, and the reason that its owner reads."""
 
     state: JobState
     reason: str
@@ -112,7 +114,7 @@ def _delay_seconds(attempt: int, settings: Settings) -> float:
 
 
 class Dispatcher:
-    """The loop behind `rankwright dispatcher`. Two of them do no harm: rows are guarded."""
+    """The loop behind `rankwright dispatcher`. Two at once are harmless, because rows are locked."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""/v1/jobs: list, watch, cancel, retry. Those that train are handed in at `app.training.endpoints`."""
+"""/v1/jobs: list, follow, cancel and retry jobs. `app.training.endpoints` has the routes that submit training jobs."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ class _EventStream(StreamingResponse):
 async def _stream(
     request: Request, context: Context, watcher: Watcher, owner: str, job_id: str, after: int
 ) -> AsyncIterator[bytes]:
-    """Send the events as they come, as long as the key is good. The state is read before the events: if it is final,
+    """Send the events as they come, as long as the key is valid. The state is read before the events: if it is final,
     all events have been read.
     """
     since = time.monotonic()
@@ -330,5 +330,5 @@ def _event_number(text: str) -> int:
 
 
 def show(job: JobRow) -> Json:
-    """The job as JSON."""
+    """Return the job as JSON."""
     return Job.of_row(job).model_dump(mode="json")

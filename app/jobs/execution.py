@@ -92,7 +92,9 @@ def complete(
 
 
 def complete_output(session: Session, claim: Claim, result: object, made: PublishedOutput) -> None:
-    """End the job well and write its output, which must still be this job's. Raises as `queue.finish`, and Conflict."""
+    """End the job as succeeded and write its output, which must still belong to it. Raises as `queue.finish`, and
+    Conflict.
+    """
     output = kind_of(claim.kind).output
     assert output is not None
     queue.finish(session, claim, messages=made.messages)

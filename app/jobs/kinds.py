@@ -215,7 +215,7 @@ class Output(Generic[Row]):
         limit: int,
         after: str | None,
     ) -> Page[Row]:
-        """Return the owner's outputs, newest first: all, or those of one model or dataset, or as a filter says."""
+        """Return the owner's outputs, newest first. A model, a dataset or a filter may limit them."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
         return repository.list_outputs(
@@ -274,7 +274,7 @@ class Output(Generic[Row]):
         row.job_id = job.id
 
     def describe(self, id_: str) -> str:
-        """Return the words for one output in messages."""
+        """Return the phrase for one output in messages."""
         return f"{self.name} {id_}"
 
     def deleted(self, id_: str) -> Conflict:

@@ -16,7 +16,7 @@ from app.jobs.kinds import KINDS, Claim, kind_of
 from app.jobs.progress import as_event
 from app.platform import catalogue, failpoints, trace
 from app.platform.blobs import Blob
-from app.platform.errors import CancelRequested, LeaseLost
+from app.platform.errors import CancelRequested, LeaseLost, counted
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session, after_commit
 from app.platform.tables import Job, JobState
@@ -234,10 +234,11 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
         return end_locked(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
         return requeue_locked(session, job, reason, job.attempt, delay_seconds)
+    attempts = counted(job.max_attempts, "attempt", "attempts")
     error = {
         "code": "attempts_spent",
         "title": "Attempts spent",
-        "detail": f"the job used all its {job.max_attempts} attempts; the last one ended with: {reason}",
+        "detail": f"the job used up its {attempts}; the last one ended with: {reason}",
         "errors": [],
     }
     return end_locked(session, job, JobState.FAILED, error)

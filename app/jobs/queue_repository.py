@@ -217,7 +217,7 @@ def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = 
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """The waiting jobs that are past their deadline, or have no child job left to wait for."""
+    """Return the waiting jobs that are past their deadline, or have no child job left to wait for."""
     child = aliased(Job)
     waited_for = (child.state.in_(_OPEN), child.cancel_requested_at.is_(None))
     nothing_open = ~exists().where(child.parent_id == Job.id, *waited_for)
@@ -312,8 +312,8 @@ _SHARE_SECONDS = 3600.0
 
 
 def _use_by_owner() -> Subquery:
-    """Owners of running and recently ended jobs: the number of running jobs, and the seconds for which they used a slot
-    within the last hour.
+    """Select the owners of running and recently ended jobs: the number of running jobs, and the seconds for which they
+    used a slot within the last hour.
     """
     job, now = aliased(Job), db_now()
     since = now - _SHARE_SECONDS

@@ -1,4 +1,4 @@
-"""Jobs over HTTP."""
+"""Request and response bodies of /v1/jobs."""
 
 from __future__ import annotations
 

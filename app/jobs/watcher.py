@@ -31,7 +31,7 @@ class Snapshot:
 
     @property
     def final(self) -> bool:
-        """Return True if nothing more will happen to the job."""
+        """Return True if the job cannot change any more."""
         return self.state is None or self.state in FINAL_STATES
 
 

@@ -1,1 +1,1 @@
-"""What keeps the service well: health, metrics, doctor, backup, housekeeping."""
+"""Operation of the service: health, metrics, doctor, backup, housekeeping."""

@@ -27,7 +27,7 @@ from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore,
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
-from app.platform.errors import ServiceError
+from app.platform.errors import ServiceError, counted
 from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
@@ -46,7 +46,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding on one part of the state, and what to do if it is not well."""
+    """A result of one check, and what to do if there is a problem."""
 
     part: str
     level: Level
@@ -65,12 +65,12 @@ def warn(part: str, detail: str, advice: str) -> Finding:
 
 
 def fail(part: str, detail: str, advice: str) -> Finding:
-    """Return a finding that must be mended."""
+    """Return a finding that must be fixed."""
     return Finding(part, Level.FAIL, detail, advice)
 
 
 def age(seconds: float) -> str:
-    """Return a time in words."""
+    """Return a duration in words, such as `3 min`."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -277,19 +277,20 @@ def check_keys(db: Database, settings: Settings) -> Finding:
         usable = key_rows.count_usable(session)
     if not usable:
         return warn("keys", "there is no valid key", "create one: `rankwright keys create`")
+    valid = counted(usable, "is valid", "are valid")
     file = settings.state_dir.absolute() / "api-key"
     try:
         secret = file.read_bytes().strip()
     except FileNotFoundError:
-        return ok("keys", f"{usable} are valid")
+        return ok("keys", valid)
     except OSError as error:
         return warn("keys", f"{file} cannot be read: {error.strerror}", "check its owner")
     with db.read() as session:
         found = key_rows.find_caller(session, Credential.of("key", secret))
     if found is None:
-        detail = f"{usable} are valid, but the key in {file} is not"
+        detail = f"{valid}, but the key in {file} is not"
         return warn("keys", detail, "remove the file, or put another key there")
-    return ok("keys", f"{usable} are valid, including the one in the state folder")
+    return ok("keys", f"{valid}, including the one in the state folder")
 
 
 _SHOWN = 5
@@ -344,9 +345,9 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
             broken.append(row)
     advice = "restore the files from a backup, or delete the resources that need them"
     if missing:
-        return fail("blobs", f"{len(missing)} of {count} are missing: {_some(missing)}", advice)
+        return fail("blobs", f"{len(missing)} of {count} missing: {_some(missing)}", advice)
     if broken:
-        return fail("blobs", f"{len(broken)} of {count} are damaged: {_some(broken)}", advice)
+        return fail("blobs", f"{len(broken)} of {count} damaged: {_some(broken)}", advice)
     how = "present, with correct hashes" if deep else "present (--deep checks their content)"
     return ok("blobs", f"all {count} in the database are {how}")
 
@@ -363,7 +364,8 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     if not orphans:
         return ok("orphans", f"no blob without a row is older than {age(late)}")
     total = sum(found.bytes for found in orphans)
-    detail = f"{len(orphans)} blobs ({size(total)}) that are not in the database are older than {age(late)}"
+    many = counted(len(orphans), "blob", "blobs")
+    detail = f"{many} ({size(total)}) not in the database and older than {age(late)}"
     return warn("orphans", detail, "the dispatcher removes them: check that it runs")
 
 
@@ -414,9 +416,11 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
         yield ok("queue", detail)
     advice = _START if runs is False else "check that the dispatcher runs: `rankwright dispatcher`"
     if leases:
-        yield fail("leases", f"{leases} jobs have had no lease for more than {age(late)}", advice)
+        jobs = counted(leases, "job has had", "jobs have had")
+        yield fail("leases", f"{jobs} no lease for more than {age(late)}", advice)
     if stuck:
-        yield fail("parts", f"{stuck} jobs wait for parts that do not exist", advice)
+        jobs = counted(stuck, "job waits", "jobs wait")
+        yield fail("parts", f"{jobs} for parts that do not exist", advice)
     if dispatchers:
         names = ", ".join(f"{each.host} (version {each.version})" for each in dispatchers)
         yield ok("dispatcher", names)

@@ -1,4 +1,4 @@
-"""/health and /metrics: for machines that watch over the service."""
+"""/health and /metrics, for load balancers, orchestrators and monitoring."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ def _answer(context: Context, checks: list[health.Check]) -> Response:
 
 @router.get("/oip/v2/health/live", include_in_schema=False)
 async def oip_live() -> Response:
-    """Answer that this process runs, as the Open Inference Protocol writes it."""
+    """Report that this process runs, in the format of the Open Inference Protocol."""
     return JSONResponse({"live": True})
 
 
 @router.get("/oip/v2/health/ready", include_in_schema=False)
 async def oip_ready(context: ContextDep, probes: ProbesDep) -> Response:
-    """Answer whether this process can score, as the Open Inference Protocol writes it."""
+    """Report whether this process can score, in the format of the Open Inference Protocol."""
     found = _answer(context, await probes.can_score())
     return JSONResponse({"ready": found.status_code == 200}, found.status_code)
 

@@ -1,4 +1,4 @@
-"""Health of the parts that the service needs, and the metrics for Prometheus that come from the database."""
+"""Health of the components that the service needs, and the Prometheus metrics that come from the database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.platform.tables import JobState, Worker
 
 @dataclass(frozen=True)
 class Check:
-    """The health of one part: whether it is well, and a sentence about it."""
+    """The health of one component: whether it works, and a sentence about it."""
 
     name: str
     ok: bool
@@ -39,8 +39,10 @@ ANSWER_SECONDS = 0.8
 
 
 class HealthProbes:
-    """The health of the parts, for an event loop. It takes no thread and no database connection that requests wait for:
-    each part has a thread of its own that checks it, over a connection that only health uses.
+    """The health of the components, for an event loop.
+
+    Requests never wait for it: each component has a thread of its own that checks it, over a database connection that
+    only health uses.
     """
 
     def __init__(
@@ -65,15 +67,15 @@ class HealthProbes:
         )
 
     async def can_score(self) -> list[Check]:
-        """Check the parts that an API needs to answer scores."""
+        """Check the components that an API needs to answer scores."""
         return await asyncio.gather(*(probe.ask() for probe in self._scores))
 
     async def can_serve(self) -> list[Check]:
-        """Check the parts that an API needs to answer and to accept work."""
+        """Check the components that an API needs to answer and to accept work."""
         return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
 
     async def does_work(self) -> list[Check]:
-        """Check the parts that finish accepted work in time."""
+        """Check the components that finish accepted work in time."""
         return await asyncio.gather(*(probe.ask() for probe in self._works))
 
     def close(self) -> None:
@@ -84,8 +86,8 @@ class HealthProbes:
 
 
 class _Probe:
-    """A check of one part. Callers who come while a check runs share its result, so a part that hangs blocks one
-    thread.
+    """A check of one component. Callers who come while a check runs share its result, so a component that hangs blocks
+    one thread.
     """
 
     def __init__(self, name: str, look: Callable[[], str]) -> None:
@@ -129,7 +131,7 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
 
 
 class _Unhealthy(Exception):
-    """A part answers, but is not well."""
+    """A component answers, but does not work properly; the message says why."""
 
 
 def _database(db: Database) -> str:

@@ -46,7 +46,7 @@ def run_housekeeping(
 
 
 class Housekeeper:
-    """Housekeeping in rounds, in a thread of the dispatcher. Two at once do no harm."""
+    """Housekeeping in rounds, in a thread of the dispatcher. Two instances at once are harmless."""
 
     def __init__(
         self, db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
@@ -156,7 +156,7 @@ class Housekeeper:
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
-        """Delete datasets as their owners would; a dataset in use stays."""
+        """Delete the datasets that meet the conditions of `which`, as their owners could; a dataset in use is kept."""
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
@@ -188,7 +188,7 @@ class Housekeeper:
         return 1
 
     def _empty_trash(self) -> int:
-        """Delete for good what has been in the trash for long."""
+        """Permanently delete the resources that have been in the trash for long enough."""
         from app.trash import service as trash  # as above
 
         total = 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
@@ -20,7 +19,7 @@ from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.schemas import ListedModel, listed_of
 from app.operations.live import LiveAlias, list_live
-from app.platform.sql import Page, Session
+from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES
 
 router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=GuardedRoute)
@@ -105,60 +104,35 @@ def read_overview(
     """Return running, ended and failed jobs of every kind, the aliases in use with their last checks, models that
     changed, aliases of an older version, and the newest models and datasets. All of it is from the same moment.
     """
-    return _overview_of(context.db.reading(find_overview, caller.owner, limit), limit)
+    return context.db.reading(find_overview, caller.owner, limit)
 
 
-class OverviewRows(NamedTuple):
-    """Rows for an overview. `newest_jobs` have ended or not."""
-
-    under_way: list[Any]
-    newest_jobs: Page[Any]
-    failed: Page[Any]
-    live: list[LiveAlias]
-    drifted: Sequence[Any]
-    outdated: list[models.OutdatedAlias]
-    has_more_outdated: bool
-    models: list[models.Listed]
-    datasets: list[Any]
-
-
-def find_overview(session: Session, owner: str, limit: int) -> OverviewRows:
-    """Return the rows for an overview. The number of statements does not depend on how many rows there are."""
+def find_overview(session: Session, owner: str, limit: int) -> Overview:
+    """Return the overview. The number of statements does not depend on how many rows there are."""
     first: dict[str, Any] = {"limit": limit, "after": None}
-    behind, has_more = models.outdated_aliases(session, owner, limit)
+    behind, has_more_outdated = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}
     worse = comparisons.find_worse(session, owner, set(pairs.values()))
     outdated = [each for each, pair in pairs.items() if pair not in worse]
     newer = {(each.model.name, each.alias) for each in outdated}
-    return OverviewRows(
-        live=list_live(session, owner, limit, newer),
-        under_way=[
-            job
-            for state in UNDER_WAY
-            for job in jobs.list_page(session, owner, state=state, limit=limit).data
-        ],
-        newest_jobs=jobs.list_page(session, owner, limit=LOOKED_THROUGH),
-        failed=jobs.list_page(session, owner, unresolved=True, limit=limit),
-        drifted=find_drifted(session, owner, limit + 1),
-        outdated=outdated,
-        has_more_outdated=has_more,
-        models=models.list_page(session, owner, name=None, **first).data,
-        datasets=datasets.list_page(session, owner, **first).data,
-    )
-
-
-def _overview_of(found: OverviewRows, limit: int) -> Overview:
-    ended = [job for job in found.newest_jobs.data if job.state in FINAL_STATES]
+    newest = jobs.list_page(session, owner, limit=LOOKED_THROUGH)
+    ended = [job for job in newest.data if job.state in FINAL_STATES]
+    failed = jobs.list_page(session, owner, unresolved=True, limit=limit)
+    drifted = find_drifted(session, owner, limit + 1)
     return Overview(
-        under_way=[Job.of_row(row) for row in found.under_way],
+        under_way=[
+            Job.of_row(row)
+            for state in UNDER_WAY
+            for row in jobs.list_page(session, owner, state=state, limit=limit).data
+        ],
         ended=[Job.of_row(row) for row in ended[:limit]],
-        jobs_looked_through=len(found.newest_jobs.data),
-        has_older_jobs=found.newest_jobs.has_more,
-        live=found.live,
-        failed=[Job.of_row(row) for row in found.failed.data],
-        failed_next=found.failed.next,
-        drifted=[DriftedModel.model_validate(row) for row in found.drifted[:limit]],
-        has_more_drifted=len(found.drifted) > limit,
+        jobs_looked_through=len(newest.data),
+        has_older_jobs=newest.has_more,
+        live=list_live(session, owner, limit, newer),
+        failed=[Job.of_row(row) for row in failed.data],
+        failed_next=failed.next,
+        drifted=[DriftedModel.model_validate(row) for row in drifted[:limit]],
+        has_more_drifted=len(drifted) > limit,
         outdated=[
             OutdatedAlias.from_row(
                 each.model,
@@ -167,9 +141,14 @@ def _overview_of(found: OverviewRows, limit: int) -> Overview:
                 newest_model_id=each.newest_id,
                 newest_version=each.newest_version,
             )
-            for each in found.outdated
+            for each in outdated
         ],
-        has_more_outdated=found.has_more_outdated,
-        models=[listed_of(row) for row in found.models],
-        datasets=[ListedDataset.model_validate(row) for row in found.datasets],
+        has_more_outdated=has_more_outdated,
+        models=[
+            listed_of(row) for row in models.list_page(session, owner, name=None, **first).data
+        ],
+        datasets=[
+            ListedDataset.model_validate(row)
+            for row in datasets.list_page(session, owner, **first).data
+        ],
     )

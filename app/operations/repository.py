@@ -83,7 +83,7 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 class EndedJob(NamedTuple):
-    """A job that ended, and when: a position in the order of ends."""
+    """A job that ended, and when it ended. Jobs are listed in this order, so it is also a position in the list."""
 
     finished_at: float
     id: str
@@ -212,7 +212,7 @@ def ended_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """Condition: the job ended, and neither a model nor the output of a job names it."""
+    """Return the condition that a job ended, and that neither a model nor the output of a job refers to it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -224,12 +224,12 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_invalid(age_seconds: float) -> Conditions:
-    """Return the datasets that were refused at least `age_seconds` ago."""
+    """Return the conditions that a dataset was refused at least `age_seconds` ago."""
     return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Return the datasets from which nothing was made, and which no job has used for `age_seconds`."""
+    """Return the conditions that nothing was made from a dataset, and that no job has used it for `age_seconds`."""
     outputs = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
     child = aliased(Dataset)
     users = (
@@ -248,7 +248,7 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """Condition: the dataset is older than `age_seconds`, and no job that used it has ended since."""
+    """Return the conditions that a dataset is older than `age_seconds`, and that no job has used it since."""
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     return (
         Dataset.created_at < db_now() - age_seconds,
@@ -275,7 +275,7 @@ def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bo
 
 
 class BlobColumn(NamedTuple):
-    """A column whose rows name blobs: a name for such a row, its id, and the blob's key."""
+    """A column of blob keys: what its rows are called in messages, the column of their ids, and the column itself."""
 
     what: str
     id: Any

@@ -124,8 +124,9 @@ def _ids(values: Mapping[str, Any]) -> list[str]:
 
 
 def before_commit(session: Session) -> None:
-    """Write the entry for what the session has changed, and check that it may be stored: what a commit does first. For
-    a transaction that is rolled back in any case, to find out whether it would be committed.
+    """Write the entry for the session's changes, and check that they may be stored, as a commit would do first.
+
+    For a transaction that is rolled back in any case, to find out whether it would be committed.
     """
     actor = acting.get()
     if actor is None:

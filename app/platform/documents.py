@@ -685,9 +685,9 @@ class ScoreHistogram(TypedDict):
 class BatchSummary(TypedDict):
     """The summary of a batch of scores.
 
-    `flagged` counts the rows with a score of at least `threshold`, the cut of the alias; None: there is no cut.
-    `ignored` are columns of the rows that were not read. `first` are the rows with the highest scores, best first, a
-    value for each of `columns`; None where there are several scores per row.
+    `flagged` counts the rows with a score of at least `threshold`, that of the alias; both are None without a
+    threshold. `ignored` are columns of the rows that were not read. `first` are the rows with the highest scores, best
+    first, with a value for each of `columns`; None if there are several scores per row.
     """
 
     scores: list[ScoreHistogram]

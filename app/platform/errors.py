@@ -38,8 +38,8 @@ def bounded(
 ) -> list[dict[str, Any]]:
     """Return the errors that fit into a refusal: at most `MAX_ERRORS`, of at most `most` characters as JSON.
 
-    A long `detail` is shortened. Other members are for programs: what is too long is left out, because half a pointer
-    points elsewhere.
+    A long `detail` is shortened. Other members are for programs: one that is too long is left out, because a shortened
+    pointer would point elsewhere.
     """
     found: list[dict[str, Any]] = []
     for error in islice(errors, MAX_ERRORS):
@@ -178,13 +178,13 @@ class Forbidden(ServiceError):
 
 
 class NotFound(ServiceError):
-    """No such resource, or another owner's."""
+    """The resource does not exist, or belongs to another owner."""
 
     code, status, title = "not_found", 404, "Not found"
 
 
 class NotAcceptable(ServiceError):
-    """None of the media types in Accept can be made."""
+    """None of the media types in Accept is available."""
 
     code, status, title = "not_acceptable", 406, "Not acceptable"
 
@@ -236,7 +236,7 @@ class TooMany(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A part that the request needs is unavailable for a while."""
+    """A component that the request needs is temporarily unavailable."""
 
     code, status, title = "unavailable", 503, "Unavailable"
 
@@ -268,7 +268,7 @@ class Refused(Unavailable):
 
 
 class OutOfSpace(Unavailable):
-    """A disk is full, or nearly so. The same request may succeed when there is room."""
+    """A disk is full, or nearly so. The same request may succeed when space is free again."""
 
     code, status, title = "out_of_space", 507, "Out of space"
 

@@ -177,8 +177,8 @@ def _pulse(pipe: int) -> None:
 class PulseReader:
     """The pulse of a child that `start_pulse` writes to `writer`, which the child inherits and the parent closes.
 
-    Looks are counted, not seconds: after a pause of the whole machine, the child has as many looks as ever. A child
-    that has not begun to write is left alone, because it may import or wait for long.
+    Checks are counted, not seconds: after a pause of the whole machine, the child has as many checks left as before. A
+    child that has not begun to write is left alone, because it may import or wait for long.
     """
 
     def __init__(self) -> None:
@@ -211,8 +211,10 @@ class PulseReader:
 
 
 def watch(command: list[str]) -> int:
-    """Run a command in a process group of its own, with `--pulse` and a pipe as last words; return its exit code. Pass
-    signals on to it. Kill a command that stops responding, and return 1.
+    """Run a command in a process group of its own, with `--pulse` and a pipe as its last arguments; return its exit
+    code.
+
+    Pass signals on to it. Kill a command that stops responding, and return 1.
     """
     pulse = PulseReader()
     guarded, held = os.pipe()
@@ -272,7 +274,7 @@ def main(arguments: list[str]) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """Return in words how a process ended, by the code of `subprocess`."""
+    """Describe how a process ended, by its return code as `subprocess` gives it."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 

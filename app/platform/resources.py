@@ -22,7 +22,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def refusal() -> OutOfSpace:
-    """Return the error for an OSError that `is_full`."""
+    """Return the error for a full disk, which `is_full` has recognised."""
     return OutOfSpace("a disk of the service is full", retry_after=RETRY_SECONDS)
 
 

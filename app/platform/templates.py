@@ -1,4 +1,4 @@
-"""Templates of pages."""
+"""Load the Jinja templates of HTML pages."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "a
 
 
 def plain_letters(text: str) -> str:
-    """Return a text in small letters without accents, German umlauts spelt out."""
+    """Return a text in lower case without accents, with German umlauts spelt out."""
     plain = unicodedata.normalize("NFKD", text.lower().translate(_SPELT))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 

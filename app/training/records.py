@@ -488,7 +488,7 @@ class OutOfFoldRecord(TypedDict):
 
 
 class LeaderboardRecord(TypedDict):
-    """What `auto` has tried and made of it."""
+    """The candidates that `auto` tried, and how the time of its budget was used."""
 
     budget_seconds: float
     seconds: float

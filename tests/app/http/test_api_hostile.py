@@ -19,14 +19,9 @@ from starlette.exceptions import HTTPException
 
 from app.http import server
 from app.http.bodies import BodyLimit
+from app.http.protocol import MAX_HEAD_BYTES, MAX_PIPELINED
 from app.http.schemas import Problem
-from app.http.server import (
-    MAX_ADDRESS_BYTES,
-    MAX_HEAD_BYTES,
-    MAX_HEADER_BYTES,
-    MAX_HEADERS,
-    MAX_PIPELINED,
-)
+from app.http.server import MAX_ADDRESS_BYTES, MAX_HEADER_BYTES, MAX_HEADERS
 from tests.app.live_service import Service
 from tests.app.refusals import everything
 from tests.long_form import LONG_FORM

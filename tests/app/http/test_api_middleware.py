@@ -21,8 +21,9 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from app.http.protocol import MAX_JOINED_BYTES, BoundedProtocol
 from app.http.responses import choose_media_type
-from app.http.server import MAX_JOINED_BYTES, BoundedProtocol, server_config
+from app.http.server import server_config
 from app.platform.errors import NotAcceptable
 from app.platform.logging import JsonFormatter, LineHandler, TextFormatter
 from app.platform.settings import Settings

@@ -20,8 +20,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from app.http import server
+from app.http.protocol import MAX_JOINED_BYTES
 from app.http.responses import FilesResponse, StoredFile
-from app.http.server import MAX_JOINED_BYTES, MAX_PIECE_BYTES
+from app.http.server import MAX_PIECE_BYTES
 from tests.app.live_service import Service
 
 CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection

@@ -105,12 +105,12 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentence
     orphan.unlink()
     blobs.path(table).write_bytes(b"tabel")
     assert doctor.finds(well) == {}  # only reading shows it
-    damaged = {"blobs": (Level.FAIL, f"1 of 2 are damaged: table of datasets {dataset.id}")}
+    damaged = {"blobs": (Level.FAIL, f"1 of 2 damaged: table of datasets {dataset.id}")}
     assert doctor.finds(well, deep=True) == damaged
     blobs.path(table).write_bytes(b"tab")
     assert doctor.finds(well) == damaged
     blobs.path(table).unlink()
-    missing = {"blobs": (Level.FAIL, f"1 of 2 are missing: table of datasets {dataset.id}")}
+    missing = {"blobs": (Level.FAIL, f"1 of 2 missing: table of datasets {dataset.id}")}
     assert doctor.finds(well) == missing
 
 

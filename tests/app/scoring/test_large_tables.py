@@ -26,6 +26,7 @@ from starlette.requests import ClientDisconnect
 
 from app.datasets.description import Format
 from app.http import server
+from app.http.protocol import ABORT
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import MissingTokens, encode
 from app.platform import resources
@@ -616,7 +617,7 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
             await asyncio.sleep(pause)
             sent.append(len(message["body"]))
 
-        scope = {server.ABORT: lambda: aborted.append(True), "client": None}
+        scope = {ABORT: lambda: aborted.append(True), "client": None}
         paced = server.paced_send(send, scope, 0.05)
         for _ in range(2):
             await paced({"type": "http.response.body", "body": b"x" * 100, "more_body": True})

@@ -1,0 +1,35 @@
+"""The network addresses of callers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+
+from starlette.types import Scope
+
+
+def client_address(scope: Scope) -> str | None:
+    """Return the caller's address, which a trusted proxy forwards; else the address of the connection. None if it is no
+    network address.
+    """
+    client = scope.get("client")
+    return None if client is None else _address(client[0])
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
+    try:
+        address = ip_address(client[0] if client else "")
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is None:
+        return address.packed[:8].hex()
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+@lru_cache(maxsize=1024)
+def _address(host: str) -> str | None:
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return None
