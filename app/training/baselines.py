@@ -172,8 +172,8 @@ def compare_with(
     A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
 
     The size of a list in the objective is a share. p-values are adjusted by Holm over all baselines and windows, and
-    the figure of the objective. The ranker beats a baseline if its area in the
-    objective's window is greater, or the figure that the objective names, with an adjusted p-value below 1 - level.
+    the metric of the objective. The ranker beats a baseline if its area in the
+    objective's window is greater, or the metric that the objective names, with an adjusted p-value below 1 - level.
     Without any baseline there is nothing to compare.
     """
     from core.metrics.estimates import adjust_present
@@ -294,7 +294,7 @@ def _compare(
 def _compare_metrics(
     held_out: HeldOutRows, scores: Sequence[Floats], metric: Metric | None, names: list[str]
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison by one figure; nothing without one."""
+    """Return the comparison by one metric; nothing without one."""
     if metric is None:
         return ()
     y, weight, group, folds = held_out.y, held_out.weight, held_out.group, held_out.folds

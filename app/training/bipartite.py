@@ -1,4 +1,4 @@
-"""Rows with a label of two values: their splits, and their figures by the ROC curve and its areas."""
+"""Rows with a label of two values: their splits, and their metrics: the ROC curve and its areas."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from app.training.records import ClusterRecord, RocMetrics, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
-    BYTES_PER_JUDGE_CELL,
     BYTES_PER_ROW,
+    BYTES_PER_VALIDATION_CELL,
     CROSS_VALIDATION,
     HOLDOUT,
     InnerSplits,
@@ -125,13 +125,13 @@ class BipartiteTable:
                 other = payload["validation_table"]
                 assert other is not None
                 path, own = Path(other["path"]), _columns(other, names, None)
-                judge = (
+                evaluated = (
                     _store(payload, path, own, on_read)
                     if isinstance(table, StoredTable)
                     else read_table(path, own)
                 )
-                check_classes(judge.y, "the validation dataset")
-                self.served = self._split_data(table, judge.coded_as(table))
+                check_classes(evaluated.y, "the validation dataset")
+                self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])
                 self.served = self._split_data(table, None)
@@ -416,7 +416,7 @@ def _add_missing(known: Missing | None, block: Table) -> Missing:
 
 
 def in_files(table: Table | None) -> StoredTable | None:
-    """Return the table if its figures are computed in files; None if they are in memory.
+    """Return the table if its metrics are computed in files; None if they are in memory.
 
     Rows of groups are counted together, which needs all of them at once.
     """
@@ -435,7 +435,7 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
-    """Return curve, areas and counts of a part: the figures of all its rows, and the curve as it is stored."""
+    """Return curve, areas and counts of a part: the metrics of all its rows, and the curve as it is stored."""
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
@@ -468,8 +468,8 @@ def _read(
         per_cell += BYTES_PER_CELL_OF_FOLDS
     n_features = len(columns.features)
     needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
-    if (judge := payload.get("validation_table")) is not None:
-        needed += pq.read_metadata(judge["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
+    if (other := payload.get("validation_table")) is not None:
+        needed += pq.read_metadata(other["path"]).num_rows * n_features * BYTES_PER_VALIDATION_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
     bytes_told = f"in memory it would take about {needed:,} bytes, but the job's limit is {limit:,}"
@@ -524,7 +524,7 @@ def as_record(interval: Interval) -> documents.Interval:
 
 
 def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
-    """Return the figures of a part; `curve` is the file of its curve."""
+    """Return the metrics of a part; `curve` is the file of its curve."""
     return {
         "auc": as_record(summary.auc),
         "level": summary.level,

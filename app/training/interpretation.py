@@ -1,7 +1,7 @@
 """Samples and importances: what is stored with a model, so that it can be asked what it has learnt.
 
 Sampled rows are people's data: they are deleted with the dataset that they came from. There is one definition of
-importance per kind of ranker, and an answer names it: figures of two methods cannot be compared.
+importance per kind of ranker, and an answer names it: values of two methods cannot be compared.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Lists and grades: figures within queries, figures of grades, and the splits of graded rows.
+"""Lists and grades: metrics within queries, metrics of grades, and the splits of graded rows.
 
-Where a dataset has queries, a ranker learns from pairs of rows of one query, and is judged query by query: a figure is
-computed in each query, and its mean over the queries reported. Queries of rows that all have the same label say
+Where a dataset has queries, a ranker learns from pairs of rows of one query, and is evaluated query by query: a metric
+is computed in each query, and its mean over the queries reported. Queries of rows that all have the same label say
 nothing, and are left out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
 
-Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the figures are
+Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the metrics are
 those of `core.metrics.grades`: pairs of different grades in order.
 """
 
@@ -49,7 +49,7 @@ METRICS = ("auc", "ndcg", "ndcg@5", "ndcg@10", "map", "mrr")
 """Figures of lists that every model and every evaluation reports."""
 
 MIN_QUERIES = 2
-"""Queries with rows of different labels that a part needs, to be judged by: an interval needs two."""
+"""Queries with rows of different labels that a part needs, to be evaluated on: an interval needs two."""
 
 Labels = npt.NDArray[np.int8]
 
@@ -63,7 +63,7 @@ def value_of(
     *,
     graded: bool,
 ) -> float:
-    """Return the mean over the queries of the figure that the objective names; without queries, of one list."""
+    """Return the mean over the queries of the metric that the objective names; without queries, of one list."""
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
     (found,) = core_metrics.measure_lists(
         y, scores, lists, [list_metric_of(objective)], graded=graded, sample_weight=weight
@@ -81,7 +81,7 @@ def measure(
     objective: Objective | None = None,
     level: float = LEVEL,
 ) -> ListMetrics | None:
-    """Return the figures of lists, that of the objective among them; None without queries, or with too few of them."""
+    """Return the metrics of lists, that of the objective among them; None without queries, or with too few of them."""
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
     names = list(METRICS)
@@ -108,7 +108,7 @@ def measure(
 
 
 def measure_order(table: Table, scores: Floats, level: float = LEVEL) -> GradedOrder:
-    """Return the figures of graded rows that are one list."""
+    """Return the metrics of graded rows that are one list."""
     found = core_metrics.measure_graded(
         table.y, scores, level=level, sample_weight=table.weight, group=table.group
     )
@@ -194,8 +194,8 @@ class GradedSplitData(SplitData):
                 self.train, self.validation = _divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                judge = read_graded(payload["validation_table"], names)
-                self.validation = judge.coded_as(whole)
+                other = read_graded(payload["validation_table"], names)
+                self.validation = other.coded_as(whole)
             case method:
                 raise Invalid(
                     f"validation.method must be holdout, dataset or none with grades, got {method!r}",
@@ -258,7 +258,7 @@ class GradedSplitData(SplitData):
 def measure_graded_rows(
     table: Table, scores: Floats, level: float, objective: Objective | None = None
 ) -> GradedMetrics:
-    """Return the figures of graded rows: within queries, or without queries of all rows as one list."""
+    """Return the metrics of graded rows: within queries, or without queries of all rows as one list."""
     y = table.y if table.weight is None else table.y[table.weight > 0]
     grades, counts = np.unique(y, return_counts=True)
     lists = measure(

@@ -1,6 +1,6 @@
-"""Rows with several labels: their splits, and their figures by label, with the means over the labels.
+"""Rows with several labels: their splits, and their metrics by label, with the means over the labels.
 
-A label's figures need rows of both its classes. Where a part has too few rows of one class, the label has no figures
+A label's metrics need rows of both its classes. Where a part has too few rows of one class, the label has no metrics
 there: the model says so in a warning, and the means are over the other labels. Rows are split by the hash of their
 group, else of their features; with several labels there is no one class to stratify by.
 """
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelledRows:
     """Rows and their labels; `has` is int8 of shape (rows, labels), 1 where the row has the label."""
 
     table: Table
     has: npt.NDArray[np.int8]
 
     def measurable(self) -> npt.NDArray[np.bool_]:
-        """Return a bool per label: whether it has enough rows of both classes for its figures."""
+        """Return a bool per label: whether it has enough rows of both classes for its metrics."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
@@ -55,7 +55,7 @@ class Part:
         return enough
 
     def check(self, labels: Sequence[str], what: str) -> None:
-        """Raise Invalid if no label can have figures; `what` names these rows."""
+        """Raise Invalid if no label can have metrics; `what` names these rows."""
         if not self.measurable().any():
             raise Invalid(
                 f"{what} must have a label with at least {MIN_PER_CLASS} rows of each class, "
@@ -64,7 +64,7 @@ class Part:
             )
 
     def notes(self, labels: Sequence[str], where: str) -> list[str]:
-        """Return a warning that names the labels without figures; `where` names these rows, and says what follows."""
+        """Return a warning that names the labels without metrics; `where` names these rows, and says what follows."""
         has_auc = zip(labels, self.measurable().tolist(), strict=True)
         without = [label for label, enough in has_auc if not enough]
         if not without:
@@ -90,7 +90,7 @@ class MultilabelSplitData(SplitData):
         part = self.train
         rows = selection.draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
-        thin.train = Part(part.table.take(rows).known_to(), part.has[rows])
+        thin.train = LabelledRows(part.table.take(rows).known_to(), part.has[rows])
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
@@ -105,7 +105,7 @@ class MultilabelSplitData(SplitData):
         return None if rows is None else rows.table
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the mean AUC (or partial AUC in the objective's window) over the labels that have figures."""
+        """Return the mean AUC (or partial AUC in the objective's window) over the labels that have metrics."""
         validation = self.validation
         assert validation is not None
         values = [
@@ -130,7 +130,9 @@ class MultilabelSplitData(SplitData):
                 }
         return parts
 
-    def _parts(self, payload: TrainPayload, names: list[str]) -> tuple[Part, Part | None]:
+    def _parts(
+        self, payload: TrainPayload, names: list[str]
+    ) -> tuple[LabelledRows, LabelledRows | None]:
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_part(payload["table"], names, self._labels)
@@ -141,25 +143,27 @@ class MultilabelSplitData(SplitData):
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                judge = read_part(payload["validation_table"], names, self._labels)
-                return whole, Part(judge.table.coded_as(whole.table), judge.has)
+                other = read_part(payload["validation_table"], names, self._labels)
+                return whole, LabelledRows(other.table.coded_as(whole.table), other.has)
         raise Invalid(
             "validation.method must be holdout, dataset or none with several labels, "
             f"got {validation['method']!r}",
             code="unsupported",
         )
 
-    def _divide(self, part: Part, fraction: float, seed: int) -> tuple[Part, Part]:
+    def _divide(
+        self, part: LabelledRows, fraction: float, seed: int
+    ) -> tuple[LabelledRows, LabelledRows]:
         check_fraction(fraction)
         hashes = hash_units(part.table, seed)
         units, counts = np.unique(hashes, return_counts=True)  # a random order
         held_out = np.isin(hashes, units[: cut(counts, fraction)])
         rows = np.flatnonzero(~held_out), np.flatnonzero(held_out)
         train, validation = divide(part.table, *rows)
-        return Part(train, part.has[rows[0]]), Part(validation, part.has[rows[1]])
+        return LabelledRows(train, part.has[rows[0]]), LabelledRows(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        """Refuse parts in which no label can have figures, and note the labels without figures in validation."""
+        """Refuse parts in which no label can have metrics, and note the labels without metrics in validation."""
         self.train.check(self._labels, "the training part")
         if self.validation is not None:
             self.validation.check(self._labels, "the validation part")
@@ -168,7 +172,7 @@ class MultilabelSplitData(SplitData):
             )
 
     def _metrics(
-        self, part: Part, scores: Floats, k: int, objective: Objective | None
+        self, part: LabelledRows, scores: Floats, k: int, objective: Objective | None
     ) -> LabelMetrics:
         positives = int(part.has[:, k].sum())
         metrics: LabelMetrics = {
@@ -195,7 +199,7 @@ class MultilabelSplitData(SplitData):
         }
 
 
-def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> Part:
+def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> LabelledRows:
     """Return the rows with their features and labels, read from the table's file."""
     import pyarrow.parquet as pq
 
@@ -203,4 +207,4 @@ def read_part(table: TableFile, names: Sequence[str], labels: Sequence[str]) -> 
     rows = read_table(path, Columns(names, None, table["weight"], table["group"]))
     kept = pq.read_table(path, columns=list(labels))
     has = np.stack([kept.column(label).to_numpy() for label in labels], axis=1)
-    return Part(rows, has)
+    return LabelledRows(rows, has)

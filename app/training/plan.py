@@ -82,7 +82,7 @@ MIN_PIECES = 8
 """Pieces of a shard: it prepares the table once more, which takes about as long as one piece."""
 
 SHARDS_FRACTION = 0.9
-"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and judge them."""
+"""Fraction of the remaining work that the shards of a fit count as; the rest is to join and evaluate them."""
 
 Scope = Fold | None
 """A fold, or None for what is served."""
@@ -96,7 +96,7 @@ FINISHING_SECONDS = 0.5
 """Seconds from the last fit to the end of the job on any table: average rows, files, the transaction."""
 
 FINISHING_MICROSECONDS = 2.0
-"""Microseconds more for each row of the table: figures, curve, calibration, comparison."""
+"""Microseconds more for each row of the table: metrics, curve, calibration, comparison."""
 
 MAX_FINISHING_FRACTION = 0.25
 """Fraction of a budget that is reserved for these steps, at most."""
@@ -135,7 +135,7 @@ class Rows(Protocol):
         """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, those that only judge included."""
+        """Return the number of rows of the job, with those that only validate."""
 
 
 class Plan:

@@ -1,10 +1,10 @@
-"""Items and their pairs: their splits, and their figure, the weighted fraction of pairs put in order.
+"""Items and their pairs: their splits, and their metric, the weighted fraction of pairs put in order.
 
 **Split.** A pair says something about both of its items, so a pair is held out honestly only if neither item was
-learnt from: *by items*, a fraction s of the items is held out; pairs of two held-out items judge, pairs of two other
-items teach, and mixed pairs do neither. So about (1 - s)² of the pairs teach and s² judge. Where the items are so few
-that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same two
-items, in either direction, stay together, and the figure is then about new comparisons between known items; the model
+learnt from: *by items*, a fraction s of the items is held out; pairs of two held-out items validate, pairs of two other
+items train, and mixed pairs do neither. So about (1 - s)² of the pairs train and s² validate. Where the items are so
+few that either part would be left with fewer than `MIN_PAIRS`, the split is *by pairs* instead: all pairs of the same
+two items, in either direction, stay together, and the metric is then about new comparisons of known items; the model
 says so in a warning. Either way the split goes by a hash: of the group, else of the features, so that equal items stay
 together, and the split does not depend on any order.
 """

@@ -250,7 +250,7 @@ class ReferenceRecord(TypedDict):
 
 
 class RocMetrics(TypedDict):
-    """The figures of rows with one label; `curve` is a file in the work folder."""
+    """The metrics of rows with one label; `curve` is a file in the work folder."""
 
     auc: Interval
     partial_aucs: list[PartialAuc]
@@ -279,14 +279,14 @@ class PairCounts(TypedDict):
 
 
 class PairMetrics(Interval, PairCounts):
-    """The figures of pairs; the interval is that of the weighted fraction of pairs in order."""
+    """The metrics of pairs; the interval is that of the weighted fraction of pairs in order."""
 
     level: float
     margins: MarginsRecord | None
 
 
 class LabelMetrics(TypedDict):
-    """The figures of one of several labels; None where the part has too few rows of a class."""
+    """The metrics of one of several labels; None where the part has too few rows of a class."""
 
     label: str
     auc: Interval | None
@@ -298,13 +298,13 @@ class LabelMetrics(TypedDict):
 
 
 class MultilabelMetrics(TypedDict):
-    """The figures of rows with several labels."""
+    """The metrics of rows with several labels."""
 
     labels: list[LabelMetrics]
 
 
 class GradedMetrics(TypedDict):
-    """The figures of graded rows: those of lists with queries, else `order`."""
+    """The metrics of graded rows: those of lists with queries, else `order`."""
 
     level: float
     grades: list[GradeRows]
@@ -313,11 +313,11 @@ class GradedMetrics(TypedDict):
 
 
 PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
-"""The figures of a part (`train` or `validation`), by the kind of dataset."""
+"""The metrics of a part (`train` or `validation`), by the kind of dataset."""
 
 
 class ServedOutcome(FitOutcome):
-    """The ranker that is served: its artifact, its figures by part, and what is kept to interpret it."""
+    """The ranker that is served: its artifact, its metrics by part, and what is kept to interpret it."""
 
     artifact: ArtifactFile
     parts: dict[str, PartMetrics]
@@ -498,7 +498,7 @@ class LeaderboardRecord(TypedDict):
 
 
 class BaselineComparison(TypedDict):
-    """The chosen ranker against the baselines, by window and by the objective's figure; `beats` by this figure, or in
+    """The chosen ranker against the baselines, by window and by the objective's metric; `beats` by this metric, or in
     the window `decided_on`; None without any.
     """
 

@@ -223,7 +223,7 @@ def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
 
 
 def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
-    """Return the validation rows if figures of theirs are computed in files."""
+    """Return the validation rows if their metrics are computed in files."""
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
@@ -420,7 +420,7 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
 
 
 def evaluate_out_of_fold(gathered: OutOfFold, objective: Objective, workdir: Path) -> RocMetrics:
-    """Return the metrics of the out-of-fold scores, which stand for a validation part, and write their curve."""
+    """Return the metrics of the out-of-fold scores, in place of a validation part, and write their curve."""
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
     area, *partial = core_metrics.cross_validated_areas(

@@ -1,4 +1,4 @@
-"""Over HTTP: algorithms, the job that trains one, and how its ranker was judged."""
+"""Over HTTP: algorithms, the job that trains one, and how its ranker was evaluated."""
 
 from __future__ import annotations
 
