@@ -41,7 +41,7 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Any:
 def complete(session: Session, claim: Claim, result: Mapping[str, Any], published: Any) -> None:
     """Write the result and end the job, or let it wait for child jobs. Raises as `queue.finish`."""
     if FAN_OUT in result:
-        child_jobs.fan_out(session, claim, child_jobs.FanOut(**result[FAN_OUT]))
+        child_jobs.fan_out(session, claim, result[FAN_OUT])
         return
     kind_of(claim.kind).complete(session, claim, result, published)
 
