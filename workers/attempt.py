@@ -386,14 +386,12 @@ class Attempt:
     def _over_memory(self, limit: int) -> Ending:
         is_set = self._settings.job_memory_bytes is not None
         whose = "which is set" if is_set else "the share of one job in the memory of this machine"
-        problem = {
-            "code": "memory_limit",
-            "title": "Memory limit exceeded",
-            "detail": f"the job needs more memory than the limit of {limit} bytes, {whose}: "
-            "RANKWRIGHT_JOB_MEMORY_BYTES of the worker changes it",
-            "errors": [],
-        }
-        return partial(self._db.writing, queue.fail, self._claim, problem)
+        detail = (
+            f"the job needs more memory than the limit of {limit} bytes, {whose}: "
+            "RANKWRIGHT_JOB_MEMORY_BYTES of the worker changes it"
+        )
+        error = queue.problem("memory_limit", "Memory limit exceeded", detail)
+        return partial(self._db.writing, queue.fail, self._claim, error)
 
     def _write(self, ending: Ending) -> str:
         """Write the end; return the job's state. While the database is away, keep the finished work and repeat."""

@@ -9,13 +9,12 @@ child jobs. Every transaction locks the parent before the child.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from app.jobs import queue, queue_repository
 from app.jobs import repository as job_rows
 from app.jobs import service as jobs
-from app.jobs.kinds import CHILD, Claim, find_kind
+from app.jobs.kinds import CHILD, Claim, FanOut, find_kind
 from app.jobs.progress import as_event, clocked, seconds_between_events
 from app.platform import failpoints
 from app.platform.audit import allow_over_quota
@@ -27,39 +26,25 @@ from app.platform.tables import FINAL_STATES, Job, JobState
 
 # Members of the latest child job's progress that the job shows.
 _OF_CHILD = ("phase", "algorithm", "parameters", "rows", "fold", "trial", "trials")
-DEFAULT_SHARE = 0.5
+DEFAULT_FRACTION = 0.5
 OWNED = "owned"
 """Member of a child job's result: its files have the bytes of no other job's, and go when the parent has ended."""
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """The child jobs of a stage that a job asks for, by their specifications.
-
-    `share` is this stage's fraction of the remaining work: the progress of the job uses it. The number of a stage is
-    greater than that of the stage before.
-    """
-
-    stage: int
-    parts: Sequence[Json]
-    share: float = DEFAULT_SHARE
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError(f"stage {self.stage} must have a part")
-        if not 0.0 < self.share <= 1.0:
-            raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
-
-
 def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
     """Queue the child jobs of a stage, and have the job wait for them.
 
     The token must be valid: an attempt that is replayed after its fan-out has lost its lease. Raises `LeaseLost` and
-    `CancelRequested` as `queue.finish` does, and ValueError for a stage that has already run, which could repeat
-    forever.
+    `CancelRequested` as `queue.finish` does, and ValueError for a wrong stage, such as one that has already run, which
+    could repeat forever.
     """
+    stage, parts, fraction = asked["stage"], asked["parts"], asked.get("share", DEFAULT_FRACTION)
+    if not parts:
+        raise ValueError(f"stage {stage} must have a part")
+    if not 0.0 < fraction <= 1.0:
+        raise ValueError(f"share must be above 0 and at most 1, got {fraction}")
     if claim.parent_id is not None:
         raise ValueError(f"{claim.job_id} is a child job and cannot create child jobs")
     job = queue.lock(session, claim)
@@ -70,27 +55,23 @@ def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
         queue.requeue_locked(session, job, "asked to end early", job.attempt - 1, 0.0)
         return
     last = queue_repository.last_stage(session, job.id)
-    if last is not None and asked.stage <= last:
-        raise ValueError(
-            f"stage must be above {last}, the last stage of {job.id}, got {asked.stage}"
-        )
+    if last is not None and stage <= last:
+        raise ValueError(f"stage must be above {last}, the last stage of {job.id}, got {stage}")
     done = 0.0 if last is None else queue_repository.done(session, job.id).fraction
-    share = (1.0 - done) * asked.share / len(asked.parts)
+    share = (1.0 - done) * fraction / len(parts)
     queue_repository.wait(session, job)
     queue_repository.insert_queued(
         session,
         job,
-        asked.stage,
+        stage,
         f"{job.kind}{CHILD}",
-        sorted(new_id("job") for _ in asked.parts),  # the ids order rows of the same age
-        [{"part": part, "share": share} for part in asked.parts],
+        sorted(new_id("job") for _ in parts),  # the ids order rows of the same age
+        [{"part": part, "share": share} for part in parts],
     )
     seconds = queue_repository.seconds_since_start(session, job)
-    queue.log_line(session, job, job.state, seconds, parts=len(asked.parts))
+    queue.log_line(session, job, job.state, seconds, parts=len(parts))
     # As far as its owner sees, a job that waits for its child jobs is running.
-    queue.add_state_event(
-        session, job, state=JobState.RUNNING, stage=asked.stage, parts=len(asked.parts)
-    )
+    queue.add_state_event(session, job, state=JobState.RUNNING, stage=stage, parts=len(parts))
     failpoints.reach("fan_out")
 
 

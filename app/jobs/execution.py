@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from app.jobs import child_jobs, queue
 from app.jobs.kinds import Claim, PublishedOutput, kind_of
 from app.jobs.progress import Callback
+from app.jobs.queue import problem
 from app.platform import catalogue, resources
 from app.platform.blobs import Blob, BlobKey, BlobStore, Publisher
 from app.platform.errors import ServiceError, Unavailable
@@ -85,7 +86,7 @@ def complete(
 ) -> None:
     """Write the result and end the job, or let it wait for child jobs. Raises as `queue.finish`."""
     if FAN_OUT in result:
-        child_jobs.fan_out(session, claim, child_jobs.FanOut(**result[FAN_OUT]))
+        child_jobs.fan_out(session, claim, result[FAN_OUT])
         return
     catalogue.add(session, published.blobs)
     kind_of(claim.kind).complete(session, claim, result, published.values)
@@ -105,35 +106,13 @@ def complete_output(session: Session, claim: Claim, result: object, made: Publis
 def problem_of(error: BaseException) -> tuple[Json, bool]:
     """Return the problem that the job's owner reads, and True if the input is at fault: then no retry would help."""
     if isinstance(error, ServiceError):
-        problem = {
-            "code": error.code,
-            "title": error.title,
-            "detail": error.detail,
-            "errors": error.errors,
-        }
-        return problem, error.status < 500 and not isinstance(error, Unavailable)
+        made = problem(error.code, error.title, error.detail, error.errors)
+        return made, error.status < 500 and not isinstance(error, Unavailable)
     if isinstance(error, CoreError):
-        return {
-            "code": error.code,
-            "title": "Invalid input",
-            "detail": str(error),
-            "errors": [],
-        }, True
+        return problem(error.code, "Invalid input", str(error)), True
     if isinstance(error, ShardsLost):
-        problem = {
-            "code": "cluster_lost",
-            "title": "Cluster lost",
-            "detail": str(error),
-            "errors": [],
-        }
-        return problem, False
+        return problem("cluster_lost", "Cluster lost", str(error)), False
     if resources.is_full(error):
-        detail = "the worker's disk is full"
-        return {
-            "code": "out_of_space",
-            "title": "Out of space",
-            "detail": detail,
-            "errors": [],
-        }, False
+        return problem("out_of_space", "Out of space", "the worker's disk is full"), False
     detail = f"{type(error).__name__} in the worker; the worker's log has the details"
-    return {"code": "internal", "title": "Internal error", "detail": detail, "errors": []}, False
+    return problem("internal", "Internal error", detail), False

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar, cast
 
 from typing_extensions import TypedDict
 
@@ -138,18 +138,22 @@ def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str
     )
 
 
-class FanOutRecord(TypedDict):
-    """The fields of `child_jobs.FanOut`."""
+class FanOut(TypedDict):
+    """The child jobs of a stage that a job asks for, by their specifications.
+
+    `share` is this stage's fraction of the remaining work: the progress of the job uses it. The number of a stage is
+    greater than that of the stage before.
+    """
 
     stage: int
     parts: Sequence[Mapping[str, Any]]
-    share: float
+    share: NotRequired[float]
 
 
 class FanOutResult(TypedDict):
     """What `run` returns to ask for child jobs."""
 
-    fan_out: FanOutRecord
+    fan_out: FanOut
 
 
 @dataclass(frozen=True)

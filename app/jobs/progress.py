@@ -2,7 +2,7 @@
 
 Some of the reports are events, too: the longer the job runs, the fewer.
 
-A fit calls back with the number of a step and its values. A `Report` also tells the worker the progress of the whole
+A fit calls back with the number of a step and its values. A `Report` also gives the worker the progress of the whole
 job. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
 """
 

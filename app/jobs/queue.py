@@ -196,14 +196,15 @@ def time_out(session: Session, claim: Claim) -> JobState:
     return fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
 
 
+def problem(code: str, title: str, detail: str, errors: Sequence[Json] = ()) -> Json:
+    """Return the problem of a job that ended without a result, as its owner reads it."""
+    return {"code": code, "title": title, "detail": detail, "errors": [*errors]}
+
+
 def timed_out(timeout_seconds: float) -> Json:
     """Return the problem of a job that ran longer than it may."""
-    return {
-        "code": "timed_out",
-        "title": "Timed out",
-        "detail": f"the job ran longer than its timeout_seconds ({timeout_seconds:g})",
-        "errors": [],
-    }
+    detail = f"the job ran longer than its timeout_seconds ({timeout_seconds:g})"
+    return problem("timed_out", "Timed out", detail)
 
 
 def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
@@ -235,12 +236,8 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
     if job.attempt < job.max_attempts:
         return requeue_locked(session, job, reason, job.attempt, delay_seconds)
     attempts = counted(job.max_attempts, "attempt", "attempts")
-    error = {
-        "code": "attempts_spent",
-        "title": "Attempts spent",
-        "detail": f"the job used up its {attempts}; the last one ended with: {reason}",
-        "errors": [],
-    }
+    detail = f"the job used up its {attempts}; the last one ended with: {reason}"
+    error = problem("attempts_spent", "Attempts spent", detail)
     return end_locked(session, job, JobState.FAILED, error)
 
 

@@ -237,7 +237,7 @@ class Job(Resource):
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
         """Show a row: `cancelling` is running with a cancel request, and a job that waits for its parts is running;
-        parameters stand beside the algorithm's name.
+        parameters are beside the algorithm's name.
         """
         spec = row.spec
         algorithm, output = spec.get("algorithm"), find_output(row)

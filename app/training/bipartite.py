@@ -39,8 +39,8 @@ from app.training.records import ClusterRecord, RocMetrics, TrainPayload
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
-    BYTES_PER_JUDGE_CELL,
     BYTES_PER_ROW,
+    BYTES_PER_VALIDATION_CELL,
     CROSS_VALIDATION,
     HOLDOUT,
     InnerSplits,
@@ -468,8 +468,8 @@ def _read(
         per_cell += BYTES_PER_CELL_OF_FOLDS
     n_features = len(columns.features)
     needed = pq.read_metadata(path).num_rows * (n_features * per_cell + BYTES_PER_ROW)
-    if (evaluated := payload.get("validation_table")) is not None:
-        needed += pq.read_metadata(evaluated["path"]).num_rows * n_features * BYTES_PER_JUDGE_CELL
+    if (other := payload.get("validation_table")) is not None:
+        needed += pq.read_metadata(other["path"]).num_rows * n_features * BYTES_PER_VALIDATION_CELL
     if limit is None or needed <= limit:
         return read_table(path, columns), []
     bytes_told = f"in memory it would take about {needed:,} bytes, but the job's limit is {limit:,}"

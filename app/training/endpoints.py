@@ -1,4 +1,4 @@
-"""What can be trained, the job that trains it, and how the model was judged."""
+"""What can be trained, the job that trains it, and how the model was evaluated."""
 
 from __future__ import annotations
 

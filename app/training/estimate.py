@@ -14,8 +14,8 @@ from app.training.search import AUTO
 from app.training.splits import (
     BYTES_PER_CELL,
     BYTES_PER_CELL_OF_FOLDS,
-    BYTES_PER_JUDGE_CELL,
     BYTES_PER_ROW,
+    BYTES_PER_VALIDATION_CELL,
     CROSS_VALIDATION,
     folds_of,
 )
@@ -68,7 +68,7 @@ def _memory_bytes(
     rows, features = dataset.rows or 0, count_features(dataset)
     memory = rows * features * BYTES_PER_CELL + rows * BYTES_PER_ROW
     if other is not None:
-        memory += (other.rows or 0) * features * BYTES_PER_JUDGE_CELL
+        memory += (other.rows or 0) * features * BYTES_PER_VALIDATION_CELL
     if spec["validation"]["method"] == CROSS_VALIDATION and spec["algorithm"]["name"] != AUTO:
         memory += rows * features * BYTES_PER_CELL_OF_FOLDS
     if (pairs := _count_pairs(dataset)) is not None:

@@ -97,13 +97,13 @@ MAX_CATEGORIES_SHOWN = 100
 """Categories of a feature that SQL keeps: the artifact has them all."""
 
 MIN_MEASURED_ROWS = 10_000
-"""Training rows that a model's figures are of, at least, however little time is left of a budget."""
+"""Training rows that a model's training metrics are of, at least, however little time is left of a budget."""
 
 BYTES_PER_MEASURED_ROW = 300
-"""Of a part whose rows are in a file, and counted by groups: twice what the figures of a row take."""
+"""Of a part whose rows are in a file, and counted by groups: twice what the metrics of a row take."""
 
-MAX_SEEMING_ROWS = 20_000
-"""Training rows that say what a random split would have said: they are copied."""
+MAX_RANDOM_SPLIT_ROWS = 20_000
+"""Training rows for the AUC of a random split: they are copied."""
 MAX_BASELINE_ROWS = 57_344
 """Rows of a table in a file that baselines learn from, in memory, at most."""
 
@@ -111,7 +111,7 @@ MIN_BASELINE_ROWS = 50
 """Rows that a baseline needs: from fewer it would learn nothing worth a comparison."""
 
 MIN_COMPILING_SECONDS = 1.0
-"""Seconds of compiling from which on a job with a budget tells of it."""
+"""Seconds of compiling from which on a job with a budget notes it."""
 
 MIN_IMPORTANCE_SECONDS = 0.5
 """Seconds that the importance may take in any case: a job of its own would take as long."""
@@ -191,7 +191,7 @@ class FitContext:
         return count_at_once(n_rows, n_features)
 
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
-        """Return the rows that judge the candidates of a scope."""
+        """Return the rows on which the candidates of a scope are evaluated."""
         return _bipartite(self._inner_split_data(scope, inner, split)).held_out_rows()
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
@@ -209,7 +209,7 @@ class FitContext:
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, those that only judge included."""
+        """Return the number of rows of the job, with those that only validate."""
         served = _bipartite(self.split_data(SERVED))
         return len(served.train.y) + (0 if served.validation is None else len(served.validation.y))
 
@@ -224,14 +224,14 @@ class FitContext:
         if math.isinf(self._budget) or self.clock.compiling < MIN_COMPILING_SECONDS:
             return []
         counted = self.clock.compiling - self.uncounted
-        told = (
+        of_these = (
             f"{counted:.0f} s of this counted towards the budget, because the timeout of the job left no "
             "more time"
             if counted >= MIN_COMPILING_SECONDS
             else "this time does not count towards the budget"
         )
         return [
-            f"compiling kernels for this machine took {self.clock.compiling:.0f} s: {told}. This happens once "
+            f"compiling kernels for this machine took {self.clock.compiling:.0f} s: {of_these}. This happens once "
             "(`python -m workers.compile` compiles beforehand)"
         ]
 
@@ -370,15 +370,15 @@ class FitContext:
             return outcome
         split_data.write_scores(ranker, "validation", folder / SCORES_FILE)
         if part["algorithm"] == BASELINES[0]:
-            outcome["random_split"] = self._seem(members, learning, step)
+            outcome["random_split"] = self._fit_random_split(members, learning, step)
         return outcome
 
-    def _seem(
+    def _fit_random_split(
         self, members: Sequence[documents.Member], learning: BipartiteSplitData, step: Callback
     ) -> documents.SeemingArea | None:
-        """Return the AUC that a baseline would seem to have by rows drawn at random, where the newest ones judge."""
+        """Return the AUC of a baseline by rows drawn at random, where the newest rows validate."""
         fraction, seed = self.spec["validation"].get("fraction", 1.0 / 3.0), self.spec["seed"]
-        few = min(1.0, MAX_SEEMING_ROWS / len(learning.train.y))
+        few = min(1.0, MAX_RANDOM_SPLIT_ROWS / len(learning.train.y))
         drawn = (learning if few == 1.0 else learning.thinned(few, seed)).divided_at_random(
             fraction, seed
         )
@@ -508,7 +508,7 @@ class FitContext:
     ) -> SplitData:
         """Return the rows that are measured: all, or fewer training rows.
 
-        That is where a budget has no time to score them, or the job's memory no room for the figures of groups.
+        That is where a budget has no time to score them, or the job's memory no room for the metrics of groups.
         """
         most, limit, train = math.inf, self._payload.get("memory_bytes"), split_data.table("train")
         if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
@@ -562,7 +562,7 @@ def _thin(
 def _measure_reference(
     ranker: Ranker, split_data: SplitData, seed: int, folder: Path
 ) -> ReferenceRecord | None:
-    """Write the average negative and positive of the rows that judge, else of the training rows."""
+    """Write the average negative and positive of the validation rows, else of the training rows."""
     if not isinstance(split_data, BipartiteSplitData):
         return None
     return interpretation.measure_reference(ranker, *_evaluated(split_data), seed, folder)
@@ -576,7 +576,7 @@ def _draw_references(split_data: SplitData, seed: int) -> Mapping[str, Table]:
 
 
 def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
-    """Return the part whose rows judge, and its rows: the training part if there is no other."""
+    """Return the validation part and its rows; the training part if there is no other."""
     if split_data.validation is None:
         return "train", split_data.train
     return VALIDATION, split_data.validation

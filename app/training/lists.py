@@ -192,8 +192,8 @@ class GradedSplitData(SplitData):
                 self.train, self.validation = _divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                evaluated = read_graded(payload["validation_table"], names)
-                self.validation = evaluated.coded_as(whole)
+                other = read_graded(payload["validation_table"], names)
+                self.validation = other.coded_as(whole)
             case method:
                 raise no_such_validation("grades", method)
         self._check_parts()

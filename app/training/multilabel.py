@@ -142,8 +142,8 @@ class MultilabelSplitData(SplitData):
                 return self._divide(whole, validation["fraction"], spec["seed"])
             case "dataset":
                 assert payload["validation_table"] is not None
-                evaluated = read_part(payload["validation_table"], names, self._labels)
-                return whole, LabelledRows(evaluated.table.coded_as(whole.table), evaluated.has)
+                other = read_part(payload["validation_table"], names, self._labels)
+                return whole, LabelledRows(other.table.coded_as(whole.table), other.has)
         raise no_such_validation("several labels", validation["method"])
 
     def _divide(

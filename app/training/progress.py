@@ -1,6 +1,6 @@
 """The progress of a training job: what it is doing, and the best of what it has tried.
 
-A fit calls back with the number of a step and its figures. A `Reporter` adds what the fit is for.
+A fit calls back with the number of a step and its values. A `Reporter` adds what the fit is for.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EndEarly(BaseException):
 
 
 class LeaderboardRow(TypedDict):
-    """A candidate that all its inner splits have judged, by the mean of their `splits` values.
+    """A candidate that all its inner splits have evaluated, by the mean of their `splits` values.
 
     `trial` is 0 for the mean rank of several candidates.
     """
@@ -90,7 +90,7 @@ class BestRow(LeaderboardRow):
 
 
 class PartialCandidate(TypedDict):
-    """A candidate that `n` of its inner splits have judged; `sums` has a value per value of its path, and for `auto`
+    """A candidate that `n` of its inner splits have evaluated; `sums` has a value per value of its path, and for `auto`
     `merits` as well.
     """
 
@@ -494,7 +494,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
             best = row
     if best is None:
         return {}
-    # What is chosen comes first, whatever stands before it by its value alone.
+    # What is chosen comes first, whatever precedes it by its value alone.
     others = _ranked([row for row in rows if row is not best])
     return {
         "best": {**best, "metric": spec["objective"]["metric"]},

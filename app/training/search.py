@@ -1,8 +1,8 @@
 """Search: which candidates a training job tries, and how many fits it spends on them.
 
 The methods are those of `core.selection`: a grid, candidates drawn at random, successive halving, and `auto` over
-several algorithms. Values along a path (a number of rounds, or C of an SVM) share one fit. Candidates are judged on
-inner splits of the training rows, never on the rows by which the model is judged. The ranker that is served is fitted
+several algorithms. Values along a path (a number of rounds, or C of an SVM) share one fit. Candidates are evaluated on
+inner splits of the training rows, never on the validation rows of the model. The ranker that is served is fitted
 anew on all training rows, with the chosen values.
 """
 

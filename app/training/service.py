@@ -234,13 +234,13 @@ def check_target(name: str, dataset: Dataset) -> None:
 
 
 def is_listed(dataset: Dataset) -> bool:
-    """Return True if a ranker of the dataset is judged by figures of lists: of queries, or of grades."""
+    """Return True if a ranker of the dataset is evaluated by metrics of lists: of queries, or of grades."""
     return dataset.query is not None or dataset.kind == DatasetKind.GRADED
 
 
 def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> None:
     """Check that the algorithm, with these parameters, learns within queries or from grades, where the dataset has
-    them, and that the objective is a figure of lists.
+    them, and that the objective is a metric of lists.
     """
     if not is_listed(dataset):
         return
@@ -275,7 +275,7 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
 
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
-    """Check that the model will have the one curve that a threshold or a figure of the objective is read from."""
+    """Check that the model will have the one curve that a threshold or a metric of the objective is read from."""
     if dataset.kind == DatasetKind.MULTILABEL and not declaration_of(objective).takes_labels:
         able = " or ".join(name for name, it in OBJECTIVES.items() if it.takes_labels)
         raise invalid(
@@ -399,10 +399,10 @@ def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | 
 
 
 def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
-    """Return the validation with its time_column: by default the newest rows judge, where the dataset has dates.
+    """Return the validation with its time_column: by default the newest rows validate, where the dataset has dates.
 
-    Not so where rows of a group or a query stay together: those that were learnt from do not judge, and few rows might
-    be left. Nor with several repeats, since time has one order.
+    Not so where rows of a group or a query stay together: rows of a group that was trained on do not validate, and few
+    rows might be left. Nor with several repeats, since time has one order.
     """
     resolved = validation.copy()
     if (

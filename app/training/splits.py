@@ -3,14 +3,14 @@
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
 there are so few distinct ones that equal rows are of a kind and no copies (`core.base.columns.are_kinds`). Units are
 sorted by a hash of group or content and of the seed, those with a positive row and those without apart, and cut
-into parts of equal mass. So every part has both classes in proportion, copies of a row stand on one side, and the split
+into parts of equal mass. So every part has both classes in proportion, copies of a row are on one side, and the split
 depends on seed and content alone, not on the order of rows or columns.
 
-**By time.** Rows stand in the order of a named column, and validation rows are later than all training rows; rows of
+**By time.** Rows are in the order of a named column, and validation rows are later than all training rows; rows of
 the same time stay together. A holdout is the latest fraction. k folds are k expanding windows: the rows are cut into
-k + 1 stretches, each but the first judges once, and the rankers learn from all rows before it. Rows of a group that was
-learnt from do not judge. Rows of equal features may: that new rows are like old ones is no leak, it is what is to be
-predicted. There is no stratifying either: classes come as they come.
+k + 1 stretches, each but the first validates once, and the rankers learn from all rows before it. Rows of a group that
+was trained on do not validate. Rows of equal features may: that new rows are like old ones is no leak, it is what is
+to be predicted. There is no stratifying either: classes come as they come.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BYTES_PER_CELL = 18
 """Of a table in memory: as float64, once more while it is split, and its codes; up to 1.5 of lists, as measured."""
 BYTES_PER_ROW = 90
 """More of each row, as measured: its label, its place in the split, its weights and scores."""
-BYTES_PER_JUDGE_CELL = 16
+BYTES_PER_VALIDATION_CELL = 16
 """Of a validation dataset in memory: as float64, and once more with the other table's categories."""
 BYTES_PER_CELL_OF_FOLDS = 8
 """More under cross-validation: the table stays while a fold's part of it is learnt from."""
@@ -287,7 +287,7 @@ def are_alike(table: Table) -> bool:
 
 
 def note_kinds(table: Table) -> str | None:
-    """Return the warning that equal rows stand on both sides of the split; None where they do not."""
+    """Return the warning that equal rows are on both sides of the split; None where they do not."""
     from core.base.splits import has_few_kinds
 
     if table.group is not None:

@@ -108,9 +108,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     spec = spec_of(claim)
     validation = spec["validation"]
     dataset = _ready(session, claim.owner, claim.dataset_id)
-    judge = None
+    other = None
     if validation["method"] == "dataset":
-        judge = _ready(session, claim.owner, validation["dataset_id"])
+        other = _ready(session, claim.owner, validation["dataset_id"])
     cells = (dataset.rows or 0) * count_features(dataset)
     payload: TrainPayload = {
         "workdir": str(workdir),
@@ -134,9 +134,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             "secret": str(settings.dask_secret),
             "seconds": settings.dask_seconds,
         }
-    if judge is not None:
-        payload["validation_table"] = _table_of(judge, None)
-        _check_judge(dataset, judge)
+    if other is not None:
+        payload["validation_table"] = _table_of(other, None)
+        _check_fits(dataset, other)
     return payload
 
 
@@ -165,15 +165,15 @@ def _table_of(dataset: Dataset, time_column: str | None) -> TrainTable:
     return {**table_of(dataset), "features": features}
 
 
-def _check_judge(dataset: Dataset, judge: Dataset) -> None:
-    if label_values(dataset) != label_values(judge):
+def _check_fits(dataset: Dataset, other: Dataset) -> None:
+    if label_values(dataset) != label_values(other):
         raise Invalid(
-            f"the validation dataset {judge.id} must have the label values {show_labels(dataset)}, but has "
-            f"{show_labels(judge)}",
+            f"the validation dataset {other.id} must have the label values {show_labels(dataset)}, but has "
+            f"{show_labels(other)}",
             code="label_mismatch",
         )
-    if (misfit := find_misfit(dataset, judge)) is not None:
-        raise Invalid(f"the validation dataset {judge.id} {misfit}", code="unknown_column")
+    if (misfit := find_misfit(dataset, other)) is not None:
+        raise Invalid(f"the validation dataset {other.id} {misfit}", code="unknown_column")
 
 
 def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult:
@@ -439,8 +439,8 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
 def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
     """Return the rows that say what the model has learnt: samples, importances and average rows."""
     own = claim.dataset_id or ""
-    judge = spec_of(claim)["validation"].get("dataset_id")
-    dataset_of = {"train": own, VALIDATION: judge or own}
+    other = spec_of(claim)["validation"].get("dataset_id")
+    dataset_of = {"train": own, VALIDATION: other or own}
     workdir = Path(result["workdir"])
     rows: list[Base] = []
     for part, sample in result["samples"].items():
@@ -498,7 +498,7 @@ def row_of_importance(
 def _rows_of_validation(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the rows that say how the model was judged; publish the out-of-fold scores."""
+    """Return the rows that say how the model was validated; publish the out-of-fold scores."""
     rows: list[Base] = []
     if (scored := result["out_of_fold"]) is not None:
         file = Path(result["workdir"]) / scored["file"]
@@ -527,7 +527,7 @@ def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> li
     if (learnt := result.get("calibration")) is None:
         return []
     spec = spec_of(claim)
-    judge = spec.get("validation_dataset")
+    other = spec.get("validation_dataset")
     return [
         calibrations.row_of(
             model_id,
@@ -535,7 +535,7 @@ def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> li
             Path(result["workdir"]),
             version=FIRST_CALIBRATION,
             job_id=claim.job_id,
-            dataset=judge or spec.get("dataset"),
+            dataset=other or spec.get("dataset"),
         )
     ]
 

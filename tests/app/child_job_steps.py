@@ -16,7 +16,8 @@ SETTINGS = Settings(job_max_attempts=2)
 
 
 def fan_out(db: Database, claim: Claim, n: int = 3, stage: int = 0, **more: Any) -> None:
-    db.writing(parts.fan_out, claim, parts.FanOut(stage, [{"fold": i} for i in range(n)], **more))
+    asked: Any = {"stage": stage, "parts": [{"fold": i} for i in range(n)], **more}
+    db.writing(parts.fan_out, claim, asked)
 
 
 def divided(db: Database, n: int = 3, **values: Any) -> Job:

@@ -69,7 +69,7 @@ def test_only_what_is_queued_counts_and_no_parts(db: Database) -> None:
     submit(db, settings)
     assert refusal(db, settings).code == "quota_exceeded"
     claim = claimed(db)
-    db.writing(parts.fan_out, claim, parts.FanOut(1, [{"n": n} for n in range(5)]))
+    db.writing(parts.fan_out, claim, {"stage": 1, "parts": [{"n": n} for n in range(5)]})
     waiting = submit(db, settings)
     assert refusal(db, settings).code == "quota_exceeded"
     db.writing(jobs.cancel, OWNER, waiting.id)
@@ -259,7 +259,9 @@ class TestRunning:
         settings = Settings(quota_running_jobs=2)
         job = submit(db, settings)
         db.writing(
-            parts.fan_out, claimed(db, settings), parts.FanOut(1, [{"n": n} for n in range(3)])
+            parts.fan_out,
+            claimed(db, settings),
+            {"stage": 1, "parts": [{"n": n} for n in range(3)]},
         )
         held = [claimed(db, settings), claimed(db, settings)]
         assert db.writing(queue.claim, settings, "wrk_a") is None

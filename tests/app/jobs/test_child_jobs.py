@@ -117,11 +117,11 @@ class TestFanOut:
             fan_out(db, part)
         end_part(db, part)
         with sentences.raises(ValueError):
-            fan_out(db, claimed(db))
+            fan_out(db, claim := claimed(db))
         with sentences.raises(ValueError):
-            parts.FanOut(1, [])
+            fan_out(db, claim, 0, stage=1)
         with sentences.raises(ValueError):
-            parts.FanOut(1, [{}], share=1.5)
+            fan_out(db, claim, 1, stage=1, share=1.5)
 
     def test_a_result_that_asks_for_parts_has_them(self, db: Database, tmp_path: Path) -> None:
         job = submit(db)

@@ -158,7 +158,7 @@ def test_a_job_that_went_stays_counted(db: Database, blobs: BlobStore) -> None:
 
 def test_parts_go_before_their_job(db: Database, blobs: BlobStore) -> None:
     job = submit(db)
-    db.writing(parts.fan_out, claimed(db), parts.FanOut(1, [{"n": n} for n in range(3)]))
+    db.writing(parts.fan_out, claimed(db), {"stage": 1, "parts": [{"n": n} for n in range(3)]})
     db.writing(jobs.cancel, OWNER, job.id)
     change(db, job.id, finished_at=LONG_AGO)
     removed = tidy(db, blobs)

@@ -482,7 +482,7 @@ class TestKeepInParts:
         bench.db.writing(parts.end_early, OWNER, job.id)
         claim = bench.claim()
         assert (claim.job_id, claim.keep_requested) == (job.id, True)
-        bench.db.writing(parts.fan_out, claim, parts.FanOut(1, [{"fits": []}]))
+        bench.db.writing(parts.fan_out, claim, {"stage": 1, "parts": [{"fits": []}]})
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "waiting"
         problem = {"code": "x", "title": "t", "detail": "d", "errors": []}
         bench.db.writing(queue.fail, running, problem)
@@ -495,6 +495,6 @@ class TestKeepInParts:
             queue.heartbeat, bench.settings, claim, {"fraction": 0.5, "keepable": True}
         )
         bench.db.writing(parts.end_early, OWNER, job.id)
-        bench.db.writing(parts.fan_out, claim, parts.FanOut(0, [{"fits": []}]))
+        bench.db.writing(parts.fan_out, claim, {"stage": 0, "parts": [{"fits": []}]})
         assert bench.db.reading(jobs.find, OWNER, job.id).state == "queued"
         assert bench.claim().keep_requested
