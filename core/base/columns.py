@@ -84,8 +84,13 @@ class ColumnTable:
     >>> import tempfile
     >>> from core import RankBoost
     >>> X, y = np.arange(600.0).reshape(200, 3) % 17, np.arange(200) % 4 == 0
+    >>> class Columns(ColumnSource):
+    ...     n_rows, names, categories, identity = 200, ("a", "b", "c"), (None, None, None), None
+    ...
+    ...     def read(self, column, values):
+    ...         values[:] = X[:, column]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     table = ColumnTable(ArrayColumns(X, ("a", "b", "c")), Path(folder))
+    ...     table = ColumnTable(Columns(), Path(folder))
     ...     ranker = RankBoost(n_rounds=5).fit(table, y)
     >>> bool((ranker.score_rows(X) == RankBoost(n_rounds=5).fit(X, y).score_rows(X)).all())
     True
