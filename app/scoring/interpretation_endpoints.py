@@ -83,7 +83,7 @@ async def read_partial_dependence(
     def work() -> PartialDependence:
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
-        found = dependence.average(input, served, label=label, n_points=points)
+        found = dependence.average(input, context.blobs, served, label=label, n_points=points)
         return dependence_of(found, on, label)
 
     return await context.compute(caller.owner, work)
@@ -124,7 +124,8 @@ async def read_variable_dependence(
             part=on,
             max_features=dependence.MAX_VARIABLES,
         )
-        return variables_of(dependence.decompose(input, cache.serve(input.model)), on)
+        found = dependence.decompose(input, context.blobs, cache.serve(input.model))
+        return variables_of(found, on)
 
     return await context.compute(caller.owner, work)
 
