@@ -7,9 +7,6 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Integer,
-    case,
-    cast,
     delete,
     exists,
     func,
@@ -32,15 +29,12 @@ from app.platform.sql import (
 )
 from app.platform.tables import (
     FINAL_STATES,
-    REFERENCE_ROWS,
     Dataset,
     DatasetPairs,
     DatasetProfile,
     DatasetSeries,
     DatasetStatus,
     Job,
-    ModelReferenceRows,
-    ModelSample,
     Upload,
     UploadPart,
     UploadRow,
@@ -259,24 +253,8 @@ def trash_dataset(session: Session, owner: str, dataset_id: str) -> None:
     )
 
 
-def keep_references(session: Session, dataset_id: str) -> None:
-    """Let models keep the rows with which their reasons compare, and no others, of a dataset that is to be deleted."""
-    row_bytes = func.length(ModelSample.values, type_=Integer) // ModelSample.rows
-    few = case((ModelSample.rows < REFERENCE_ROWS, ModelSample.rows), else_=REFERENCE_ROWS)
-    first = select(
-        ModelSample.model_id,
-        ModelSample.part,
-        few,
-        func.substr(ModelSample.values, 1, cast(row_bytes * few, Integer)),
-        func.substr(ModelSample.weight, 1, cast(8 * few, Integer)),
-    ).where(ModelSample.dataset_id == dataset_id)
-    kept = ("model_id", "part", "rows", "values", "weight")
-    session.execute(insert(ModelReferenceRows).from_select(kept, first))
-
-
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
     """Delete the dataset for good."""
-    keep_references(session, dataset_id)
     session.execute(delete(Dataset).where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 

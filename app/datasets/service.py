@@ -238,11 +238,6 @@ def delete_for_good(
     repository.delete_dataset(session, owner, dataset.id)
 
 
-def keep_references(session: Session, dataset_id: str) -> None:
-    """Let models keep the rows with which their reasons compare, of a dataset that is to be deleted for good."""
-    repository.keep_references(session, dataset_id)
-
-
 def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
     """Lock and return the dataset; raises Conflict if a queued or running job uses it."""
     dataset = find(session, owner, dataset_id, lock=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Integer, cast, exists, func, select, tuple_, union, update
 from sqlalchemy import delete as sql_delete
+from sqlalchemy import exists, func, select, tuple_, union, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
+from app.platform import catalogue
+from app.platform.blobs import Blob
 from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
@@ -33,6 +35,7 @@ from app.platform.tables import (
     ModelReference,
     ModelReferenceRows,
     ModelSample,
+    OldModelSample,
     ReasonCodes,
     output_tables,
 )
@@ -547,32 +550,39 @@ def lock_name(session: Session, owner: str, name: str) -> None:
     session.execute(statement.with_for_update())
 
 
-def find_sample(session: Session, model_id: str, part: str) -> ModelSample | None:
-    """Return the sampled rows of one part."""
-    return session.get(ModelSample, (model_id, part))
+def find_sample(session: Session, model_id: str, part: str) -> ModelSample | OldModelSample | None:
+    """Return the sample of one part."""
+    found = session.get(ModelSample, (model_id, part))
+    return found or session.get(OldModelSample, (model_id, part))
 
 
-def read_first_rows(session: Session, model_id: str, part: str, n_rows: int) -> ModelSample | None:
-    """Return the first of the sampled rows of one part; the others are not read.
+def find_reference_rows(session: Session, model_id: str, part: str) -> ModelReferenceRows | None:
+    """Return the rows of one part that reasons compare with."""
+    return session.get(ModelReferenceRows, (model_id, part))
 
-    If their dataset was deleted for good, return those that have stayed.
-    """
-    row_bytes = func.length(ModelSample.values, type_=Integer) // ModelSample.rows
-    statement = select(
-        ModelSample.rows,
-        func.substr(ModelSample.values, 1, cast(row_bytes * n_rows, Integer)),
-        func.substr(ModelSample.weight, 1, 8 * n_rows),
-    ).where(ModelSample.model_id == model_id, ModelSample.part == part)
-    found = session.execute(statement).one_or_none()
-    if found is None:
-        kept = session.get(ModelReferenceRows, (model_id, part))
-        return (
-            None
-            if kept is None
-            else ModelSample(rows=kept.rows, values=kept.values, weight=kept.weight)
+
+def old_samples(session: Session, limit: int) -> Sequence[OldModelSample]:
+    """Return up to `limit` samples whose bytes are in the database."""
+    return session.scalars(select(OldModelSample).limit(limit)).all()
+
+
+def replace_old_sample(session: Session, old: OldModelSample, blob: Blob) -> None:
+    """Name a sample's blob in place of its bytes, unless the sample was deleted meanwhile."""
+    there = (OldModelSample.model_id == old.model_id, OldModelSample.part == old.part)
+    if session.scalars(
+        sql_delete(OldModelSample).where(*there).returning(OldModelSample.rows)
+    ).all():
+        catalogue.add(session, [blob])
+        session.add(
+            ModelSample(
+                model_id=old.model_id,
+                part=old.part,
+                dataset_id=old.dataset_id,
+                rows=old.rows,
+                sample_key=blob.key,
+                sample_bytes=blob.bytes,
+            )
         )
-    rows, values, weight = found
-    return ModelSample(rows=min(rows, n_rows), values=values, weight=weight)
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:

@@ -6,6 +6,7 @@ the process ends in between, the next round continues.
 
 from __future__ import annotations
 
+import io
 import logging
 import threading
 from collections import Counter
@@ -18,6 +19,7 @@ from app.access import service as access
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
+from app.models import repository as model_rows
 from app.operations import repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.operations.sweeping import sweep
@@ -32,6 +34,8 @@ log = logging.getLogger(__name__)
 
 DAY = 86400.0
 BATCH = 500
+SAMPLES_PER_PAGE = 10  # of at most 4 MB each
+SAMPLES = "samples"  # their kind in the blob store
 REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_PER_GRACE = 24
@@ -98,10 +102,26 @@ class Housekeeper:
             }
         )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
+        self._move_samples()
         removed = +removed
         if removed:
             log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))
         return removed
+
+    def _move_samples(self) -> None:
+        """Move samples of models of release 0.3.0 from the database into the store. A migration cannot: it may have no
+        access to the store, and its transaction would take long.
+        """
+        while not self._stop.wait(REST_SECONDS):
+            with self._db.read() as session:
+                page = model_rows.old_samples(session, SAMPLES_PER_PAGE)
+            for old in page:
+                content = io.BytesIO(old.values + (old.weight or b""))
+                self._db.writing(
+                    model_rows.replace_old_sample, old, self._blobs.put(SAMPLES, content)
+                )
+            if len(page) < SAMPLES_PER_PAGE:
+                break
 
     def _days(self, what: str) -> float | None:
         days: float | None = getattr(self._settings, f"keep_{what}_days")
@@ -218,13 +238,13 @@ class NamedBlob(NamedTuple):
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
     """Yield every named blob, once for each row. Each page is read in its own transaction."""
     for column in repository.blob_columns():
-        after = ""
+        after: Sequence[str] = ()
         while True:
             with db.read() as session:
                 page = repository.page(session, column, after, _PAGE)
                 found = catalogue.entries(session, [key for _, key in page])
-            for id_, key in page:
-                yield NamedBlob(key, f"{column.what} {id_}", found.get(key))
+            for ids, key in page:
+                yield NamedBlob(key, f"{column.what} {' '.join(ids)}", found.get(key))
             if len(page) < _PAGE:
                 break
             after = page[-1][0]

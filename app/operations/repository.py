@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     CompoundSelect,
     and_,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal,
     or_,
     select,
     text,
@@ -275,11 +277,11 @@ def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bo
 
 
 class BlobColumn(NamedTuple):
-    """A column of blob keys: what its rows are called in messages, the column of their ids, and the column itself."""
+    """A column whose rows name blobs: a name for such a row, the columns of its primary key, and the blob's key."""
 
     what: str
-    id: Any
-    key: Any
+    ids: Sequence[Column[Any]]
+    key: Column[Any]
 
 
 @functools.cache
@@ -293,9 +295,8 @@ def blob_columns() -> Sequence[BlobColumn]:
     for table in Base.metadata.sorted_tables:
         for column in table.columns:
             if column.name.endswith("_key") and column.name != Job.checkpoint_key.name:
-                (id_,) = table.primary_key
                 what = f"{column.name.removesuffix('_key')} of {table.name}"
-                found.append(BlobColumn(what, id_, column))
+                found.append(BlobColumn(what, list(table.primary_key), column))
     return found
 
 
@@ -313,15 +314,17 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
     return found
 
 
-def page(session: Session, column: BlobColumn, after: str, limit: int) -> Sequence[tuple[str, str]]:
-    """Return up to `limit` rows that name a blob, after the id `after`, in the order of ids: (id, key)."""
-    statement = (
-        select(column.id, column.key)
-        .where(column.id > after, column.key.is_not(None))
-        .order_by(column.id)
-        .limit(limit)
-    )
-    return [(id_, key) for id_, key in session.execute(statement)]
+def page(
+    session: Session, column: BlobColumn, after: Sequence[str], limit: int
+) -> Sequence[tuple[list[str], str]]:
+    """Return up to `limit` rows that name a blob, in the order of their ids, after the ids `after` (none: from the
+    first): (ids, key).
+    """
+    statement = select(column.key, *column.ids).where(column.key.is_not(None))
+    if after:
+        statement = statement.where(tuple_(*column.ids) > tuple_(*map(literal, after)))
+    found = session.execute(statement.order_by(*column.ids).limit(limit))
+    return [(ids, key) for key, *ids in found]
 
 
 def of_parts(session: Session) -> Sequence[tuple[str, str]]:

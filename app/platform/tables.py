@@ -1055,12 +1055,26 @@ REFERENCE_ROWS = 64
 
 
 class ModelSample(Base):
-    """A few rows of a part (`train`, `validation`), or of one class in it (`validation_negative`), in random order, in
-    the form that the ranker reads.
+    """A sample of the rows of a part (`train`, `validation`), in random order, in the form that the ranker reads.
 
-    `values` has rows × features little-endian float64, row by row; `weight` has one float64 per row if rows have
-    weights. They are people's data, so they are deleted with the dataset, but for those of `ModelReferenceRows`.
+    The blob has rows × features little-endian float64, row by row, and then one float64 per row if rows have weights.
+    The rows are people's data, so they are deleted with the dataset.
     """
+
+    __tablename__ = "model_sample_files"
+
+    model_id: Mapped[OfModel]
+    part: Mapped[str] = mapped_column(primary_key=True)
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
+    )
+    rows: Mapped[int]
+    sample_key: Mapped[str] = mapped_column(index=True)
+    sample_bytes: Mapped[int]
+
+
+class OldModelSample(Base):
+    """A sample of a model of release 0.3.0, with its bytes, until housekeeping has moved them into the blob store."""
 
     __tablename__ = "model_samples"
 
@@ -1075,7 +1089,12 @@ class ModelSample(Base):
 
 
 class ModelReferenceRows(Base):
-    """The first `REFERENCE_ROWS` of a sample whose dataset was deleted for good: reasons compare with them."""
+    """A few rows of a part, or of one class in it (`validation_negative`), at most `REFERENCE_ROWS`: reasons compare
+    with them. They stay when the dataset is deleted.
+
+    `values` has rows × features little-endian float64, row by row; `weight` has one float64 per row if rows have
+    weights.
+    """
 
     __tablename__ = "model_reference_rows"
 

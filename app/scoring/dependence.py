@@ -16,10 +16,12 @@ from app.http.schemas import ModelId, Resource
 from app.models import repository as model_repository
 from app.models.curve_schemas import DataPart, OnPart
 from app.models.service import find
+from app.platform import catalogue
+from app.platform.blobs import Blob, BlobStore
 from app.platform.documents import ModelFeature
 from app.platform.errors import Conflict, Invalid, NotFound, ServiceError
 from app.platform.sql import Session
-from app.platform.tables import Model, ModelSample
+from app.platform.tables import Model, OldModelSample
 from app.scoring.service import Served
 from app.training.interpretation import read_sample
 from core import explain
@@ -67,11 +69,12 @@ class Dependence:
 
 @dataclass(frozen=True)
 class DependenceInput:
-    """Features of a model, by their columns, and the sampled rows of a part."""
+    """Features of a model, by their columns, and the sample of a part: its rows, and a blob or the bytes."""
 
     model: Model
     columns: Sequence[int]
-    sample: ModelSample
+    rows: int
+    sample: Blob | bytes
 
     @property
     def features(self) -> Sequence[ModelFeature]:
@@ -96,17 +99,27 @@ def find_input(
     sample = model_repository.find_sample(session, model.id, part)
     if sample is None:
         raise _no_rows(session, model, part)
-    return DependenceInput(model, columns, sample)
+    if isinstance(sample, OldModelSample):
+        return DependenceInput(model, columns, sample.rows, sample.values + (sample.weight or b""))
+    stored = catalogue.find(session, sample.sample_key)
+    return DependenceInput(model, columns, sample.rows, stored)
+
+
+def _read(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
+    """Return the sampled rows, and their weights. Raises BlobMissing and BlobDamaged."""
+    sample = input.sample
+    data = sample if isinstance(sample, bytes) else blobs.fetch(sample).read_bytes()
+    return read_sample(data, input.rows, len(input.model.features))
 
 
 def average(
-    input: DependenceInput, served: Served, *, label: str | None, n_points: int
+    input: DependenceInput, blobs: BlobStore, served: Served, *, label: str | None, n_points: int
 ) -> Dependence:
     """Return the mean scores of the sampled rows, with one or two features set to values on a grid."""
 
     position = served.label(label)
     ranker = served.ranker
-    X, weight = read_sample(input.sample)
+    X, weight = _read(input, blobs)
     axes = [
         explain.make_axis(
             j,
@@ -148,7 +161,9 @@ class VariableDependence(Resource):
     )
 
 
-def decompose(input: DependenceInput, served: Served, part: DataPart) -> VariableDependence:
+def decompose(
+    input: DependenceInput, blobs: BlobStore, served: Served, part: DataPart
+) -> VariableDependence:
     """Return how much the scores of the sampled rows depend on features, alone and in pairs."""
 
     model = input.model
@@ -158,7 +173,7 @@ def decompose(input: DependenceInput, served: Served, part: DataPart) -> Variabl
             f"{len(served.labels)} labels",
             code="unsupported",
         )
-    X, weight = read_sample(input.sample)
+    X, weight = _read(input, blobs)
     n_averages = len(input.columns) * (len(input.columns) + 1) // 2
     _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "request fewer features")
     known = tuple(feature["name"] for feature in model.features)

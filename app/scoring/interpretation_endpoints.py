@@ -82,7 +82,7 @@ async def read_partial_dependence(
     def work() -> PartialDependence:
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
-        found = dependence.average(input, served, label=label, n_points=points)
+        found = dependence.average(input, context.blobs, served, label=label, n_points=points)
         return dependence_of(found, on, label)
 
     return await context.compute(caller.owner, work)
@@ -123,7 +123,7 @@ async def read_variable_dependence(
             part=on,
             max_features=dependence.MAX_VARIABLES,
         )
-        return dependence.decompose(input, cache.serve(input.model), on)
+        return dependence.decompose(input, context.blobs, cache.serve(input.model), on)
 
     return await context.compute(caller.owner, work)
 

@@ -29,7 +29,7 @@ from app.platform.errors import Invalid, NotFound, refuse_all, shown
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import REFERENCE_ROWS, Model, ModelReference
 from app.scoring.features import FeatureIndex
-from app.training.interpretation import CLASSES, class_part, read_sample
+from app.training.interpretation import CLASSES, class_part
 from core import explain
 from core.base.table import CodedTable
 from core.errors import InvalidParameter
@@ -201,9 +201,11 @@ def read_references(session: Session, model_id: str) -> ReferenceSamples:
     names["train"] = "train", AVERAGE
     found = {}
     for name, (part, of) in names.items():
-        stored = repository.read_first_rows(session, model_id, name, REFERENCE_ROWS)
+        stored = repository.find_reference_rows(session, model_id, name)
         if stored is not None:
-            found[of] = ReferenceRows(part, *read_sample(stored))
+            X = np.frombuffer(stored.values, dtype="<f8").reshape(stored.rows, -1)
+            weight = None if stored.weight is None else np.frombuffer(stored.weight, dtype="<f8")
+            found[of] = ReferenceRows(part, X, np.ones(len(X)) if weight is None else weight)
     return found
 
 

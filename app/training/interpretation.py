@@ -24,7 +24,7 @@ from app.models.service import find, find_label
 from app.platform.documents import FeatureImportance
 from app.platform.errors import NotFound
 from app.platform.sql import Session
-from app.platform.tables import REFERENCE_ROWS, Model, ModelImportance, ModelSample
+from app.platform.tables import REFERENCE_ROWS, Model, ModelImportance
 from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core import explain
 from core.base.table import to_matrix
@@ -167,19 +167,18 @@ def as_scored(sample: Table, ranker: Ranker) -> Table:
 
 
 def write_sample(workdir: Path, part: str, sample: Table) -> SampleFile:
-    """Write the rows into a file, in the form of their columns in SQL."""
+    """Write the rows into a file, in the form of `ModelSample`."""
     name = f"{part}.sample"
     weight = b"" if sample.weight is None else sample.weight.astype("<f8").tobytes()
     (workdir / name).write_bytes(sample.X.astype("<f8").tobytes("C") + weight)
     return {"file": name, "rows": len(sample.X), "features": sample.X.shape[1]}
 
 
-def read_sample(row: ModelSample) -> tuple[Floats, Floats]:
+def read_sample(data: bytes, rows: int, n_features: int) -> tuple[Floats, Floats]:
     """Return the rows, float64 of shape (rows, features), and their weights, float64 of shape (rows,)."""
-    values = np.frombuffer(row.values, dtype="<f8").reshape(row.rows, -1)
-    if row.weight is None:
-        return values, np.ones(row.rows)
-    return values, np.frombuffer(row.weight, dtype="<f8")
+    numbers = np.frombuffer(data, dtype="<f8")
+    values, weight = np.split(numbers, [rows * n_features])
+    return values.reshape(rows, n_features), weight if len(weight) else np.ones(rows)
 
 
 def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:

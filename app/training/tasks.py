@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 import warnings
@@ -40,6 +41,7 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base, Session
 from app.platform.tables import (
+    REFERENCE_ROWS,
     Dataset,
     DatasetStatus,
     Job,
@@ -54,6 +56,7 @@ from app.platform.tables import (
     ModelPairMetrics,
     ModelPartialAuc,
     ModelReference,
+    ModelReferenceRows,
     ModelSample,
 )
 from app.training import search
@@ -100,6 +103,7 @@ if TYPE_CHECKING:
 
 
 OUT_OF_FOLD = "out-of-fold"
+SAMPLES = "samples"
 FIRST_CALIBRATION = 1
 
 
@@ -323,7 +327,7 @@ def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
     rows: list[Base] = []
     for part, metrics in result["parts"].items():
         rows += _rows_of_part(model_id, part, metrics, workdir)
-    rows += _rows_to_interpret(claim, model_id, result)
+    rows += _rows_to_interpret(blobs, claim, model_id, result)
     rows += _rows_of_validation(blobs, claim, model_id, result)
     rows += _rows_of_calibration(claim, model_id, result)
     return Published(model_id, stored.key, rows)
@@ -436,7 +440,9 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
     return rows
 
 
-def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
+def _rows_to_interpret(
+    blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
+) -> list[Base]:
     """Return the rows that say what the model has learnt: samples, importances and average rows."""
     own = claim.dataset_id or ""
     other = spec_of(claim)["validation"].get("dataset_id")
@@ -444,18 +450,29 @@ def _rows_to_interpret(claim: Claim, model_id: str, result: TrainResult) -> list
     workdir = Path(result["workdir"])
     rows: list[Base] = []
     for part, sample in result["samples"].items():
-        data = (workdir / sample["file"]).read_bytes()
-        end = 8 * sample["rows"] * sample["features"]
-        rows.append(
-            ModelSample(
-                model_id=model_id,
-                part=part,
-                dataset_id=dataset_of[part.partition("_")[0]],
-                rows=sample["rows"],
-                values=data[:end],
-                weight=data[end:] or None,
+        file = workdir / sample["file"]
+        data = file.read_bytes()
+        if part != VALIDATION:
+            few, width = min(sample["rows"], REFERENCE_ROWS), 8 * sample["features"]
+            weight = data[width * sample["rows"] :][: 8 * few] or None
+            first = data[: width * few]
+            rows.append(
+                ModelReferenceRows(
+                    model_id=model_id, part=part, rows=few, values=first, weight=weight
+                )
             )
-        )
+        if part in dataset_of:
+            stored = blobs.publish(file, SAMPLES, hashlib.sha256(data).hexdigest())
+            rows.append(
+                ModelSample(
+                    model_id=model_id,
+                    part=part,
+                    dataset_id=dataset_of[part],
+                    rows=sample["rows"],
+                    sample_key=stored.key,
+                    sample_bytes=stored.bytes,
+                )
+            )
     if (importance := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
         rows.append(row_of_importance(model_id, importance, names))

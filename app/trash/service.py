@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from app.datasets import service as datasets
 from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.sql import Page, Session
@@ -37,8 +36,6 @@ def restore(session: Session, owner: str, id_: str) -> TrashEntry:
 def delete(session: Session, owner: str, id_: str) -> None:
     """Delete something in the trash for good; the sweeper later removes its bytes."""
     entry = _find(session, owner, id_)
-    if entry.kind == "dataset":
-        datasets.keep_references(session, entry.id)
     repository.delete_for_good(session, owner, entry)
     if entry.kind == "model":
         models.forget_name(session, owner, entry.name)

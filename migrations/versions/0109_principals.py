@@ -2,14 +2,14 @@
 
 Processes of the version before stop before it runs: they would insert keys without a principal.
 
-Revision: 0109, after 0107.
+Revision: 0109, after 0108.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0109"
-down_revision = "0107"
+down_revision = "0108"
 branch_labels = None
 depends_on = None
 

@@ -199,7 +199,7 @@ def _history(job: Job, states: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def _blobs_there(session: Session, blobs: BlobStore) -> Iterator[str]:
     for column in blob_rows.blob_columns():
-        named = session.execute(select(column.id, column.key).where(column.key.is_not(None)))
+        named = session.execute(select(column.ids[0], column.key).where(column.key.is_not(None)))
         for owner, key in named.all():
             try:
                 blobs.verify(catalogue.find(session, key))

@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -315,7 +316,7 @@ RENAMED: dict[tuple[str, str], tuple[Any, Any]] = {
 TABLES_BEFORE = {"model_baselines": "model_controls"}
 COLUMNS_BEFORE = {("model_list_metrics", "metrics"): "figures"}
 N_EVENTS = 1201
-BEFORE_PRINCIPALS = "0107"
+BEFORE_PRINCIPALS = "0108"
 
 
 def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
@@ -349,6 +350,34 @@ def test_stored_documents_get_the_words_of_the_api(empty_url: str) -> None:
         assert session.execute(select(kept)).all() == [({"fpr": 0.1}, {"fpr": 0.05})]
         assert session.scalar(text("SELECT trained_on FROM model_calibrations")) == "dataset"
     db.close()
+
+
+def test_rows_that_reasons_compare_with_become_rows_of_their_own(empty_url: str) -> None:
+    """So they stay when housekeeping moves the samples, or when the dataset is deleted."""
+    migrate.upgrade(empty_url, "0107")
+    fill(empty_url)
+    db = Database(empty_url)
+    samples = {"train": 100, "train_negative": 3, "validation": 100}
+    names = ("model_id", "dataset_id", "part", "rows", "values", "weight")
+    with db.write() as session:
+        session.execute(text("DELETE FROM model_samples"))
+        session.execute(text("DELETE FROM model_reference_rows"))
+        for part, rows in samples.items():
+            values = np.arange(2 * rows, dtype="<f8").tobytes()
+            weight = np.ones(rows).tobytes() if part == "train" else None
+            row = ("queued", "queued", part, rows, values, weight)
+            session.execute(insert(sql_table("model_samples", *map(sql_column, names))).values(row))
+    migrate.upgrade(empty_url)
+    with db.read() as session:
+        kept = sql_table("model_reference_rows", *map(sql_column, names[2:]))
+        found = {part: tuple(row) for part, *row in session.execute(select(*kept.c))}
+        left = session.scalars(text("SELECT part FROM model_samples")).all()
+    db.close()
+    assert found == {
+        "train": (64, np.arange(128, dtype="<f8").tobytes(), np.ones(64).tobytes()),
+        "train_negative": (3, np.arange(6, dtype="<f8").tobytes(), None),
+    }
+    assert sorted(left) == ["train", "validation"]
 
 
 def _of(table: str, *columns: str) -> Any:

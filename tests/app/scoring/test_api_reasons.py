@@ -659,7 +659,7 @@ def test_the_rows_of_references_stay_with_their_model(
     assert ask(client, path, reasons=1)["reasons"]
     with shared.context.db.write() as session:  # as of a version that stored rows of no class
         for part in ("validation_negative", "validation_positive"):
-            session.delete(repository.find_sample(session, done["output"]["id"], part))
+            session.delete(repository.find_reference_rows(session, done["output"]["id"], part))
     csv: dict[str, Any] = {"content": IN_CSV, "headers": {"Content-Type": CSV}}
     asked: dict[str, Any] = {"model": done["output"]["id"], "reasons": 1}
     for answer in (

@@ -18,10 +18,11 @@ from app.models import service as models
 from app.operations.repository import is_still_so, is_unused
 from app.platform import failpoints
 from app.platform.errors import Conflict, Invalid, NotFound
-from app.platform.tables import Dataset, Job, JobEvent, Model
+from app.platform.tables import REFERENCE_ROWS, Dataset, Job, JobEvent, Model, ModelSample
 from app.reports.sections import document_of
 from app.reports.service import gather
 from app.scoring import dependence
+from app.scoring.reasons import read_references
 from app.scoring.service import ModelCache
 from app.training import fitting, interpretation
 from app.trash import service as trash
@@ -63,15 +64,16 @@ def depend(
     """Ask for partial dependence."""
     subject = bench.db.reading(dependence.find_input, OWNER, ref, names, part=part)
     served = cache(bench).serve(subject.model)
-    return dependence.average(subject, served, label=label, n_points=8)
+    return dependence.average(subject, bench.blobs, served, label=label, n_points=8)
 
 
 def kept(bench: Workbench, model: Model, part: str) -> tuple[Floats, Floats]:
     """Return the rows that were kept, and their weights."""
     with bench.db.read() as session:
         row = repository.find_sample(session, model.id, part)
-        assert row is not None
-        return interpretation.read_sample(row)
+    assert isinstance(row, ModelSample)
+    data = bench.fetch(row.sample_key).read_bytes()
+    return interpretation.read_sample(data, row.rows, len(model.features))
 
 
 def table_of(n: int, weight: Floats | None = None, n_features: int = 2) -> Table:
@@ -129,15 +131,10 @@ def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) ->
     assert ({1.0, 2.0} if weighted else {1.0}) == set(train[1])
     ages = {float(line.split(",")[0]) for line in people(weight=weighted).splitlines()[1:]}
     assert set(train[0][:, 0]) | set(validation[0][:, 0]) <= ages
-    # A reader of few rows is given the first ones, in few bytes, or all if they are fewer.
-    with bench.db.read() as session:
-        for n_rows in (5, 10_000):
-            few = repository.read_first_rows(session, model.id, "train", n_rows)
-            assert few is not None
-            X, weight = interpretation.read_sample(few)
-            np.testing.assert_array_equal(X, train[0][:n_rows])
-            np.testing.assert_array_equal(weight, train[1][:n_rows])
-        assert repository.read_first_rows(session, model.id, "moon", 5) is None
+    # The first ones are rows of their own: reasons compare with them.
+    references = bench.db.reading(read_references, model.id)["average"]
+    np.testing.assert_array_equal(references.X, train[0][:REFERENCE_ROWS])
+    np.testing.assert_array_equal(references.weight, train[1][:REFERENCE_ROWS])
     assert bench.left_over() == []
 
 
@@ -410,7 +407,7 @@ def test_with_several_labels_one_is_asked_for(bench: Workbench, sentences: Sente
         dependence.find_input, OWNER, model.id, ["a", "b"], part="train", max_features=2
     )
     with sentences.raises(Invalid):
-        dependence.decompose(subject, cache(bench).serve(subject.model), "train")
+        dependence.decompose(subject, bench.blobs, cache(bench).serve(subject.model), "train")
 
 
 @on_both
