@@ -242,7 +242,7 @@ class _Drawing:
         yield line(x, y, x, square.bottom, "cross down")
         if tpr is not None:
             yield line(square.left, y, x, y, "cross across")
-            yield element("circle", class_="cut", cx=x, cy=y, r=7)
+            yield element("circle", class_="cutoff", cx=x, cy=y, r=7)
 
 
 def _part(tag: str, kind: str, *children: Markup, **attributes: object) -> Markup:

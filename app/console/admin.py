@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import refusal
-from app.console.lists import describe_filters
+from app.console.lists import PAGES, describe_filters
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import Field, change, place_faults
+from app.console.words import FieldLabel, change, place_faults
 from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import advise_on_number, shown
@@ -31,15 +31,15 @@ SCOPES = {
     "operator": "read the metrics of the whole service",
 }
 KEY_FIELDS = {
-    "name": Field("name", "Name"),
-    "scopes": Field("scopes", "Scopes"),
-    "expires_in_seconds": Field("days", "Lifetime in days"),
+    "name": FieldLabel("name", "Name"),
+    "scopes": FieldLabel("scopes", "Scopes"),
+    "expires_in_seconds": FieldLabel("days", "Lifetime in days"),
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
 AUDIT_FIELDS = {
-    "resource": Field("resource", "ID or model name"),
-    "since": Field("since", "From (UTC)"),
-    "until": Field("until", "To (UTC)"),
+    "resource": FieldLabel("resource", "ID or model name"),
+    "since": FieldLabel("since", "From (UTC)"),
+    "until": FieldLabel("until", "To (UTC)"),
 }
 NOTE, NOTE_PATH = f"{cookies.PREFIX}note", "/console/keys/made"
 _SHOWN = ("name", "secret", "scopes")
@@ -59,15 +59,6 @@ ABOUT = {
     "/v1/keys": "Keys",
 }
 """What changes are about, by the part of their route that says so."""
-COLLECTIONS = {
-    "ds": "datasets",
-    "job": "jobs",
-    "mdl": "models",
-    "evl": "evaluations",
-    "cmp": "comparisons",
-    "bat": "batch-scores",
-}
-"""Pages of what is created, by the beginning of its id."""
 STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")
 
 
@@ -220,7 +211,7 @@ def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str
 
 def _place_of(id_: str) -> str | None:
     """Return the page of the created resource; None if it has none."""
-    collection = COLLECTIONS.get(id_.partition("_")[0])
+    collection = PAGES.get(id_.partition("_")[0])
     return collection and f"/console/{collection}/{id_}"
 
 

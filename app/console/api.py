@@ -7,8 +7,8 @@ apply.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, NewType
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, NewType, TypeVar
 from urllib.parse import quote, urlencode
 
 import orjson
@@ -26,6 +26,8 @@ from app.http import problems
 from app.platform.callers import Credential
 from app.platform.errors import Invalid, check_name, shown
 
+T = TypeVar("T")
+Problem = dict[str, Any]
 ApiPath = NewType("ApiPath", str)
 """A path of the API, made by `at`."""
 
@@ -36,6 +38,16 @@ def refusal(status: int, title: str, detail: str, pointer: str | None = None) ->
     if pointer is not None:
         problem["errors"] = [{"pointer": pointer, "detail": detail}]
     return problem_error(status, problem, None)
+
+
+async def attempt(asked: Awaitable[T], *statuses: int) -> tuple[T | None, Problem | None]:
+    """Return an answer of the API, or its problem if it has one of these statuses. Raises other problems."""
+    try:
+        return await asked, None
+    except ProblemError as error:
+        if error.status not in statuses:
+            raise
+        return None, error.problem
 
 
 def path_segment(segment: str) -> str:
@@ -68,7 +80,7 @@ def at(collection: str, *segments: str) -> ApiPath:
     return ApiPath("/".join([collection, *map(path_segment, segments)]))
 
 
-class Answer(ClientResponse):
+class ApiAnswer(ClientResponse):
     """An answer of the API."""
 
     def json(self) -> Any:
@@ -95,7 +107,7 @@ class Api:
         self.passed_on: dict[str, str] = {}
         """Headers of the last refusal that a page passes on."""
 
-    async def do(self, step: Step) -> Answer:
+    async def do(self, step: Step) -> ApiAnswer:
         """Run one step of a client call; every step is a whole request. Raises ProblemError."""
         if not isinstance(step, Asked) or step.stream:
             raise TypeError(f"a page neither waits nor reads an answer in parts, got {step}")
@@ -118,7 +130,7 @@ class Api:
         pieces: AsyncIterator[bytes],
         headers: Mapping[str, str],
         query: str = "",
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Call the API with a body in pieces, and return the whole answer. Raises ProblemError for a status of 400 or
         more.
         """
@@ -142,7 +154,7 @@ class Api:
                 parts.append(message.get("body", b""))
 
         await self._run(self._scope_of(method, path, query, headers), receive, send)
-        answer = Answer(
+        answer = ApiAnswer(
             start["status"],
             {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]},
             b"".join(parts),

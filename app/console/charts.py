@@ -252,8 +252,8 @@ def square(
 ) -> Markup:
     """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
 
-    `metrics` are the metrics of a cut on the x axis and on the y axis, for the same script. There is none on the y axis
-    if the cursor is a vertical line.
+    `metrics` are the metrics of a cutoff on the x axis and on the y axis, for the same script. There is none on the y
+    axis if the cursor is a vertical line.
     """
     place = Square(left=58, top=12, side=size - 70)
     edges = {"left": place.left, "right": place.right, "top": place.top, "bottom": place.bottom}
@@ -414,7 +414,7 @@ def scatter(
     for each in columns:
         at, up = x(each.psi), y(each.importance)
         hint = f"{each.name}: PSI {each.psi:.3g}, {100 * each.importance:.3g} % of the importance"
-        look = "dot cut" if each.changed else "dot"
+        look = "dot changed" if each.changed else "dot"
         parts.append(_dot(at, up, hint, 5, look))
         if each.name in named:
             side = ("end", -9) if at > width - 130 else ("start", 9)

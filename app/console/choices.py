@@ -16,7 +16,7 @@ from rankwright.operations import Page as ApiPage
 from rankwright.types import Dataset, ListedDataset, ListedModel, Model
 from starlette.responses import Response
 
-from app.console.api import path_segment
+from app.console.api import attempt, path_segment
 from app.console.rendering import count, uploaded
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.platform.errors import shown
@@ -132,11 +132,8 @@ async def mark_misfits(
         return offer
     other = other[: MAX_PAIRS // len(values)]
     models, datasets = (values, other) if kind == "model" else (other, values)
-    try:
-        found = await page.client.fits(models, datasets, use=cast(Use, use))
-    except ProblemError as error:
-        if error.status not in (404, 422):
-            raise
+    found, _ = await attempt(page.client.fits(models, datasets, use=cast(Use, use)), 404, 422)
+    if found is None:
         return offer  # a selected resource was just deleted: the check of the form reports it
     reasons: dict[str, str] = {}
     for each in found:

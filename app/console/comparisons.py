@@ -132,7 +132,7 @@ class Capacity(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """Return the name of the figure of so many first rows."""
+        """Return the name of the metric of so many first rows."""
         return f"precision@{100.0 * self.review / self.rows:.6g}%"
 
 
@@ -191,7 +191,7 @@ def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) ->
 
 
 def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
-    """Return the left end of the curves: about the cut, or up to an FPR of a tenth."""
+    """Return the left end of the curves: about the cutoff, or up to an FPR of a tenth."""
     end = 0.1 if share is None else min(1.0, 3.0 * share)
     inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
     top = max(height for each in inside for _, height in each.points)

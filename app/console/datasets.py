@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from app.access.authentication import needs
 from app.console import charts, samples
-from app.console.api import at, refusal
+from app.console.api import at, attempt, refusal
 from app.console.lists import read_list
 from app.console.rendering import count, date, percent
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -366,12 +366,7 @@ async def _if_ready(dataset: Dataset, read: Callable[[], Awaitable[R]]) -> R | N
     """Return the preview or the profile of a table; None if it was not read or its file is missing."""
     if dataset.status != "ready":
         return None
-    try:
-        return await read()
-    except ProblemError as error:
-        if error.status not in (404, 409, 503):
-            raise
-        return None
+    return (await attempt(read(), 404, 409, 503))[0]
 
 
 def _job_of(dataset: Dataset) -> str | None:

@@ -1,4 +1,4 @@
-"""What has changed since a model's validation: the cut, the probabilities, and the columns that matter."""
+"""What has changed since a model's validation: the cutoff, the probabilities, and the columns that matter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
-from rankwright.errors import ProblemError
 from rankwright.types import (
     Drift,
     EvaluatedCurve,
@@ -19,6 +18,7 @@ from rankwright.types import (
 )
 
 from app.console import charts
+from app.console.api import attempt
 from app.console.charts import Bin, Weighed
 from app.console.model_aliases import read_share
 from app.console.rendering import date, number, percent
@@ -29,7 +29,7 @@ SMALL, GREAT = 0.1, 0.25
 WITH_HISTOGRAM = 20
 
 
-class Column(NamedTuple):
+class DriftedColumn(NamedTuple):
     """A column, how far its values have moved in words, and a picture of them then and now."""
 
     of: FeatureDrift
@@ -42,11 +42,11 @@ class DriftView:
     """What the page shows of a drift."""
 
     cutoff: str | None
-    """What the cut was planned to do, and what it does now."""
+    """What the cutoff was planned to do, and what it does now."""
     probabilities: str | None
     """How far the probabilities are from what happened, if they are wrong."""
     scatter: Markup | None
-    columns: Sequence[Column]
+    columns: Sequence[DriftedColumn]
     n_columns: int
 
 
@@ -76,23 +76,19 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
 
 async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
     """Return the names of the model's dates; none of a model that was deleted."""
-    try:
-        model = await page.client.models[found.model_id].read()
-    except ProblemError as error:
-        if error.status != 404:
-            raise
-        return frozenset()
-    return frozenset(each.name for each in model.features if each.type == "datetime")
+    model, _ = await attempt(page.client.models[found.model_id].read(), 404)
+    features = [] if model is None else model.features
+    return frozenset(each.name for each in features if each.type == "datetime")
 
 
-def _column(of: FeatureDrift, is_date: bool) -> Column:
+def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:
     psi = 0.0 if of.psi is None else of.psi.value or 0.0
     size = "large" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
     drawn = None
     if of.bins:
         bins = [Bin(_spell(each, is_date), each.before, each.after) for each in of.bins]
         drawn = charts.then_and_now(bins, f"{of.name}, training and now")
-    return Column(of, size, drawn)
+    return DriftedColumn(of, size, drawn)
 
 
 def _spell(of: FeatureBin, is_date: bool) -> str:
@@ -110,7 +106,7 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
 
 
 async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
-    """Say what a cut that somebody has chosen was planned to do, and what it does on these rows."""
+    """Say what a cutoff that somebody has chosen was planned to do, and what it does on these rows."""
     metrics, cutoff = found.metrics, found.cutoff
     if not isinstance(metrics, EvaluatedCurve) or cutoff is None or cutoff.threshold is None:
         return None
@@ -130,7 +126,7 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
 
 
 def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> float:
-    """Return the fraction of the rows that a cut flags."""
+    """Return the fraction of the rows that a cutoff flags."""
     share = metrics.positives / (metrics.positives + metrics.negatives)
     if drift.prevalence is not None and drift.prevalence.after.value is not None:
         share = drift.prevalence.after.value  # of weighted rows, too
@@ -139,13 +135,8 @@ def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> floa
 
 async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
     """Return of how many rows the memo of an alias speaks."""
-    try:
-        kept = await page.client.models.read_alias(found.model_name, alias)
-    except ProblemError as error:
-        if error.status != 404:
-            raise
-        return None
-    return None if kept.memo is None else kept.memo.rows
+    kept, _ = await attempt(page.client.models.read_alias(found.model_name, alias), 404)
+    return None if kept is None or kept.memo is None else kept.memo.rows
 
 
 def _probabilities(drift: Drift) -> str | None:

@@ -21,7 +21,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import path_segment
+from app.console.api import attempt, path_segment
 from app.console.charts import Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.drift import view_drift
@@ -29,7 +29,7 @@ from app.console.lists import read_list
 from app.console.rendering import exact
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability, read_top_of_list
-from app.console.words import Field, place_faults
+from app.console.words import FieldLabel, place_faults
 from app.http.forms import Fields, number_or_text
 from app.measures import Measure, measures
 from app.platform.errors import shown
@@ -44,7 +44,7 @@ SEEN = {
     "trained": "used to train the model",
     "overlaps": "partly used to train the model",
 }
-"""What a model has seen of the rows that it is judged on, in words."""
+"""What a model has seen of the rows that it is evaluated on, in words."""
 MAX_EVALUATIONS_DRAWN = 200
 """Most evaluations of a model that are drawn over time."""
 
@@ -65,7 +65,7 @@ LABELS = {
 }
 """The fields of both forms by name, and their labels."""
 FIELDS = {
-    place: Field(name, LABELS[name])
+    place: FieldLabel(name, LABELS[name])
     for place, name in {
         "models": "models",
         "model": "model",
@@ -186,12 +186,7 @@ async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
 
 async def _own_area(page: Page, model_id: str) -> float | None:
     """Return the model's area at validation, if it has one."""
-    try:
-        metrics = await page.client.models[model_id].read_metrics()
-    except ProblemError as error:
-        if error.status != 404:
-            raise
-        return None
+    metrics, _ = await attempt(page.client.models[model_id].read_metrics(), 404)
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 

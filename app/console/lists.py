@@ -1,4 +1,4 @@
-"""Shared by all lists: reading one page from the API, filters, and deletion by check boxes."""
+"""Shared by all lists: reading one page from the API, filters, deletion by check boxes, and the trash."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from app.console.api import path_segment, refusal
 from app.console.session import ConsoleRoute, Page, PageDep
 
 router = APIRouter(prefix="/console/delete", include_in_schema=False, route_class=ConsoleRoute)
+trash_router = APIRouter(prefix="/console/trash", include_in_schema=False, route_class=ConsoleRoute)
 
 MAX_CHOSEN = 200
 """Most entries that one form deletes: as many as a page of a list has at most."""
@@ -25,6 +26,16 @@ COLLECTIONS: Mapping[str, Callable[[AsyncClient, str], Awaitable[Any]]] = {
     "comparisons": lambda client, id_: client.comparisons[id_].delete(),
     "batch-scores": lambda client, id_: client.batch_scores[id_].delete(),
 }
+
+PAGES = {
+    "ds": "datasets",
+    "job": "jobs",
+    "mdl": "models",
+    "evl": "evaluations",
+    "cmp": "comparisons",
+    "bat": "batch-scores",
+}
+"""Pages of what is created, by the beginning of its id."""
 
 
 async def read_list(
@@ -83,3 +94,25 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
         "errors": [{"detail": "Not deleted:"}, *refused],
     }
     return page.show("error.html", 409, error=problem, back=f"/console/{collection}")
+
+
+@trash_router.get("")
+async def show_trash(page: PageDep) -> Response:
+    """Show what was deleted, the last deleted first."""
+    found = await page.client.trash.page(limit=50, after=page.asked("after"))
+    return page.show("trash.html", found=found, gone=page.asked("gone"))
+
+
+@trash_router.post("/{item_id}/restore")
+async def restore_item(item_id: str, page: PageDep) -> Response:
+    """Restore something, and show it."""
+    restored = await page.client.trash.restore(item_id)
+    collection = PAGES[restored.id.partition("_")[0]]
+    return page.go(f"/console/{collection}/{restored.id}")
+
+
+@trash_router.post("/{item_id}/delete")
+async def delete_item(item_id: str, page: PageDep) -> Response:
+    """Delete something for good, and show what is left."""
+    await page.client.trash.delete(item_id)
+    return page.go("/console/trash", gone="1")

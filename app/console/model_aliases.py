@@ -10,7 +10,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import Alias, Model
 from starlette.responses import Response
 
-from app.console.api import alias_segment, refusal
+from app.console.api import alias_segment, attempt, refusal
 from app.console.model_parts import model_page, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import slug
@@ -32,7 +32,7 @@ class Shares(NamedTuple):
 
 
 async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
-    """Return the fractions that an alias flags; they are unknown for an alias without a cut."""
+    """Return the fractions that an alias flags; they are unknown for an alias without a cutoff."""
     if alias.cutoff is None:
         return Shares(None, None, None)
     threshold = alias.cutoff.threshold
@@ -52,13 +52,9 @@ async def read_share(page: Page, model_id: str, threshold: float | None) -> floa
     """Return the fraction of a model's validation rows that a threshold flags; None without such a model or curve."""
     if threshold is None:
         return 0.0
-    try:
-        point = await page.client.models[model_id].operating_point(threshold=threshold)
-    except ProblemError as error:
-        if error.status not in (404, 409, 422):
-            raise
-        return None
-    return point.flagged.value
+    asked = page.client.models[model_id].operating_point(threshold=threshold)
+    point, _ = await attempt(asked, 404, 409, 422)
+    return None if point is None else point.flagged.value
 
 
 @router.get("/{ref}/aliases")
@@ -95,7 +91,7 @@ async def _show_aliases(
 async def move_alias(page: PageDep, ref: str) -> Response:
     """Point an alias at this model. `revision` is the revision on the page; without it the alias is new.
 
-    `keep` says what the alias keeps: its promise; or `flagged`, its current fraction of flagged rows; or `threshold`,
+    `keep` says what the alias keeps: its guarantee; or `flagged`, its current fraction of flagged rows; or `threshold`,
     its current threshold.
     """
     form = await page.form()
@@ -120,9 +116,9 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 
 
 async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
-    """Return the promise that keeps an alias's current threshold, or its current fraction of flagged rows.
+    """Return the guarantee that keeps an alias's current threshold, or its current fraction of flagged rows.
 
-    Raises ProblemError if it has no cut, or no threshold can keep the fraction.
+    Raises ProblemError if it has no cutoff, or no threshold can keep the fraction.
     """
     found = await page.client.models.read_alias(name, alias)
     threshold = None if found.cutoff is None else found.cutoff.threshold

@@ -1,4 +1,4 @@
-"""The decision panel of a model: several charts of one table of cuts, with the selected cut linked in all charts."""
+"""The decision panel of a model: several charts of one table of cutoffs, which mark the selected cutoff."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from rankwright.types import Band as RocBand
 from starlette.responses import JSONResponse, Response
 
 from app.console import charts
-from app.console.api import refusal
+from app.console.api import attempt, refusal
 from app.console.model_parts import read_or_error
 from app.console.rendering import percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
-from app.console.words import Field, FormFaults, place_faults
+from app.console.words import FieldLabel, FormFaults, place_faults
 from app.platform.errors import advise_on_number, shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -71,9 +71,9 @@ CAPACITY = {
 """The fields of what can be reviewed, and what is said of a wrong value, a missing one, and one that is too great."""
 _METRICS = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
 NOTHING = "none"
-"""The cut that flags nothing, in an address."""
+"""The cutoff that flags nothing, in an address."""
 MAX_ALIASES = 50
-"""Aliases of a name that are offered to save a cut to."""
+"""Aliases of a name that are offered to save a cutoff to."""
 SIZE = 400.0
 """Side of a picture, in units of its words: small, because several stand side by side."""
 
@@ -98,7 +98,7 @@ def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[s
 
 @dataclass(frozen=True)
 class ShownModel:
-    """A model with its parts, and the API's errors for the terms and for the requested cut."""
+    """A model with its parts, and the API's errors for the terms and for the requested cutoff."""
 
     model: Model
     parts: ModelParts
@@ -121,27 +121,19 @@ async def read_parts(
 ) -> ShownModel:
     """Return a model with its parts, which are requested concurrently.
 
-    If the terms or the cut are invalid, the parts are requested without them, and the result has the errors.
+    If the terms or the cutoff are invalid, the parts are requested without them, and the result has the errors.
     """
     how, of = {**how, "points": CUTOFFS}, models[ref]
     names = include if cutoff is None else (*include, "operating_point")
-    try:
-        model = await of.read(include=names, **how, **terms, **(cutoff or {}))
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-    else:
+    model, _ = await attempt(of.read(include=names, **how, **terms, **(cutoff or {})), 422)
+    if model is not None:
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
     # Separate requests, so that each error appears beside its own fields.
-    terms_problem, cutoff_problem, point = None, None, None
-    try:
-        model = await of.read(include=include, **how, **terms)
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-        terms_problem, terms = error.problem, {}
-        model = await of.read(include=include, **how)
+    cutoff_problem, point = None, None
+    model, terms_problem = await attempt(of.read(include=include, **how, **terms), 422)
+    if model is None:
+        terms, model = {}, await of.read(include=include, **how)
     parts = cast(ModelParts, model.included)
     if cutoff is not None and parts.operating_points is not None:
         try:
@@ -153,8 +145,8 @@ async def read_parts(
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """The panel's query as it was entered: a cut or an alias with a cut, and how many of how many rows can be reviewed.
-    `why` (one of `WHY`) is the reason for the cut; `errors` are the errors by field.
+    """The panel's query as it was entered: a cutoff or an alias with one, and the review capacity.
+    `why` (one of `WHY`) is the reason for the cutoff; `errors` are the errors by field.
     """
 
     cutoff: str = ""
@@ -217,7 +209,7 @@ class SliderPositions:
 
 @dataclass(frozen=True)
 class ConfusionCounts:
-    """The confusion table of a cut."""
+    """The confusion table of a cutoff."""
 
     true_positives: int
     false_negatives: int
@@ -226,7 +218,7 @@ class ConfusionCounts:
 
 
 class Workload(NamedTuple):
-    """What a cut does with the rows that come: one line that adds up, and the sentences below it."""
+    """What a cutoff does with the rows that come: one line that adds up, and the sentences below it."""
 
     line: str
     rest: str
@@ -244,7 +236,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class SaveForm:
-    """The entered values for saving a cut to an alias, and their errors."""
+    """The entered values for saving a cutoff to an alias, and their errors."""
 
     alias: str
     keep: str
@@ -257,7 +249,7 @@ class SaveForm:
 
 @dataclass(frozen=True)
 class Panel:
-    """The contents of the decision panel: charts, a table of cuts, the first cut, and the requested cut."""
+    """The contents of the decision panel: charts, a table of cutoffs, the first cutoff, and the requested cutoff."""
 
     cutoffs: OperatingPoints
     table: Json
@@ -289,10 +281,10 @@ class Panel:
     refused: FormFaults
     """What is wrong with the threshold that was asked for."""
     aliases: Sequence[AliasSummary] | None
-    """Those of the model's name that a cut can be saved to; None if the key may not save."""
+    """Those of the model's name that a cutoff can be saved to; None if the key may not save."""
     save: SaveForm | None
     saved: AliasSummary | None
-    """The alias that a cut has just been saved to."""
+    """The alias that a cutoff has just been saved to."""
     capacity: ClassVar = CAPACITY
 
 
@@ -321,7 +313,7 @@ async def make_panel(
     positive = f"{model.label} = {model.positive}"
     saved = {each: f"The cutoff of {name}{each}" for each in start.places if each[0] == "@"}
     words = {**WHY, **saved}
-    # An alias with this cut is the first choice of a reason.
+    # An alias with this cutoff is the first choice of a reason.
     has_it = [name for name, at in start.places.items() if name[0] == "@" and at == start.index]
     of_alias = start.name if start.name in has_it else next(iter(has_it), None)
     pictures = [
@@ -363,7 +355,7 @@ async def make_panel(
         at=page.asked("at") or "",
         asked=found.cutoff,
         refused=place_faults(
-            found.cutoff_problem, dict.fromkeys(CUTOFF_KINDS, Field("at", "Value"))
+            found.cutoff_problem, dict.fromkeys(CUTOFF_KINDS, FieldLabel("at", "Value"))
         ),
         aliases=aliases if may_save else None,
         save=save,
@@ -387,7 +379,7 @@ async def _aliases(page: Page, name: str) -> list[AliasSummary]:
 def _at_own_thresholds(
     cutoffs: OperatingPoints, aliases: Sequence[AliasSummary]
 ) -> OperatingPoints:
-    """Return the cuts with the aliases' own thresholds: a threshold between two scores flags the same rows."""
+    """Return the cutoffs with the aliases' own thresholds: a threshold between two scores flags the same rows."""
     own = {each.alias: each.cutoff.threshold for each in aliases if each.cutoff is not None}
     places = {index: own.get(alias) for alias, index in (cutoffs.of_aliases or {}).items()}
     other = {
@@ -402,7 +394,7 @@ def _at_own_thresholds(
 
 
 def _verdict(cutoff: Cutoff, which: str) -> str:
-    """Return a sentence about the positives that a cut finds. While the cut is dragged, the script writes the same
+    """Return a sentence about the positives that a cutoff finds. While it is dragged, the script writes the same
     sentence.
     """
     if cutoff.threshold is None:
@@ -415,7 +407,7 @@ def _verdict(cutoff: Cutoff, which: str) -> str:
 
 
 def _rate(interval: Interval | Difference) -> float:
-    """Return the value of a rate, which every cut has."""
+    """Return the value of a rate, which every cutoff has."""
     return cast(float, interval.value)
 
 
@@ -458,8 +450,8 @@ def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> Slid
 
 
 def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
-    """Return a sentence if the cheapest cut flags more rows than can be reviewed, else an empty text. The script writes
-    the same sentence.
+    """Return a sentence if the cheapest cutoff flags more rows than can be reviewed, else an empty text. The script
+    writes the same sentence.
     """
     if query.share is None or cutoffs.least_cost is None:
         return ""
@@ -477,7 +469,7 @@ def _threshold(cutoff: Cutoff) -> float:
 
 
 def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
-    """Return the cuts for the script: thresholds exactly, other values to six digits."""
+    """Return the cutoffs for the script: thresholds exactly, other values to six digits."""
     names = [name for name in _METRICS if getattr(cutoffs.points[0], name) is not None]
     values_of = attrgetter(*names)
     return {
@@ -505,7 +497,7 @@ def _short(values: Sequence[float | None]) -> list[float | None]:
 
 
 def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
-    """Return the confusion table of a cut on the rows of the part."""
+    """Return the confusion table of a cutoff on the rows of the part."""
     caught = _round(_rate(cutoff.tpr) * metrics.positive_weight)
     flagged = _round(_rate(cutoff.fpr) * metrics.negative_weight)
     return ConfusionCounts(
@@ -524,7 +516,7 @@ def _round(value: float) -> int:
 
 
 def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
-    """Say what a cut does with so many rows. While the cut is dragged, the script writes the same words."""
+    """Say what a cutoff does with so many rows. While the cutoff is dragged, the script writes the same words."""
     positives = cutoff.prevalence * rows
     flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
     return Workload(
@@ -535,7 +527,7 @@ def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
 
 
 def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Picture]:
-    """Return the charts whose points are the cuts: they depend on the costs and on the fraction of positives."""
+    """Return the charts whose points are the cutoffs: they depend on the costs and on the fraction of positives."""
     points, prevalence = cutoffs.points, chosen.prevalence
     precise = [(_rate(c.tpr), c.precision.value) for c in points if c.precision.value is not None]
     found = plots.precision_recall(
@@ -646,7 +638,7 @@ def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
 
 @router.get("/{ref}/cutoffs")
 async def read_cutoffs(page: PageDep, ref: str) -> Response:
-    """Return the table of cuts for other costs, and the charts that change with them; or the API's error."""
+    """Return the table of cutoffs for other costs, and the charts that change with them; or the API's error."""
     on = page.asked("on") or "validation"
     how = {"on": on, "flagged": read_query(page).share}
     found = await read_parts(

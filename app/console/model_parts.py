@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter
 from markupsafe import Markup
-from rankwright.errors import ProblemError
 from rankwright.types import (
     Baselines,
     MetricBaselines,
@@ -22,6 +21,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
+from app.console.api import attempt
 from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import number_or_text
@@ -111,12 +111,8 @@ async def show_part(
 
 async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
     """Return an answer; or the API's error text if the model has no such resource."""
-    try:
-        return await asked, None
-    except ProblemError as error:
-        if error.status not in (404, 409, 422, 429):
-            raise
-        return None, error.detail
+    found, problem = await attempt(asked, 404, 409, 422, 429)
+    return found, None if problem is None else problem["detail"]
 
 
 @router.get("/{ref}/explain")
@@ -229,13 +225,9 @@ async def read_scorecard(page: PageDep, ref: str) -> Response:
     model = await page.client.models[ref].read()
     of, entered = page.client.models[model.id], {name: page.asked(name) for name in SCALE}
     asked = {name: number_or_text(value) for name, value in entered.items() if value}
-    problem = None
-    try:
-        found = await of.scorecard(**cast(Any, asked))
-    except ProblemError as error:
-        if error.status != 422:
-            raise
-        problem, found = error.problem, await of.scorecard()
+    found, problem = await attempt(of.scorecard(**cast(Any, asked)), 422)
+    if found is None:
+        found = await of.scorecard()
     return await show_part(
         page,
         model,
@@ -281,12 +273,9 @@ async def read_structure(page: PageDep, ref: str) -> Response:
     """Show the structure of a model: a tree as drawing and text, rules as a table, anything else as JSON."""
     model = await page.client.models[ref].read()
     of = page.client.models[model.id]
-    tree, found, shown = None, None, ""
-    try:
-        tree = (await of.download("structure", format="text")).decode()
-    except ProblemError as error:
-        if error.status != 422:
-            raise
+    found, shown = None, ""
+    text, _ = await attempt(of.download("structure", format="text"), 422)
+    if text is None:
         found = await of.structure()
         found.pop("model_id")
         shown = json.dumps(found, indent=1, ensure_ascii=False)
@@ -294,7 +283,7 @@ async def read_structure(page: PageDep, ref: str) -> Response:
         page,
         model,
         "structure",
-        tree=tree,
+        tree=None if text is None else text.decode(),
         found=found,
         rules=[] if found is None else _rules(found),
         shown=shown[:SHOWN_JSON],

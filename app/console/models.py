@@ -117,9 +117,9 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}")
 async def save_cutoff(page: PageDep, ref: str) -> Response:
-    """Save a cut to an alias, and show the cut; or show the panel as it was, with the error of the alias.
+    """Save a cutoff to an alias, and show the cutoff; or show the panel as it was, with the error of the alias.
 
-    `threshold` is the cut, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
+    `threshold` is the cutoff, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
     alias's name is the revision on the page. The query is the panel's query.
     """
     form = await page.form()

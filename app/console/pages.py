@@ -24,7 +24,6 @@ from app.console import (
     start,
     top,
     train,
-    trash,
     uploads,
 )
 
@@ -46,7 +45,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     admin.router,
     choices.router,
     lists.router,
-    trash.router,
+    lists.trash_router,
     datasets.router,
     uploads.router,
     train.router,

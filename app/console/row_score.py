@@ -67,7 +67,7 @@ async def score_row(page: PageDep, ref: str) -> Response:
 
 
 async def cutoffs_of_aliases(page: Page, model: Model) -> dict[str, float | None]:
-    """Return the thresholds of the model's aliases, by alias; None for a cut that flags no row."""
+    """Return the thresholds of the model's aliases, by alias; None for a cutoff that flags no row."""
     if model.labels or not model.aliases:
         return {}
     found = await page.client.models.alias_page(model.name, limit=MAX_ALIASES)
@@ -209,7 +209,7 @@ class RowReason(NamedTuple):
 class ScoredRow:
     """The score of a row, its position on the curve, its probability, and the reasons, or why there are none.
 
-    `flags` says, by alias, whether its cut flags the row. The reasons and `rest` sum to the score minus
+    `flags` says, by alias, whether its cutoff flags the row. The reasons and `rest` sum to the score minus
     `reference_score`, the score of `reference`.
     """
 

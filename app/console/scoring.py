@@ -22,7 +22,7 @@ from app.console.row_score import cutoffs_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import UploadField, describe_form, form_fields, upload_fields
 from app.console.uploads import send_form
-from app.console.words import Field, place_faults
+from app.console.words import FieldLabel, place_faults
 from app.http.dependencies import context_of
 from app.http.forms import Fields, number_or_text
 
@@ -69,7 +69,7 @@ async def _list(
             "cutoffs": await _cutoffs(page, named),
         }
     written = _table_fields(page)
-    labels = {name: Field(name, label) for name, label in LABELS.items()}
+    labels = {name: FieldLabel(name, label) for name, label in LABELS.items()}
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],

@@ -1,4 +1,4 @@
-"""The top of a ranked list: promised cuts, the first rows, metrics with intervals, and probabilities."""
+"""The top of a ranked list: guaranteed cutoffs, the first rows, metrics with intervals, and probabilities."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
+from app.console.api import attempt
 from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import read_or_error, show_part
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import Field, FormFaults, place_faults
+from app.console.words import FieldLabel, FormFaults, place_faults
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -38,11 +39,11 @@ T = TypeVar("T")
 METRICS = ("auc", "average_precision", "precision@1%", "precision@10%", "ndcg")
 CONFIDENCE = "0.95"
 FIELDS = {
-    "fpr": Field("limit", "Rate"),
-    "tpr": Field("limit", "Rate"),
-    "confidence": Field("confidence", "Confidence"),
-    "count": Field("count", "Top rows"),
-    "metric": Field("metric", "Another metric"),
+    "fpr": FieldLabel("limit", "Rate"),
+    "tpr": FieldLabel("limit", "Rate"),
+    "confidence": FieldLabel("confidence", "Confidence"),
+    "count": FieldLabel("count", "Top rows"),
+    "metric": FieldLabel("metric", "Another metric"),
 }
 """The fields of the form, by the parameter of the API that each one fills."""
 
@@ -82,7 +83,7 @@ async def read_top_of_list(
 ) -> TopOfList:
     """Return the top of the list of a model or of an evaluation, with the answers to the form.
 
-    `windows` are the windows of partial AUCs. With `grouped`, a promise is also kept in each group of the evaluation.
+    `windows` are the windows of partial AUCs. With `grouped`, a guarantee is also kept in each group of the evaluation.
     """
     entered = TopForm(
         rate=page.choice("rate", ("fpr", "tpr")),
@@ -101,9 +102,9 @@ async def read_top_of_list(
         asked: Json = {entered.rate: entered.limit, "confidence": entered.confidence}
         if grouped:
             asked["by_group"] = "together"
-        guaranteed, guarantee_problem = await _or_problem(read_cutoff(**asked))
+        guaranteed, guarantee_problem = await attempt(read_cutoff(**asked), 404, 422)
     if entered.count:
-        requested, rows_problem = await _or_problem(read_gains(count=[entered.count]))
+        requested, rows_problem = await attempt(read_gains(count=[entered.count]), 404, 422)
     names = [*METRICS, *(f"pauc:{low:g},{high:g}" for low, high in windows)]
     metrics, metrics_problem = await _metrics(of, names, entered.metric)
     return TopOfList(
@@ -125,16 +126,6 @@ def _joined(*problems: Json | None) -> Json | None:
     return {**found[0], "errors": errors} if found else None
 
 
-async def _or_problem(asked: Awaitable[T]) -> tuple[T | None, Json | None]:
-    """Return an answer, or the API's problem with the entered values."""
-    try:
-        return await asked, None
-    except ProblemError as error:
-        if error.status not in (404, 422):
-            raise
-        return None, error.problem
-
-
 async def _metrics(
     of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
 ) -> tuple[ModelMetricEstimates | EvaluationMetricEstimates | None, Json | None]:
@@ -144,11 +135,11 @@ async def _metrics(
         of.metric_estimates,
     )
     wanted = [*filter(None, [more]), *(name for name in names if name != more)]
-    found, problem = await _or_problem(read(wanted))
+    found, problem = await attempt(read(wanted), 404, 422)
     if found is None and more:  # the entered metric may be invalid
-        found, _ = await _or_problem(read(names))
+        found, _ = await attempt(read(names), 404, 422)
     if found is None:  # ranks of weighted rows have no NDCG
-        found, _ = await _or_problem(read([name for name in names if name != "ndcg"]))
+        found, _ = await attempt(read([name for name in names if name != "ndcg"]), 404, 422)
     return found, problem if more else None
 
 
@@ -178,7 +169,7 @@ def draw_reliability(
 
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, ref: str) -> Response:
-    """Show the positives in the top of the list, a promised cut, and metrics with tests against random scores."""
+    """Show the positives in the top of the list, a guaranteed cutoff, and metrics with tests against random scores."""
     model = await page.client.models[ref].read()
     objective = model.objective
     windows = []

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from rankwright.types import Dataset
 
-from app.console.words import Field
+from app.console.words import FieldLabel
 from app.http.forms import FORM
 
 
@@ -183,9 +183,9 @@ def _field(name: str, schema: Mapping[str, Any]) -> UploadField:
     return UploadField(words.title, words.note, choices, words.suggests, words.unset)
 
 
-def form_fields(fields: Mapping[str, UploadField]) -> dict[str, Field]:
+def form_fields(fields: Mapping[str, UploadField]) -> dict[str, FieldLabel]:
     """Return the fields with their labels, by the API parameter that each one fills."""
-    return {name: Field(name, each.title) for name, each in fields.items()}
+    return {name: FieldLabel(name, each.title) for name, each in fields.items()}
 
 
 def for_templates(app: FastAPI) -> dict[str, Any]:

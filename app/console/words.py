@@ -206,7 +206,7 @@ def change(action: str, path: str | None) -> str:
     return re.sub(r"{(\w+)}", lambda found: named.get(found[1], "…"), said)
 
 
-class Field(NamedTuple):
+class FieldLabel(NamedTuple):
     """A field of a form: its name, and its label on the page."""
 
     name: str
@@ -227,7 +227,7 @@ class FormFaults(NamedTuple):
         return self.words.get(name)
 
 
-def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field]) -> FormFaults:
+def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, FieldLabel]) -> FormFaults:
     """Return the errors of a form by field, with the form's labels, each error once.
 
     `fields` are the fields by the API's name of the value that they fill: a member of the body (`costs/false_positive`)
@@ -235,7 +235,7 @@ def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field])
 
     Examples
     --------
-    >>> fields = {"costs/review": Field("review", "Cost per flagged row")}
+    >>> fields = {"costs/review": FieldLabel("review", "Cost per flagged row")}
     >>> error = {"pointer": "/costs/review/fixed", "detail": "fixed must be a number, got 'x'"}
     >>> found = place_faults({"title": "Invalid request", "detail": "", "errors": [error]}, fields)
     >>> found.get("review"), found.problem
@@ -261,7 +261,7 @@ def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, Field])
     return FormFaults(words, labels, problem)
 
 
-def _field_of(place: str, detail: str, fields: Mapping[str, Field]) -> Field | None:
+def _field_of(place: str, detail: str, fields: Mapping[str, FieldLabel]) -> FieldLabel | None:
     parts = place.split("/")
     for length in range(len(parts), 0, -1):
         if found := fields.get("/".join(parts[:length])):
@@ -275,7 +275,7 @@ _SUBJECT = re.compile(r"[\w\[\], ]+?(?= (must|is|are|has|needs)\b)")
 
 
 def in_labels(
-    detail: str, place: str, label: str, fields: Mapping[str, Field] | None = None
+    detail: str, place: str, label: str, fields: Mapping[str, FieldLabel] | None = None
 ) -> str:
     """Return an error of the API about a field. If the sentence begins with the API's name, the label replaces it.
 

@@ -17,7 +17,7 @@ from app.reports.service import Facts, NamedPoint
 _ANSWERS = {True: "yes", False: "no", None: "unknown"}
 MAX_GROUPINGS = 3
 MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
-"""Most cuts, columns that moved, groups and warnings on these pages."""
+"""Most cutoffs, columns that moved, groups and warnings on these pages."""
 
 Json = Mapping[str, Any]
 
@@ -83,7 +83,7 @@ def _data(facts: Facts) -> Paragraph:
 
 
 def _cutoffs(facts: Facts) -> Iterator[Block]:
-    """Yield the cuts of the aliases with their memos; without any, say so and show the usual cuts."""
+    """Yield the cutoffs of the aliases with their memos; without any, say so and show the usual ones."""
     assert facts.curve_part is not None
     decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
     if decided:
@@ -106,7 +106,7 @@ def _cutoff(cutoff: NamedPoint) -> list[str]:
 
 
 def _decision(cutoff: NamedPoint) -> Iterator[str]:
-    """Say who chose a cut, why, and what it does with the rows that come."""
+    """Say who chose a cutoff, why, and what it does with the rows that come."""
     alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
@@ -189,5 +189,5 @@ def _by_column(found: Json) -> Iterator[Block]:
 
 
 def _metric(found: Json | None) -> str:
-    """Return a figure of a group; a dash where it has too few rows."""
+    """Return a metric of a group; a dash where it has too few rows."""
     return "—" if found is None or found.get("value") is None else document.interval(found, 3)

@@ -55,7 +55,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Tile:
-    """A key figure, with its name and a note."""
+    """A key metric, with its name and a note."""
 
     name: str
     metric: str
@@ -64,7 +64,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Key figures side by side."""
+    """Key metrics side by side."""
 
     kind: ClassVar = "tiles"
     tiles: Sequence[Tile]

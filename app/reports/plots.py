@@ -93,7 +93,7 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe the precision at every recall; the line between two cuts is that of cuts drawn by lot."""
+    """Describe the precision at every recall; the line between two cutoffs is that of cutoffs drawn by lot."""
 
     curve, prevalence = curve_part.curve, curve_part.totals.prevalence
     (found,) = core_metrics.measure_on_curve(
@@ -117,7 +117,7 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
 
 
 def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe the cost curve: the least expected cost of any cut, by the weight of a missed positive."""
+    """Describe the cost curve: the least expected cost of any cutoff, by the weight of a missed positive."""
 
     found = core_metrics.list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(
         MAX_POINTS
@@ -224,7 +224,7 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 
 def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float], list[Mark]]:
-    """Return the marked rates and their points: the cut of the objective, else the best cuts at a few rates; only
+    """Return the marked rates and their points: the cutoff of the objective, else the best cutoffs at a few rates; only
     those in view.
     """
 

@@ -367,7 +367,7 @@ def _candidate(each: LeaderboardRow) -> list[str]:
 
 
 def summary(facts: Facts) -> list[Block]:
-    """Return the summary: what the model is for, and its key figures."""
+    """Return the summary: what the model is for, and its key metrics."""
     blocks: list[Block] = [Paragraph(" ".join(_purpose(facts)))]
     tiles = list(_tiles(facts))
     return [*blocks, Tiles(tiles)] if tiles else blocks
@@ -436,7 +436,7 @@ _LIST_TILES = ("lists/auc", "lists/ndcg@10")
 
 
 def evaluation(facts: Facts) -> list[Block]:
-    """Return the section with every figure and its interval, for each part."""
+    """Return the section with every metric and its interval, for each part."""
     if not facts.metrics:
         return [Paragraph("No metrics, because the model was not validated.")]
     level = next(iter(facts.metrics.values()))["level"]

@@ -59,7 +59,7 @@ class NamedPoint:
     asked: str
     point: OperatingPoint
     alias: ModelAlias | None = None
-    """The alias whose cut it is."""
+    """The alias whose cutoff it is."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Facts:
 
     model: Model
     decisions: Sequence[ModelAlias]
-    """The aliases of the model, with their cuts and memos."""
+    """The aliases of the model, with their cutoffs and memos."""
     checks: Sequence[ModelCheck]
     evaluations: Mapping[str, Evaluation]
     """Those that the checks name, by id."""
@@ -119,7 +119,7 @@ class Facts:
 
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:
     """Return a model, and how good the probabilities are that it is served with; NotFound with the reason if it has
-    none, or too few rows judge them.
+    none, or too few rows to evaluate them.
     """
     model, row, _ = calibrations.read(session, owner, ref)
     if row.reliability is None:
@@ -142,7 +142,7 @@ def prepare_plot(
 
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
-    """Find a model and all data on it; return what computes its figures, and reads nothing."""
+    """Find a model and all data on it; return what computes its metrics, and reads nothing."""
     model, checks = check_model(session, owner, ref)
     evaluated = (
         evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
@@ -186,7 +186,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
 
 
 def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
-    """Yield the cuts of the aliases, that of the objective, and then the usual ones."""
+    """Yield the cutoffs of the aliases, that of the objective, and then the usual ones."""
     for alias in decisions:
         threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:

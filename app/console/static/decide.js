@@ -1,6 +1,6 @@
-// The decision panel. The page brings a table of cuts with all their intervals; whatever is dragged, hovered or typed
+// The decision panel. The page brings a table of cutoffs with all their intervals; whatever is dragged, hovered or typed
 // shows one of them in the next frame, in every picture. Other costs, or another fraction of positives, have the service
-// make a new table and the pictures that change with it. The cut and what was typed stand in the address.
+// make a new table and the pictures that change with it. The cutoff and what was typed stand in the address.
 
 const SHOWN_SMALL = 1e-3, SHOWN_GREAT = 1e4;
 
@@ -19,7 +19,7 @@ const positive = (text) => /^[0-9]{1,13}$/.test(text.trim()) && Number(text) > 0
 class Panel {
   constructor(card) {
     this.card = card;
-    this.range = card.querySelector("#cut");
+    this.range = card.querySelector("#cutoff");
     this.hint = card.querySelector("[data-hint]");
     this.index = Number(card.dataset.start);
     this.why = card.dataset.why;
@@ -49,7 +49,7 @@ class Panel {
       this.fit(true);
       this.ask();
     });
-    // What was typed and not applied goes with the cut that is saved.
+    // What was typed and not applied goes with the cutoff that is saved.
     this.save?.addEventListener("submit", () => { this.save.action = this.address(); });
     const asking = card.querySelector("[data-ask]");
     asking.addEventListener("submit", () => {  // with the costs as they stand now
@@ -65,13 +65,13 @@ class Panel {
       button.hidden = !(button.dataset.place in table.places);
   }
 
-  // A figure of a cut: value, low and high.
+  // A metric of a cutoff: value, low and high.
   of(index, name) {
     const at = this.table.metrics.indexOf(name);
     return at < 0 ? [null, null, null] : this.table.cutoffs[index].slice(3 * at, 3 * at + 3);
   }
 
-  // Where a cut lies along an axis of a picture.
+  // Where a cutoff lies along an axis of a picture.
   at(index, name) {
     if (name === "threshold") return this.table.thresholds[index] ?? Infinity;
     if (name === "probability") return this.table.probabilities[index] ?? 1;
@@ -91,7 +91,7 @@ class Panel {
     this.frame = requestAnimationFrame(() => { this.frame = null; this.draw(); });
   }
 
-  // The address of what is shown: with the cut, and with what was typed and is right.
+  // The address of what is shown: with the cutoff, and with what was typed and is right.
   address() {
     const address = new URL(location);
     for (const [name, value] of new FormData(this.terms)) {
@@ -120,12 +120,12 @@ class Panel {
   draw() {
     const [fpr] = this.of(this.index, "fpr"), [tpr] = this.of(this.index, "tpr");
     for (const picture of this.card.querySelectorAll("[data-picture] svg")) this.mark(picture, this.index);
-    for (const tile of this.card.querySelectorAll("[data-figure]")) {
+    for (const tile of this.card.querySelectorAll("[data-metric]")) {
       const counted = "counted" in tile.dataset;
-      const [value, low, high] = this.of(this.index, tile.dataset.figure)
+      const [value, low, high] = this.of(this.index, tile.dataset.metric)
         .map((each) => each === null ? "–" : counted ? number(this.rows() * each, 1) : number(each));
       if (counted) tile.previousElementSibling.textContent = `Flagged of ${count(this.rows())} rows`;
-      tile.parentElement.hidden = !this.table.metrics.includes(tile.dataset.figure);
+      tile.parentElement.hidden = !this.table.metrics.includes(tile.dataset.metric);
       tile.firstElementChild.textContent = value;
       tile.lastElementChild.textContent = value === "–" ? "\u00a0" : `${low} to ${high}`;
     }
@@ -140,7 +140,7 @@ class Panel {
     for (const cell of this.card.querySelectorAll("[data-count]")) cell.textContent = count(counts[cell.dataset.count]);
     this.range.setAttribute("aria-valuetext",
       `${threshold === null ? "flag none" : `threshold ${number(threshold, 4)}`}, FPR ${number(fpr)}, TPR ${number(tpr)}`);
-    // An alias that has the cut is named before anything else.
+    // An alias that has the cutoff is named before anything else.
     const places = Object.keys(this.table.places).filter((name) => this.table.places[name] === this.index);
     const aliases = places.filter((name) => name.startsWith("@"));
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
@@ -158,7 +158,7 @@ class Panel {
     const verdict = document.querySelector("[data-verdict]");
     if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cutoff below");
     for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
-    for (const field of document.querySelectorAll("[data-saved-cut]")) field.value = threshold === null ? "" : String(threshold);
+    for (const field of document.querySelectorAll("[data-saved-cutoff]")) field.value = threshold === null ? "" : String(threshold);
   }
 
   // Of how many rows the flagged ones are counted, as the page does it.
@@ -209,7 +209,7 @@ class Panel {
     return words[0] || words[1] || review === null || rows === null ? null : { review, rows };
   }
 
-  // Have the service look for the best cut within what can be reviewed: it knows all thresholds, the page only some.
+  // Have the service look for the best cutoff within what can be reviewed: it knows all thresholds, the page only some.
   fit(whole) {
     this.fitting = this.capacity(whole) !== null;
     if (this.fitting) { this.soon(); return; }
@@ -230,7 +230,7 @@ class Panel {
     return Number(bottom) + (value - yLow) / (yHigh - yLow) * (top - bottom);
   }
 
-  // The place of a cut in a picture. Without a height it is an upright line; what has no value has no place.
+  // The place of a cutoff in a picture. Without a height it is an upright line; what has no value has no place.
   place(picture, index) {
     const x = this.at(index, picture.dataset.x), y = picture.dataset.y ? this.at(index, picture.dataset.y) : undefined;
     if (x === null || y === null) return null;
@@ -246,7 +246,7 @@ class Panel {
       if (place) for (const [name, value] of Object.entries(values)) part.setAttribute(name, value);
     };
     const [x, y] = place ?? [];
-    set(".cut", { cx: x, cy: y });
+    set(".cutoff", { cx: x, cy: y });
     set(".down", { x1: x, y1: y, x2: x });
     set(".across", { y1: y, x2: x, y2: y });
   }
@@ -263,7 +263,7 @@ class Panel {
     return best;
   }
 
-  // The cut follows the finger; beside a mouse stand the figures of the nearest one. A picture may be replaced.
+  // The cutoff follows the finger; beside a mouse stand the metrics of the nearest one. A picture may be replaced.
   follow(part) {
     const svg = () => part.querySelector("svg");
     part.addEventListener("pointerdown", (event) => {
@@ -305,7 +305,7 @@ class Panel {
     clearTimeout(this.due);
     this.asking?.abort();
     const asking = this.asking = new AbortController();
-    const address = new URL(this.card.dataset.cutsFrom, location);
+    const address = new URL(this.card.dataset.cutoffsFrom, location);
     for (const [name, value] of new FormData(this.terms)) if (value.trim() && name !== "on") address.searchParams.set(name, value.trim());
     const busy = document.getElementById("busy");
     const late = setTimeout(() => { busy.textContent = "Working …"; }, 250);
@@ -334,7 +334,7 @@ class Panel {
     }
   }
 
-  // Another table: the cut that costs least, or the one that stood.
+  // Another table: the cutoff that costs least, or the one that stood.
   replace(table) {
     const threshold = this.table.thresholds[this.index], stood = this.of(this.index, "fpr")[0];
     this.take(table);

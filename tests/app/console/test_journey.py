@@ -313,12 +313,12 @@ def test_from_a_link_to_an_alias_that_moves(
         at.write(page.get_by_label("Cost of a false positive"), "1")
         at.write(page.get_by_label("Cost of a false negative"), "8")
         if scripts:
-            at.wait(page.locator('[data-figure="cost"]'))
+            at.wait(page.locator('[data-metric="cost"]'))
         at.write(page.get_by_label("I can review"), "10")
         at.write(page.get_by_label("of", exact=True), "1000")
         if not scripts:
             at.click(button("Apply"))
-        at.wait(page.locator('[data-figure="cost"]'))
+        at.wait(page.locator('[data-metric="cost"]'))
         threshold = page.locator("[data-threshold]")
         expect(threshold).to_have_attribute("data-threshold", repr(top["threshold"]))
         share = f"{100 * top['flagged']['value']:.1f} %"
@@ -327,7 +327,7 @@ def test_from_a_link_to_an_alias_that_moves(
         expect(verdict).to_contain_text(f"finds {caught} ({low} to {high}) of the positives")
         asked = {"threshold": top["threshold"], "cost_false_positive": 1, "cost_false_negative": 8}
         cutoff = api.get(f"{model}/operating-point", params=asked).json()
-        cost = page.locator('[data-figure="cost"] span').first
+        cost = page.locator('[data-metric="cost"] span').first
         expect(cost).to_have_text(f"{cutoff['cost']['value']:.3f}")
         at.write(page.get_by_label("Alias", exact=True), "champion")
         at.choose(page.get_by_label("Later versions keep"), "the share of flagged rows")

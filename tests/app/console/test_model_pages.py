@@ -91,7 +91,7 @@ def ours(world: World) -> Browser:
 
 
 def shown(page: Any, name: str) -> tuple[str, str]:
-    tile = page.locator(f'[data-figure="{name}"]')
+    tile = page.locator(f'[data-metric="{name}"]')
     return tile.locator("span").nth(0).inner_text(), tile.locator("span").nth(1).inner_text()
 
 
@@ -249,7 +249,7 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     # The address has the cut and what was typed: a reload, and another reader without scripts, see the same.
     page.get_by_label("Cost of a false positive").fill("1")
     page.get_by_label("Cost of a false negative").fill("6")
-    page.locator('[data-figure="cost"]').wait_for()
+    page.locator('[data-metric="cost"]').wait_for()
     page.locator('[data-picture="cost"]').get_by_text("Cost per row").wait_for()
     drag(page, "gains", (0.5, 0.5), (0.3, 0.6))
     cutoff, _ = shown_cutoff()
@@ -481,7 +481,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         "Write 5.50, with a decimal point instead of a comma.",
     )
     for each in (page, other):  # no figure of a cost that is not on the page
-        expect(each.locator('[data-figure="cost"]')).to_be_hidden()
+        expect(each.locator('[data-metric="cost"]')).to_be_hidden()
     fill(review="50")
     told("rows", "Also enter how many rows you get per day.")
     fill(cost_false_positive="2")
@@ -575,7 +575,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
         strict=True,
     ):
         page.get_by_label(label).fill(str(value))
-    page.locator('[data-figure="cost"]').wait_for()
+    page.locator('[data-metric="cost"]').wait_for()
     page.wait_for_function(
         "document.querySelector('[data-why-shown]').innerText.includes('lowest')"
     )
@@ -584,12 +584,12 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
     page.get_by_label("Fraction of positives in future rows").fill("7")
     page.get_by_text("The fraction of positives must be a number between 0 and 1").wait_for()
-    expect(page.locator('[data-figure="cost"]')).to_be_hidden()  # as on the page without a script
+    expect(page.locator('[data-metric="cost"]')).to_be_hidden()  # as on the page without a script
     page.get_by_label("Fraction of positives in future rows").fill("0.05")
     expect(page.locator("#e-prevalence")).to_be_empty()
     # The logarithmic picture has the same mark.
     page.get_by_role("link", name="Log FPR").click()
-    assert page.locator('[data-picture="log"] .cut').is_visible()
+    assert page.locator('[data-picture="log"] .cutoff').is_visible()
     assert not page.locator('[data-picture="linear"]').is_visible()
     page.get_by_role("heading", name="Gains").wait_for()
     window.settle()

@@ -108,7 +108,6 @@ def test_what_came_out_of_a_file(
     (histogram,) = summary["scores"]
     chart = page.get_by_role("img", name="Distribution of score")
     expect(chart.locator("rect.bar")).to_have_count(sum(map(bool, histogram["counts"])))
-    expect(chart.locator("line.cut")).to_have_count(0)
     expect(chart.locator("line.cross")).to_have_count(1)
     # The best rows, with their number in the file, the kept name, the cut and the reasons.
     rows = page.get_by_role("region", name="Rows with the highest scores").locator("tbody tr")
