@@ -18,12 +18,12 @@ from core.linear.cutting_planes import (
     solve_simplex_qp,
 )
 from core.linear.design import fit_design
-from core.linear.surrogates import Problem, Surrogate, Window, window_of
+from core.linear.surrogates import MassWindow, Problem, Surrogate, window_of
 from tests.core.linear.generic_solver import minimum
 from tests.long_form import LONG_FORM, one_in
 
 
-def problem(Xp: np.ndarray, Xn: np.ndarray, masses: Window, *, naive: bool = False) -> Problem:
+def problem(Xp: np.ndarray, Xn: np.ndarray, masses: MassWindow, *, naive: bool = False) -> Problem:
     m, n = len(Xp), len(Xn)
     X = np.concatenate([Xp, Xn])
     rows = fit_design(X, np.ones(m + n), np.zeros(X.shape[1], np.int64), standardize=False)
@@ -70,7 +70,7 @@ def test_equal_to_a_general_solver(seed: int) -> None:
     rng, Xp, Xn, low, high = draw_problem(seed)
     C, naive = float(10 ** rng.uniform(-2, 2)), bool(seed % 2)
     center = rng.normal(size=Xp.shape[1]) if seed % 3 == 0 else None
-    task = problem(Xp, Xn, Window(low, high, len(Xn)), naive=naive)
+    task = problem(Xp, Xn, MassWindow(low, high, len(Xn)), naive=naive)
     found = solve(task, C, center=center)
     assert found.converged
     best = minimum(Xp, Xn, low, high, C, naive=naive, center=center)
@@ -181,7 +181,7 @@ def test_collapse_is_what_a_linear_program_says(seed: int) -> None:
             bounds=(0.0, 1.0 / high),
         )
         for low in (0, 1):
-            planes = CuttingPlanes(problem(Xp, Xn, Window(low, high, 30)))
+            planes = CuttingPlanes(problem(Xp, Xn, MassWindow(low, high, 30)))
             assert (find_descent_direction(planes) is None) == (found.status == 0)
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from core import AUCSVM, PAUCSVM, TopPush, load, save
 from core.errors import InvalidData
 from core.linear import SupportWarning
-from core.linear.surrogates import TopSurrogate, Window
+from core.linear.surrogates import MassWindow, TopSurrogate
 from tests.sentences import Sentences
 
 Floats = np.ndarray
@@ -85,7 +85,7 @@ def test_the_surrogate_is_its_definition_and_its_plane_a_lower_bound(seed: int) 
     X, y, weight = make_rows(seed)
     rng = np.random.default_rng(seed)
     q = weight[y == 0]
-    surrogate = TopSurrogate(weight[y == 1], q, Window(0.0, q.min(), q.sum()))
+    surrogate = TopSurrogate(weight[y == 1], q, MassWindow(0.0, q.min(), q.sum()))
     for _ in range(10):
         w = rng.normal(size=3).round(1)
         scores = X @ w
