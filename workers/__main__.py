@@ -111,9 +111,9 @@ def compile_kernels(slots: Slots) -> None:
     if done == n_kernels:
         return
     if writable_folder() is None:
-        told = ", ".join(map(str, folders()))
+        tried = ", ".join(map(str, folders()))
         log.warning(
-            "compiled kernels cannot be stored, so each start compiles them again: %s", told
+            "compiled kernels cannot be stored, so each start compiles them again: %s", tried
         )
     log.info("compiling kernels for this machine, once, at low priority; jobs may run meanwhile")
     started = time.monotonic()

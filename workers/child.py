@@ -40,7 +40,7 @@ from workers.fit_process import Message, private_bytes
 
 OOM_SCORE = 500  # of 1000
 PROGRESS_SECONDS = 1.0  # the parent writes one a second at most
-# A figure that took a greater share of the time since the last news is not read again.
+# A value of a step that took a greater part of the time since the last report is not read again.
 EXPENSIVE_SHARE = 0.005
 # Stacks of threads that a library starts: refused one, it may abort the process.
 SLACK_BYTES = 64 * 1024**2
@@ -312,10 +312,10 @@ class Loading:
 
         self._n_kernels += 1
         found = compiled_so_far()
-        told = (
+        progress = (
             f"{self._n_kernels} so far" if found is None else f"{found[0]} of {found[1]} are there"
         )
-        self.begin(f"compiling kernels for this machine, once: {told}")
+        self.begin(f"compiling kernels for this machine, once: {progress}")
 
     def begin(self, detail: str | None) -> None:
         """Lift the job's limit until `end`; `detail` is shown in the job's progress."""

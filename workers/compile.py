@@ -189,8 +189,8 @@ def own_target() -> str:
     fitting = levels_that_fit(
         os.environ.get(CPU, ""), lambda name: FLAGS.get(name, name.replace(".", "_")) in flags
     )
-    told = ("model name", "flags", "Features", "CPU part")
-    own = "\n".join(sorted({line for line in lines if line.startswith(told)}))
+    describing = ("model name", "flags", "Features", "CPU part")
+    own = "\n".join(sorted({line for line in lines if line.startswith(describing)}))
     return fitting[0] if fitting else own or platform.processor()
 
 

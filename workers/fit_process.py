@@ -82,7 +82,7 @@ class FitProcess:
         return max(0, private_bytes(self.pid) - self._memory_at_start)
 
     def leave_out(self, n_bytes: int) -> None:
-        """Count `memory` bytes as the process's own, not as the job's."""
+        """Count `n_bytes` bytes as the process's own, not as the job's."""
         self._memory_at_start += n_bytes
 
     def end_early(self) -> None:
@@ -92,7 +92,7 @@ class FitProcess:
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
         """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
 
-        Asked to `keep` what is done, it makes a checkpoint first if it can. Returns what it said, but for progress.
+        With `keep`, the process first makes a checkpoint if it can. Returns its messages, without those of progress.
         """
         deadline = time.monotonic() + seconds
         said: list[Message] = []

@@ -55,10 +55,10 @@ def main(arguments: list[str]) -> int:
 def check_versions(address: str, secret: Path) -> None:
     """Raise ShardsLost if no scheduler answers, or if a worker there is of another version of Rankwright."""
     with connect(address, secret) as client:
-        told: dict[str, Any] = client.sync(
+        info: dict[str, Any] = client.sync(
             client.scheduler.identity, callback_timeout=CONNECT_SECONDS
         )
-    for worker in told["workers"].values():
+    for worker in info["workers"].values():
         name, _, rest = str(worker["name"]).partition("-")
         version = rest.partition("-")[0]
         if name == WORKER_NAME and version != __version__:

@@ -81,7 +81,7 @@ INFO: dict[str, Any] = {
     ],
 }
 DEFAULT_URL = "http://127.0.0.1:8000"
-"""Where `rankwright serve` answers unless told otherwise."""
+"""The default address of `rankwright serve`."""
 _PREFIX = "#/components/schemas/"
 _REFUSALS = {
     "400": "The request is malformed.",

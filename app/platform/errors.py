@@ -317,7 +317,7 @@ PATTERN_RULES: Mapping[str, str] = {
 
 
 def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
-    """Raise Invalid if a name of `thing` breaks the rule of names; `pointer` says where it stands in the body.
+    """Raise Invalid if a name of `thing` breaks the rule of names; `pointer` is its location in the body.
 
     Examples
     --------

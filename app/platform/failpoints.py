@@ -24,11 +24,11 @@ SLOW_SECONDS = 1.0
 
 POINTS = {
     "accept": "a job is written, and not committed",
-    "accepted": "a job is committed, and nobody was told",
+    "accepted": "a job is committed, and the caller has no response yet",
     "claim": "a job is claimed, and not committed",
     "claimed": "a claim is committed, and nothing done",
     "beat": "a heartbeat is committed",
-    "fit": "a fit tells of a step",
+    "fit": "a fit reports a step",
     "adopt": "a blob is written, and not renamed",
     "adopted": "a blob is in its place, and no row names it",
     "finish": "a success is written, and not committed",
@@ -37,7 +37,7 @@ POINTS = {
     "finished": "an attempt's end is committed, and its folder not removed",
     "reap": "a lost lease is read, and nothing done",
     "take": "a lost lease is taken, and not committed",
-    "reaped": "a lost lease is taken, and nobody was told",
+    "reaped": "a lost lease is taken, and nobody knows yet",
     "sweep": "blobs that no row names are marked as deleted, and not removed",
     "connect": "a Dask cluster has answered, and no worker is asked",
     "host": "a Dask worker is to hold shards, and has no host of them",

@@ -1156,7 +1156,7 @@ class EvaluationCurve(Base):
     thresholds: Mapped[bytes]
     group_scores: Mapped[bytes | None] = mapped_column(deferred=True)
     """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
-    float64. Null without groups, or if the rows can promise nothing.
+    float64. Null without groups, or if the rows allow no guarantee.
     """
 
 
