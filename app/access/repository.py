@@ -229,6 +229,12 @@ def _belongs_to(table: Table) -> ColumnElement[bool] | None:
     return None
 
 
+_OF_OPEN_UPLOAD = UploadPart.upload_id.in_(
+    # The parts of a closed upload count with its dataset.
+    select(Upload.id).where(Upload.dataset_id.is_(None))
+)
+
+
 @functools.cache
 def _stored() -> Select[Any]:
     """Return the statement that sums the sizes of the files that rows name, also of rows in the trash: of every table
@@ -242,9 +248,8 @@ def _stored() -> Select[Any]:
             of_owner is None or not names_blobs or table is Job.__table__
         ):  # checkpoints do not count
             continue
-        if table is UploadPart.__table__:  # the parts of a closed upload count with its dataset
-            open_ones = select(Upload.id).where(Upload.dataset_id.is_(None))
-            of_owner &= UploadPart.upload_id.in_(open_ones)
+        if table is UploadPart.__table__:
+            of_owner &= _OF_OPEN_UPLOAD
         total = select(func.coalesce(func.sum(file_bytes(table)), 0)).where(of_owner)
         sums.append(total.scalar_subquery())
     return select(*sums)
