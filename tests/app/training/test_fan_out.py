@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
 
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
+from app.platform import catalogue
 from app.platform.database import Database
 from app.platform.documents import Member
 from app.platform.sql import Base
@@ -64,7 +67,7 @@ def parts_of(bench: Workbench, job: Job) -> list[tuple[int, str, int]]:
 
 
 def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
-    """Return all results of a job, table by table, except times and the job's id."""
+    """Return all results of a job, table by table, except times, keys of blobs, and the job's id."""
     own = {"model_id": None, "job_id": None, "created_at": None}
     model = bench.model(job)
     found: dict[str, Any] = {
@@ -76,8 +79,19 @@ def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
         for table in Base.metadata.sorted_tables:
             if "model_id" in table.c and table.name != "jobs":
                 rows = session.execute(select(table).where(table.c.model_id == model.id)).mappings()
-                found[table.name] = sorted(repr(_timeless({**row, **own})) for row in rows)
+                found[table.name] = sorted(
+                    repr(_timeless({**row, **own, **_hashes(session, row)})) for row in rows
+                )
     return found
+
+
+def _hashes(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of the blobs that a row names, in place of their random keys."""
+    return {
+        name: catalogue.find(session, key).sha256
+        for name, key in row.items()
+        if name.endswith("_key")
+    }
 
 
 def _timeless(value: Any) -> Any:
