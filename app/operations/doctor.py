@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import batched
+from itertools import islice
 
 from alembic.util import CommandError
 from rich.filesize import decimal as size
@@ -357,7 +357,7 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     late = _OVERDUE * settings.blob_grace_seconds
     old = (found for found in blobs.list() if found.age > late)
     orphans: list[ListedBlob] = []
-    for batch in batched(old, _KEYS_PER_QUERY, strict=False):
+    for batch in iter(lambda: tuple(islice(old, _KEYS_PER_QUERY)), ()):
         with db.read() as session:
             named = repository.named(session, [found.key for found in batch])
         orphans += [found for found in batch if found.key not in named]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import batched
+from itertools import islice
 
 from app.jobs import child_jobs
 from app.operations import repository
@@ -37,7 +37,8 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
         after = page[-1]
     old = (found.key for found in blobs.list() if found.age > grace)
     return removed + sum(
-        _discard_unknown(db, blobs, settings, batch) for batch in batched(old, _BATCH, strict=False)
+        _discard_unknown(db, blobs, settings, batch)
+        for batch in iter(lambda: tuple(islice(old, _BATCH)), ())
     )
 
 
