@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import numpy as np
@@ -19,6 +19,7 @@ from app.http.dependencies import Context
 from app.http.server import DrainingServer, server_config
 from app.jobs import execution, queue
 from app.main import create_app
+from app.platform.blobs import FolderStore
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
@@ -48,6 +49,11 @@ class Service:
     app: Any
     server: DrainingServer
     _clients: list[httpx.Client] = field(default_factory=list)
+
+    @property
+    def blobs(self) -> FolderStore:
+        """The blob store, whose files a test can see."""
+        return cast(FolderStore, self.context.blobs)
 
     def key(
         self, owner: str = OWNER, scopes: Iterable[str] = keys.SCOPES, name: str = "test"
@@ -198,7 +204,7 @@ class Service:
         with self.context.db.write() as session:
             for table in reversed(Base.metadata.sorted_tables):
                 session.execute(delete(table))
-        for path in self.context.blobs.root.rglob("*"):
+        for path in self.blobs.root.rglob("*"):
             if path.is_file():
                 path.unlink()
         self.app.state.authenticator.known.recent.clear()

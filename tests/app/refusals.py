@@ -24,7 +24,7 @@ def everything(service: Service) -> tuple[dict[str, int], set[str]]:
             for name, table in Base.metadata.tables.items()
             if name not in ("api_keys", "principals")
         }
-    root = Path(service.context.blobs.root)
+    root = Path(service.blobs.root)
     return rows, {str(path.relative_to(root)) for path in root.rglob("*")}
 
 

@@ -157,7 +157,7 @@ def test_checking_only(service: Service, client: httpx.Client) -> None:
 
 
 def blobs(service: Service) -> set[Path]:
-    return {path for path in service.context.blobs.root.rglob("*") if path.is_file()}
+    return {path for path in service.blobs.root.rglob("*") if path.is_file()}
 
 
 def test_a_caller_who_hangs_up_leaves_nothing(service: Service, client: httpx.Client) -> None:

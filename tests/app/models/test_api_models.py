@@ -177,7 +177,7 @@ def test_deleting(client: httpx.Client, trained: list[str]) -> None:
 def test_a_lost_artifact_is_unavailable(
     service: Service, client: httpx.Client, trained: list[str]
 ) -> None:
-    for path in (service.context.blobs.root / "artifacts").rglob("*"):
+    for path in (service.blobs.root / "artifacts").rglob("*"):
         if path.is_file():
             path.unlink()
     for part in ("artifact", "score?age=1&income=2"):
@@ -188,7 +188,7 @@ def test_a_lost_artifact_is_unavailable(
 def test_a_changed_artifact_is_not_loaded(
     service: Service, client: httpx.Client, trained: list[str]
 ) -> None:
-    for path in (service.context.blobs.root / "artifacts").rglob("*"):
+    for path in (service.blobs.root / "artifacts").rglob("*"):
         if path.is_file():
             data = path.read_bytes()
             path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # still an artifact

@@ -68,7 +68,7 @@ def test_each_part_that_is_away_is_named(
         with service.context.db.write() as session:
             session.get_one(Worker, "d1").seen_at -= 14.0
         assert away() == {"dispatcher"}
-        shutil.rmtree(service.context.blobs.root)
+        shutil.rmtree(service.blobs.root)
         assert away() == {"blob_store", "dispatcher"}
 
 
@@ -167,8 +167,8 @@ def test_it_is_not_ready_while_it_may_not_write(
         client = service.client()
         for what, part in (
             (tmp_path / "rankwright.db", "database"),
-            (service.context.blobs.root / "staging", "blob_store"),
-            (service.context.blobs.root / "tables", "blob_store"),
+            (service.blobs.root / "staging", "blob_store"),
+            (service.blobs.root / "tables", "blob_store"),
         ):
             what.mkdir(exist_ok=True) if part == "blob_store" else None
             with monkeypatch.context() as patch:

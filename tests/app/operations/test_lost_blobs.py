@@ -29,7 +29,7 @@ def harmed(request: pytest.FixtureRequest, service: Service) -> Callable[[str], 
     harm, code = request.param
 
     def of_kind(kind: str) -> str:
-        store = service.context.blobs
+        store = service.blobs
         keys = [found.key for found in store.list(kind)]
         assert keys
         for key in keys:

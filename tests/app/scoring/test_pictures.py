@@ -1,5 +1,6 @@
 """Pictures of models: every leaf is there, and no name of a column breaks the document."""
 
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -21,7 +22,7 @@ def test_a_tree_of_one_leaf_has_a_picture() -> None:
 
 @pytest.mark.parametrize("splitter", ["leafrank", "axis", "grid", "logistic", "random_forest"])
 @pytest.mark.parametrize("order", ["tree", "concave"])
-def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter: str, order: str) -> None:
+def test_the_picture_has_every_leaf_and_refers_to_nothing(splitter: Any, order: Any) -> None:
     table, y = people(300)
     ranker = TreeRank(splitter=splitter, max_depth=3, order=order).fit(table, y)
     text = draw_tree(ranker.named_tree(), "Who leaves?")

@@ -67,7 +67,7 @@ def test_a_table_with_several_labels(bench: Workbench) -> None:
     roles = {column["name"]: column["role"] for column in dataset.columns}
     assert [name for name, role in roles.items() if role == "label"] == LABELS.split(",")
     assert [name for name, role in roles.items() if role == "feature"] == ["a", "b", "c"]
-    seen = service.preview(bench.blobs, bench.db.reading(service.find, OWNER, dataset.id), 1)
+    seen = service.preview(bench.blobs.path, bench.db.reading(service.find, OWNER, dataset.id), 1)
     first = dict(zip(seen["columns"], seen["data"][0], strict=True))
     assert first["rare"] == "true"
     assert first["hot"] in {"yes", "no"}
