@@ -311,7 +311,18 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
     def named_tree(self) -> description.NamedTree:
-        """Return the tree with the names of its features and categories."""
+        """Return the tree with the names of its features and categories.
+
+        Returns
+        -------
+        NamedTree
+            The tree, from which rules, texts and pictures are made.
+
+        Raises
+        ------
+        NotFittedError
+            If the ranker is not fitted.
+        """
         check_is_fitted(self)
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 

@@ -60,7 +60,7 @@ class Workbench:
         self.db = db
         self.settings = Settings(state_dir=folder)
         self.blobs = FolderStore(folder / "blobs")
-        self._published: tuple[Mapping[str, Any], execution.Published] | None = None
+        self._published: list[tuple[Mapping[str, Any], execution.Published]] = []
 
     def fetch(self, key: str) -> Path:
         """Return the file of a blob."""
@@ -159,9 +159,11 @@ class Workbench:
 
     def complete(self, claim: Claim, result: Mapping[str, Any]) -> None:
         """Do the last two steps. Called again with the same result, repeat only the last one, as a worker does."""
-        if self._published is None or self._published[0] is not result:
-            self._published = result, execution.publish(self.blobs, claim, result)
-        self.db.writing(execution.complete, claim, result, self._published[1])
+        published = next((done for of, done in self._published if of is result), None)
+        if published is None:
+            published = execution.publish(self.blobs, claim, result)
+            self._published.append((result, published))
+        self.db.writing(execution.complete, claim, result, published)
 
     def work(self) -> Job:
         """Run the next job to its end as a worker does, and return it."""

@@ -443,7 +443,7 @@ def test_names_of_columns() -> None:
         ({"z": "increasing"}, "monotone has 'z', which is not a column; the columns are 'a', 'b'"),
         ({0: "increasing"}, "monotone has 0, which is not a column"),
         ({"word": "increasing"}, "'word' is categorical"),
-        ({"a": "up"}, "monotone must be a mapping of .* 'increasing'"),
+        ({"a": "up"}, "monotone must be a mapping from .* 'increasing'"),
         ({"a": 1}, "monotone must be a mapping"),
         ("a", "monotone must be a mapping"),
         (["a"], "monotone must be a mapping"),
