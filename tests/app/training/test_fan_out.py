@@ -85,7 +85,7 @@ def learnt(bench: Workbench, job: Job) -> dict[str, Any]:
     return found
 
 
-def _hashes(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
+def _hashes(session: Session, row: Mapping[Any, Any]) -> dict[str, str]:
     """Return the SHA-256 of the blobs that a row names, in place of their random keys."""
     return {
         name: catalogue.find(session, key).sha256
