@@ -150,7 +150,7 @@ class Additive(ContributionRanker):
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Verify that the fitted step functions and pair tables obey monotone constraints; see `Ranker.walk_monotone`."""
+        """Verify that step functions and pair tables obey monotone constraints; see `Ranker.walk_monotone`."""
         return self._shapes.walk_monotone(directions)
 
     def structure(self) -> dict[str, Any]:

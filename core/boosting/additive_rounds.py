@@ -576,7 +576,7 @@ class Bags(Resumable):
         super().set_state(state)
 
     def _start_pairs(self) -> bool:
-        """Choose pairs of columns from the first stage's residuals, start the second; return False if there are none."""
+        """Choose pairs of columns from the first stage's residuals, start the second; return False if there is none."""
         shapes = self.columns.best.mean(axis=0)
         weight = self.weight / self.weight.max()
         shares = np.array([np.bincount(c, weight, self.n_slots) for c in self.codes])
@@ -622,7 +622,7 @@ class Bags(Resumable):
         return True
 
     def _sum(self, shapes: Floats, start: float) -> Floats:
-        """Return the score of every training row: `start` plus its value in each column; shapes: (n_columns, n_slots)."""
+        """Return every training row's score: `start` plus its value in each column; shapes: (n_columns, n_slots)."""
         scores = np.full(len(self.positive), start)
         for shape, codes in zip(shapes, self.codes, strict=True):
             if shape.any():
@@ -631,7 +631,7 @@ class Bags(Resumable):
         return bound
 
     def _cells(self, column: int, shape: Floats, shares: Floats) -> Integers:
-        """Return the cell of each bin of a column: cells of about equal mass, categories sorted by their fitted values."""
+        """Return the cell of each bin of a column: cells of about equal mass, categories sorted by fitted value."""
         n = int(self.bins.n_bins[column])
         order = np.arange(n)
         if self.bins.is_categorical[column]:

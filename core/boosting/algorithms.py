@@ -1,4 +1,4 @@
-"""Shared parts of the boosting algorithms: the criterion of the best split, the weak ranker made of it, and the step."""
+"""Shared parts of the boosting algorithms: the best split's criterion, the weak ranker made of it, and the step."""
 
 import math
 from abc import abstractmethod

@@ -81,7 +81,7 @@ class LineSearch:
         weights_n: Floats,
         push: float = 1.0,
     ) -> "LineSearch":
-        """Return the line search for two classes, from h and the weights of the rows of each class (sum 1 per class)."""
+        """Return the line search for two classes, from h and the weights of each class's rows (each sums to 1)."""
         most = max(positives.max(), negatives.max())
         least = min(positives.min(), negatives.min())
         factors = (positives, weights_p), (-push * negatives, weights_n)
@@ -319,7 +319,7 @@ class ColumnSearch(WeakLearner):
 
     @abstractmethod
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return d+ and d-, the weights of the pairs that a 0/1 column orders correctly and wrongly, summed separately."""
+        """Return d+ and d-, the weights of the pairs that a 0/1 column orders correctly and wrongly."""
 
     @abstractmethod
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
