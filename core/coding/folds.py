@@ -51,9 +51,6 @@ class Folds(NamedTuple):
         """Return random folds of the training rows. Rows of a group share a fold.
 
         Without groups equal rows do, if they are taken for copies: see `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
-
-        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
-        `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
         """
         apart = draw_folds(data.positive, N_FOLDS, seed)
         unit = data.number_inseparable()
@@ -62,7 +59,7 @@ class Folds(NamedTuple):
         return cls(apart, together, unit, data.group is not None, are_copies)
 
     def choose(self, known: npt.NDArray[np.bool_], category: Integers) -> Integers:
-        """Return the fold of each row with a known category, balanced by these categories."""
+        """Return each row's fold for one feature: equal rows kept together or not, depending on its categories."""
         if self.together is None or self.unit is None:
             return self.apart
         if self.is_group:
@@ -93,8 +90,6 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
 
 def scale_to_all(mass: Floats) -> Floats:
     """Return each category's weight outside each fold, scaled up to the weight of all folds.
-
-    mass : ndarray of shape (n_folds, n_categories), float64
 
     mass : ndarray of shape (n_folds, n_categories), float64
     """
